@@ -1,0 +1,1 @@
+"""Explains PyTorch autograd errors in notebooks."""

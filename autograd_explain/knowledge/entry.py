@@ -1,0 +1,108 @@
+"""What a folder of the knowledge base holds, and how the folders are found.
+
+    knowledge/<cause>/
+      diagnose.py   PATTERNS, EXAMPLE, diagnose(scene) -> Finding | None
+      rewrite.py    propose(finding, program) -> Iterator[Proposal]      (optional)
+      en.md ja.md zh.md
+      case.py fixed.py                                                   (notebooks, cells split by `# %%`)
+
+There is no list of causes to edit.  Teams add folders through `AutogradExplain.causes` (a path)
+or the entry point group `autograd_explain.causes`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..inspect.scene import Scene
+    from ..model import Finding
+    from ..program import Program
+    from ..rewrite.proposal import Proposal
+
+BUILT_IN = Path(__file__).parent
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cause: a folder.  Its modules are imported when first needed."""
+
+    name: str
+    folder: Path
+
+    @cached_property
+    def patterns(self) -> tuple[str, ...]:
+        """Ids of the messages (or recorder signals) this cause may explain; () for topics."""
+        return tuple(getattr(self._diagnose_module, "PATTERNS", ()))
+
+    @cached_property
+    def messages(self) -> Mapping[str, str]:
+        """Message templates that the folder brings itself: id -> text with `{}`."""
+        return dict(getattr(self._diagnose_module, "MESSAGES", {}))
+
+    @cached_property
+    def example(self) -> Mapping[str, str]:
+        """The facts of its own case, for showing the texts without a live program."""
+        return dict(getattr(self._diagnose_module, "EXAMPLE", {}))
+
+    @property
+    def diagnose(self) -> Callable[[Scene], Finding | None] | None:
+        return getattr(self._diagnose_module, "diagnose", None)
+
+    @property
+    def propose(self) -> Callable[[Finding, Program], Iterator[Proposal]] | None:
+        module = self._module("rewrite")
+        return None if module is None else getattr(module, "propose", None)
+
+    def text_path(self, language: str) -> Path:
+        return self.folder / f"{language}.md"
+
+    @cached_property
+    def _diagnose_module(self) -> ModuleType | None:
+        return self._module("diagnose")
+
+    def _module(self, stem: str) -> ModuleType | None:
+        path = self.folder / f"{stem}.py"
+        if not path.exists():
+            return None
+        inside = self.folder.parent == BUILT_IN
+        prefix = f"{__package__}." if inside else "_autograd_explain_causes."
+        name = f"{prefix}{self.name}.{stem}"
+        if name not in sys.modules:
+            spec = importlib.util.spec_from_file_location(name, path)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[name] = module
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[name]
+                raise
+        return sys.modules[name]
+
+
+@cache
+def entries(extra: tuple[str, ...] = ()) -> Mapping[str, Entry]:
+    """All causes by name: built in, from installed packages, and from the folders `extra`."""
+    found: dict[str, Entry] = {}
+    for root in (BUILT_IN, *_package_folders(), *map(Path, extra)):
+        for folder in sorted(root.iterdir()) if root.is_dir() else ():
+            if _NAME.match(folder.name) and (folder / "en.md").exists():
+                found[folder.name] = Entry(folder.name, folder)
+    return found
+
+
+def _package_folders() -> Iterator[Path]:
+    for point in metadata.entry_points(group="autograd_explain.causes"):
+        module = point.load()
+        yield Path(next(iter(module.__path__))) if hasattr(module, "__path__") else Path(str(module))

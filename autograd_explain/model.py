@@ -1,0 +1,262 @@
+"""What travels between the stages: frozen data, no tensor, no frame, no sentence.
+
+Everything here pickles.  Language enters in `render` alone; a `Finding` therefore carries
+*facts* (names, numbers, fragments of the user's code), never prose.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+
+class Kind(str, Enum):
+    """How the user met the problem."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    SILENT = "silent"
+
+
+class Certainty(str, Enum):
+    """Whether an event was seen while it happened or concluded afterwards."""
+
+    OBSERVED = "observed"
+    INFERRED = "inferred"
+
+
+class Confidence(IntEnum):
+    """How strongly a cause claims an incident; the highest claim wins."""
+
+    GENERAL = 1  #: the message fits, nothing live confirms it
+    LIKELY = 2  #: live objects or the source agree
+    PROVEN = 3  #: the live objects leave no other reading
+
+
+class Role(str, Enum):
+    CULPRIT = "culprit"
+    ROOT = "root"
+    SAVED_BY = "saved_by"
+    OTHER = "other"
+
+
+class What(str, Enum):
+    """What happened at an event's place."""
+
+    CREATED = "created"
+    SAVED = "saved"
+    CHANGED = "changed"  #: the in-place write
+    CAUSE = "cause"  #: the statement to change, for errors that are no in-place write
+    DETACHED = "detached"
+    FREED = "freed"
+    FAILED = "failed"
+
+
+class Safety(str, Enum):
+    """What a rewrite may do to the user's results (compare rustc's applicability)."""
+
+    SAME_GRADIENTS = "same_gradients"
+    CHANGES_MEANING = "changes_meaning"
+    SHOW_ONLY = "show_only"
+
+
+class Outcome(str, Enum):
+    """What running a rewrite showed."""
+
+    VERIFIED = "verified"
+    RUNS = "runs"
+    FAILS = "fails"
+    DIFFERS = "differs"
+    NOT_TRIED = "not_tried"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range of source: lines from 1, columns from 0 in characters, end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's own code: a cell `In[cell]` or a file.
+
+    `line` counts from 1 in the text as the user typed it, a `%%magic` first line included.
+    `span` is the expression or statement meant, where known; it is not part of the report.
+    """
+
+    cell: int | None
+    file: str | None
+    line: int
+    source: str
+    function: str | None = None
+    span: Span | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "cell": self.cell,
+            "file": self.file,
+            "line": self.line,
+            "source": self.source,
+            "function": self.function,
+        }
+
+
+@dataclass(frozen=True)
+class TensorFact:
+    """A tensor as it was when the report was made; `names` best first."""
+
+    role: Role
+    names: tuple[str, ...]
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    device: str | None = None
+    is_leaf: bool | None = None
+    requires_grad: bool | None = None
+    grad_fn: str | None = None
+    saved_version: int | None = None
+    current_version: int | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "role": self.role.value,
+            "names": list(self.names),
+            "shape": None if self.shape is None else list(self.shape),
+            "dtype": self.dtype,
+            "device": self.device,
+            "is_leaf": self.is_leaf,
+            "requires_grad": self.requires_grad,
+            "grad_fn": self.grad_fn,
+            "saved_version": self.saved_version,
+            "current_version": self.current_version,
+        }
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened at one of the user's lines.
+
+    `version` is the version counter after the event.  `chain` holds the user's outer lines
+    (outermost first) that led to `place`.
+    """
+
+    what: What
+    place: Place | None
+    op: str | None = None
+    version: int | None = None
+    certainty: Certainty = Certainty.INFERRED
+    chain: tuple[Place, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "what": self.what.value,
+            "place": None if self.place is None else self.place.to_dict(),
+            "op": self.op,
+            "version": self.version,
+            "certainty": self.certainty.value,
+        }
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A whole new text for one cell or one of the user's own files."""
+
+    cell: int | None
+    file: str | None
+    old_source: str
+    new_source: str
+
+    @property
+    def diff(self) -> str:
+        """Unified diff, three lines of context."""
+        name = self.file or f"In[{self.cell}]"
+        lines = difflib.unified_diff(
+            self.old_source.splitlines(), self.new_source.splitlines(), name, name, lineterm=""
+        )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "cell": self.cell,
+            "file": self.file,
+            "old_source": self.old_source,
+            "new_source": self.new_source,
+            "diff": self.diff,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far a rewrite's run agrees with the reference: `worst` is the largest relative error."""
+
+    compared: tuple[str, ...] = ()
+    worst: float = 0.0
+    differing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an outcome is what it is: a key of `render/labels.py` and the values it takes."""
+
+    key: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A proposed change of the user's program: its edits are all or none.
+
+    `fix` names the section `## fix <fix>` of the cause's text, which holds title and reason.
+    """
+
+    fix: str
+    edits: tuple[Edit, ...]
+    safety: Safety
+    facts: Mapping[str, str] = field(default_factory=dict)
+    outcome: Outcome = Outcome.NOT_TRIED
+    reason: Reason = Reason("not_checked")
+    comparison: Comparison | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A diagnosis: which cause, how sure, and what the live objects and the source show.
+
+    `facts` fill the `{placeholders}` of the cause's texts.  `variant` chooses the sections
+    `## summary <variant>` and `## cause <variant>` where the cause has them.
+    """
+
+    cause: str
+    confidence: Confidence
+    facts: Mapping[str, str]
+    tensors: tuple[TensorFact, ...] = ()
+    events: tuple[Event, ...] = ()
+    variant: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def event(self, what: What) -> Event | None:
+        """The first event of this sort, which is the guilty one, or None."""
+        return next((e for e in self.events if e.what is what), None)
+
+    def tensor(self, role: Role) -> TensorFact | None:
+        return next((t for t in self.tensors if t.role is role), None)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the pipeline hands to `render`: a finding with its rewrites, best first.
+
+    `notes` are label keys with values for remarks that are not part of the cause, for example
+    that the next run of the cell is going to be recorded.
+    """
+
+    kind: Kind
+    message: str
+    finding: Finding
+    rewrites: tuple[Rewrite, ...] = ()
+    notes: tuple[Reason, ...] = ()

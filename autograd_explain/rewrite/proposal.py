@@ -1,0 +1,23 @@
+"""A proposed change of the user's program, before anything was run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..model import Edit, Safety
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """All edits are applied or none.  `fix` names the `## fix <fix>` section of the cause's text.
+
+    `intended_difference` marks a choice that computes something else on purpose (detach the RNN
+    state): it stays proposed where the comparison with the reference differs.
+    """
+
+    fix: str
+    edits: tuple[Edit, ...]
+    safety: Safety = Safety.SAME_GRADIENTS
+    facts: Mapping[str, str] = field(default_factory=dict)
+    intended_difference: bool = False
