@@ -138,11 +138,17 @@ def is_freed(node: GraphNode) -> bool:
         if any(getattr(raw, "unpack_hook", None) is not None for raw in node.raw(slot)):
             return False
         try:
-            getattr(node.node, f"_saved_{slot}")
+            _read(node, slot)
         except RuntimeError as error:
             if _FREED in str(error):
                 return True
     return False
+
+
+def _read(node: GraphNode, slot: str) -> Any:
+    """Reads a slot with torch's checks.  Custom Functions call theirs `saved_tensors`."""
+    name = f"_saved_{slot}"
+    return getattr(node.node, name if hasattr(type(node.node), name) else f"saved_{slot}")
 
 
 def _overwritten_slots(node: GraphNode, slot: str) -> Iterator[SavedTensor]:
@@ -150,7 +156,7 @@ def _overwritten_slots(node: GraphNode, slot: str) -> Iterator[SavedTensor]:
     if not handles or any(getattr(h, "unpack_hook", None) is not None for h in handles):
         return
     try:
-        getattr(node.node, f"_saved_{slot}")
+        _read(node, slot)
     except RuntimeError as error:
         versions = _VERSIONS.search(str(error))
         if versions is None:

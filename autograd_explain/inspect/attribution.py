@@ -1,0 +1,130 @@
+"""Who saved the tensor, who overwrote it: the facts behind a version error.
+
+The failing slot is read from the graph and is exact; the two statements come from the scene's
+history and carry its certainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from ..model import Certainty, Event, Place, Role, TensorFact, What
+from .history import Moment, SavedTensor
+from .scene import Scene
+
+
+@dataclass(frozen=True, eq=False)
+class Overwrite:
+    """A saved tensor that was written before backward needed it.
+
+    `maker` saved it; `writes` are the writes since, oldest first, so the first is the guilty one.
+    `optimizers` are the user's optimizers that update this tensor, by name.
+    """
+
+    saved: SavedTensor
+    maker: Moment | None
+    writes: tuple[Moment, ...]
+    optimizers: tuple[str, ...]
+
+    @property
+    def guilty(self) -> Moment | None:
+        return self.writes[0] if self.writes else None
+
+    @property
+    def by_step(self) -> bool:
+        """Whether an optimizer's `step()` wrote it."""
+        if self.guilty is not None:
+            return self.guilty.op == "step"
+        return bool(self.optimizers)
+
+
+def find_overwrite(scene: Scene) -> Overwrite | None:
+    """The saved tensor that the failed backward stumbled over, or None where none is found.
+
+    The engine runs nodes in order of falling sequence number, so among slots that fit the
+    message the newest node's is the one (torch/csrc/autograd/engine.cpp, CompareNodeTaskTime).
+    """
+    saved = next(_fitting(scene), None)
+    if saved is None:
+        return None
+    holders = scene.names.holders(saved.tensor)
+    return Overwrite(
+        saved,
+        scene.history.maker(saved.node),
+        scene.history.writes(saved),
+        tuple(name for name, _ in holders),
+    )
+
+
+def _fitting(scene: Scene) -> Iterator[SavedTensor]:
+    captures = scene.match.captures
+    found = list(scene.graph.overwritten())
+    for saved in found:
+        expected, version = captures.get("expected"), captures.get("version")
+        if expected is not None and str(saved.saved_version) != expected:
+            continue
+        if version is not None and str(saved.current_version) != version:
+            continue
+        if _shape_differs(captures.get("shape"), saved.tensor):
+            continue
+        yield saved
+    # Old wordings carry no details; then the newest overwritten slot is the one.
+    if not captures.get("expected"):
+        yield from found
+
+
+def _shape_differs(shape: str | None, tensor: torch.Tensor) -> bool:
+    if shape is None:
+        return False
+    return [int(n) for n in shape.strip("[]").split(",") if n.strip()] != list(tensor.shape)
+
+
+def culprit(scene: Scene, overwrite: Overwrite) -> TensorFact:
+    """The overwritten tensor, named by live paths first, then as the statements call it."""
+    fact = scene.fact(
+        Role.CULPRIT, overwrite.saved.tensor, *source_names(overwrite), saved=overwrite.saved
+    )
+    aliases = scene.names.of_aliases(overwrite.saved.tensor)
+    names = tuple(dict.fromkeys((*fact.names, *aliases)))
+    return TensorFact(**{**vars(fact), "names": names})
+
+
+def source_names(overwrite: Overwrite) -> tuple[str, ...]:
+    """How the writing and the saving statement call the tensor, the written name first."""
+    names = [overwrite.guilty.target] if overwrite.guilty is not None else []
+    if overwrite.guilty is not None:
+        # `hard = prob.detach()` then `hard[…] = 0`: prob is what the user knows.
+        names = [o for m in overwrite.guilty.via for o in m.operands[:1]] + names
+    if overwrite.maker is not None and overwrite.saved.name == "result":
+        names.append(overwrite.maker.target)
+    return tuple(dict.fromkeys(n for n in names if n))
+
+
+def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
+    """saved, changed (guilty first), how the alias came about, failed."""
+    saved = scene.event(
+        What.SAVED,
+        overwrite.maker,
+        version=overwrite.saved.saved_version,
+        op=overwrite.saved.node.name,
+    )
+    changed = [scene.event(What.CHANGED, moment) for moment in overwrite.writes]
+    guilty = overwrite.guilty
+    via = [scene.event(What.CREATED, m) for m in guilty.via] if guilty is not None else []
+    return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
+
+
+def label(place: Place | None) -> str:
+    """A place in few characters, the same in every language: `In[3]:9`, `train.py:12`."""
+    if place is None:
+        return "?"
+    if place.cell is not None:
+        return f"In[{place.cell}]:{place.line}"
+    return f"{(place.file or '?').rsplit('/', 1)[-1]}:{place.line}"
+
+
+def observed(scene: Scene) -> bool:
+    return scene.certainty is Certainty.OBSERVED
