@@ -1,0 +1,5 @@
+"""What must be noted while a cell runs, in check mode only: who saved, who wrote."""
+
+from .recording import Recording, Signal, watch
+
+__all__ = ["Recording", "Signal", "watch"]
