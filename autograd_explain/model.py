@@ -87,7 +87,8 @@ class Place:
     """A line of the user's own code: a cell `In[cell]` or a file.
 
     `line` counts from 1 in the text as the user typed it, a `%%magic` first line included.
-    `span` is the expression or statement meant, where known; it is not part of the report.
+    `span` is the expression or statement meant, where known; `source` is that line without its
+    indentation, of `indent` characters.  Neither `span` nor `indent` is part of the report.
     """
 
     cell: int | None
@@ -96,6 +97,7 @@ class Place:
     source: str
     function: str | None = None
     span: Span | None = None
+    indent: int = field(default=0, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         return {

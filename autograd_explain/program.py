@@ -52,8 +52,9 @@ class Source:
     ) -> Place:
         """The place of line `line` of `python` (as a frame or an AST node reports it)."""
         shown = line + self.offset
-        text = self.lines[shown - 1].strip() if 0 < shown <= len(self.lines) else ""
-        return Place(self.cell, self.file, shown, text, function, self.span(node))
+        text = self.lines[shown - 1] if 0 < shown <= len(self.lines) else ""
+        indent = len(text) - len(text.lstrip())
+        return Place(self.cell, self.file, shown, text.strip(), function, self.span(node), indent)
 
     def span(self, node: ast.AST | None) -> Span | None:
         """The range of an AST node of `tree`, in lines of `text` and character columns."""
