@@ -1,0 +1,118 @@
+"""Rows whose text alone also fits errors that have nothing to do with autograd.
+
+Each rule looks at the match and at what surrounds it: the program line that failed, where the
+caller knows it, or the traceback that stands before a pasted message.  Without such context only
+readings that leave no doubt are accepted; unknown beats wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .wording import Hit
+
+_SCALAR_TYPE = re.compile(
+    r"(Double|Float|Half|BFloat16|Byte|Char|Short|Int|Long|Bool|ComplexFloat|ComplexDouble)\Z"
+)
+#: Parameters of forward kernels: their dtype error has nothing to do with the loss.
+_KERNEL_ARGUMENT = re.compile(
+    r"(self|other|input|weight|bias|m(at)?[12]|batch[12]|vec|tensor[12s]?|ind(ex|ices)|src|source"
+    r"|end|values?|exponent|lengths|boundaries|running_\w+)\Z"
+)
+#: Methods that only tensors have.
+_TENSOR_METHOD = re.compile(r"([a-z]\w*_|detach|requires_grad|grad_fn|is_leaf|retain_grad)\Z")
+_VALUE_TYPE = re.compile(
+    r"([a-z_][\w.]*|NoneType|\w*(Output|Outputs|Loss|Tuple|Meter|Dict|List|Result|Function))\Z"
+)
+_GRAD = re.compile(r"\.grad\b")
+_APPLY = re.compile(r"\.apply\(")
+_CHECKPOINT = re.compile(r"\bcheckpoint")
+_CLASS = re.compile(r"([A-Za-z_][\w.]*): ?\Z")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What stands around a match: the error's class if written, and the program's lines."""
+
+    exception: str
+    at_start: bool
+    lines: str
+
+    @classmethod
+    def of(cls, hit: Hit, text: str, source: str) -> Surroundings:
+        before = text[: hit.start]
+        line_start = before.rfind("\n") + 1
+        found = _CLASS.search(before, line_start)
+        return cls(
+            exception=found.group(1) if found else "",
+            at_start=not before[line_start : found.start() if found else None].strip(),
+            lines=source or text[max(0, line_start - 1500) : line_start],
+        )
+
+    def shows(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.search(self.lines) is not None
+
+    def denies(self, pattern: re.Pattern[str]) -> bool:
+        """The program's lines are known and do not hold it."""
+        return bool(self.lines.strip()) and not self.shows(pattern)
+
+
+Rule = Callable[[Hit, Surroundings], bool]
+
+
+def _none_attribute(hit: Hit, near: Surroundings) -> bool:
+    if near.shows(_GRAD):
+        return True
+    return near.at_start and bool(_TENSOR_METHOD.match(hit.captures["attribute"]))
+
+
+def _none_arithmetic(hit: Hit, near: Surroundings) -> bool:
+    return near.shows(_GRAD) or hit.captures["left"] in ("Tensor", "Parameter")
+
+
+def _backward_on(hit: Hit, near: Surroundings) -> bool:
+    return near.shows(re.compile(r"loss")) or bool(_VALUE_TYPE.match(hit.captures["type"]))
+
+
+def _found_dtype(hit: Hit, near: Surroundings) -> bool:
+    both = (hit.captures.get("dtype", ""), hit.captures.get("expected", "").rstrip("."))
+    if "argument" in hit.captures:
+        return not _KERNEL_ARGUMENT.match(hit.captures["argument"])
+    return near.at_start and all(map(_SCALAR_TYPE.match, both))
+
+
+def _apply_keyword(hit: Hit, near: Surroundings) -> bool:
+    """Python 3.10 and later write the class before a module's forward(); a bare one is the
+    Function's.  A traceback of an older Python must show the apply call."""
+    return near.at_start and not near.denies(_APPLY)
+
+
+def _checkpoint_keyword(hit: Hit, near: Surroundings) -> bool:
+    names = re.fullmatch(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*", hit.captures["arguments"])
+    return bool(names) and near.exception in ("", "ValueError") and not near.denies(_CHECKPOINT)
+
+
+def _at_start(hit: Hit, near: Surroundings) -> bool:
+    return near.at_start
+
+
+RULES: dict[str, Rule] = {
+    "grad-none-attribute": _none_attribute,
+    "grad-none-arithmetic": _none_arithmetic,
+    "backward-on-non-tensor": _backward_on,
+    "found-dtype": _found_dtype,
+    "function-kwarg-unexpected": _apply_keyword,
+    "function-kwarg-duplicate": _apply_keyword,
+    "function-kwarg-missing": _apply_keyword,
+    "checkpoint-unexpected-kwargs": _checkpoint_keyword,
+    "optimizer-invalid-learning-rate": _at_start,
+    "lr-scheduler-not-optimizer": _at_start,
+}
+
+
+def fits(id: str, hit: Hit, text: str, source: str) -> bool:
+    """Whether the row may claim this match."""
+    rule = RULES.get(id)
+    return rule is None or rule(hit, Surroundings.of(hit, text, source))

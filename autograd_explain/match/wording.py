@@ -1,0 +1,190 @@
+"""One wording of one torch message, compiled so that its beginning suffices.
+
+A template is the message as torch writes it with `{name}` or `{name:kind}` for what varies.  It is
+cut into segments at the ends of its clauses.  The first segment (the head) must be there, every
+later one may be: users quote the beginning of a message, releases change its last sentence, and a
+C++ stack may follow.  The further a wording agrees, the more specific it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+_HOLE = re.compile(r"\{(\w*)(?::(\w+))?\}")
+_CUT = re.compile(r"(?<=[.!?:;,])\s+|\s*\n\s*|\s+(?=\()|\s+(?=- )")
+
+#: What a hole may hold.  Several sentences of a message may stand between two line ends.
+KINDS = {
+    "int": r"-?\d+",
+    "word": r"[^\s'\"`]+?",
+    "text": r"[^\n]+?",
+    "lines": r"[\s\S]+?",
+    "any": r"[\s\S]*?",
+    "prefix": r"(?:\w+\.)?",
+}
+#: At the end of a segment a hole takes all it can, up to the end of the line.
+LAST_KINDS = {**KINDS, "word": r"[^\s'\"`]+", "text": r"[^\n]+", "lines": r"[\s\S]+", "any": ""}
+
+#: A line end may have become anything in a terminal, a log or a JSON string.
+_SPACE = r"(?:\s|\\[nrt])+"
+HEAD_LETTERS = 28
+HEAD_WORDS = 4
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of literal text, or a hole where `name` is set."""
+
+    text: str = ""
+    name: str = ""
+    kind: str = ""
+
+
+Segment = tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A row of the message list that has this wording; `torch` is "" for the current one."""
+
+    id: str
+    exception: str
+    family: str
+    likelihood: str
+    torch: str = ""
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """Smaller is more plausible: a common message's old wording beats a rare current one."""
+        level = ("common", "occasional", "rare").index(self.likelihood)
+        return level + bool(self.torch), bool(self.torch)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Where and how far a wording agrees with a text."""
+
+    start: int
+    end: int
+    captures: Mapping[str, str]
+    wording: Wording
+
+    @property
+    def literals(self) -> int:
+        """Letters of the wording itself that were found: the measure of being specific."""
+        return self.end - self.start - sum(map(len, self.captures.values()))
+
+    @property
+    def complete(self) -> bool:
+        return self.literals >= self.wording.length
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A template and the rows that share it, the most plausible first."""
+
+    template: str
+    owners: tuple[Owner, ...]
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(_segments(_pieces(self.template)))
+
+    @cached_property
+    def literals(self) -> tuple[str, ...]:
+        """The literal parts of the head, white space collapsed."""
+        texts = (" ".join(piece.text.split()) for piece in self.segments[0] if not piece.name)
+        return tuple(text for text in texts if text)
+
+    @cached_property
+    def length(self) -> int:
+        """Letters of the whole template that are no holes, white space counted once."""
+        return len(_HOLE.sub("", " ".join(self.template.split())))
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        *optional, last = (_expression(s) for s in reversed(self.segments))
+        nested = ""
+        for expression in optional:
+            nested = f"(?:{_SPACE}?{expression}{nested})?"
+        return re.compile(rf"(?<![^\W_]){last}{nested}" if last[:1].isalnum() else last + nested)
+
+    def find(self, text: str) -> Hit | None:
+        """The first place where at least the head stands in `text`."""
+        found = self.regex.search(text)
+        if found is None:
+            return None
+        captures = {
+            name.lstrip("_"): value.strip()
+            for name, value in found.groupdict().items()
+            if value is not None
+        }
+        return Hit(found.start(), found.end(), captures, self)
+
+
+def _pieces(template: str) -> list[Piece]:
+    pieces, position, unnamed = [], 0, 0
+    for hole in _HOLE.finditer(template):
+        if hole.start() > position:
+            pieces.append(Piece(template[position : hole.start()]))
+        name, kind = hole.group(1), hole.group(2) or "text"
+        if not name:
+            name, unnamed = str(unnamed), unnamed + 1
+        pieces.append(Piece(name=name, kind=kind))
+        position = hole.end()
+    if position < len(template):
+        pieces.append(Piece(template[position:]))
+    return pieces
+
+
+def _segments(pieces: list[Piece]) -> list[Segment]:
+    """Cut behind clauses, the first time where the head says enough to be told apart."""
+    segments: list[Segment] = []
+    current: list[Piece] = []
+    for piece in pieces:
+        rest = piece
+        while not rest.name and (cut := _cut(current, rest, first=not segments)) is not None:
+            before, after = rest.text[: cut.start()], rest.text[cut.end() :]
+            segments.append((*current, Piece(before)) if before else tuple(current))
+            current, rest = [], Piece(after)
+        if rest.name or rest.text:
+            current.append(rest)
+    if current:
+        segments.append(tuple(current))
+    return segments
+
+
+def _cut(current: list[Piece], piece: Piece, first: bool) -> re.Match[str] | None:
+    for cut in _CUT.finditer(piece.text):
+        if cut.end() == len(piece.text) and piece.text[cut.start() - 1 : cut.start()] != ".":
+            continue  # "… shape:" belongs to the value behind it
+        before = piece.text[: cut.start()]
+        if not before and (not current or current[-1].kind in ("text", "lines", "any")):
+            continue  # a hole without an end would swallow the line
+        letters = "".join(p.text for p in current) + before
+        if not first or (len(letters) >= HEAD_LETTERS and len(letters.split()) >= HEAD_WORDS):
+            return cut
+    return None
+
+
+def _expression(segment: Segment) -> str:
+    last = len(segment) - 1
+    return "".join(
+        _literal(piece.text)
+        if not piece.name
+        else f"(?P<{_group(piece.name)}>{(LAST_KINDS if i == last else KINDS)[piece.kind]})"
+        for i, piece in enumerate(segment)
+    )
+
+
+def _group(name: str) -> str:
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def _literal(text: str) -> str:
+    lead = _SPACE if text[:1].isspace() else ""
+    tail = _SPACE if text[-1:].isspace() and text.strip() else ""
+    return lead + _SPACE.join(map(re.escape, text.split())) + tail
