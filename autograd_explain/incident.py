@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LiveFrame:
-    """A frame of the failure and the line it stood at (a traceback's line, not the frame's)."""
+    """A frame of the failure and where it stood: line and instruction as the traceback has them,
+    since the frame itself may have moved on."""
 
     frame: FrameType
     line: int
+    lasti: int = -1
 
     @property
     def filename(self) -> str:
@@ -68,6 +70,6 @@ def frames_of(traceback: TracebackType | None) -> tuple[LiveFrame, ...]:
     """The frames of a traceback, outermost first."""
     found = []
     while traceback is not None:
-        found.append(LiveFrame(traceback.tb_frame, traceback.tb_lineno))
+        found.append(LiveFrame(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti))
         traceback = traceback.tb_next
     return tuple(found)

@@ -128,3 +128,25 @@ def label(place: Place | None) -> str:
 
 def observed(scene: Scene) -> bool:
     return scene.certainty is Certainty.OBSERVED
+
+
+def read_operand(overwrite: Overwrite) -> str:
+    """How the saving statement spells the operand that holds the overwritten tensor, "" if unknown.
+
+    The operand that names the written tensor; the only one where there is one.
+    """
+    maker = overwrite.maker
+    if maker is None or overwrite.saved.name == "result":
+        return ""
+    operands = tuple(o for o in maker.operands if o)
+    known = {_base(name) for name in source_names(overwrite)}
+    named = [o for o in operands if _base(o) in known]
+    if named:
+        return named[0]
+    return operands[0] if len(operands) == 1 else ""
+
+
+def _base(expression: str) -> str:
+    """`hidden` of `hidden[:, t]`, `self.queue` of `self.queue.t()`."""
+    head = expression.split("[", 1)[0]
+    return head.split("(", 1)[0].rsplit(".", 1)[0] if "(" in head else head

@@ -49,6 +49,11 @@ class History(Protocol):
     @property
     def certainty(self) -> Certainty: ...
 
+    @property
+    def steps(self) -> tuple[Moment, ...]:
+        """What the program did, oldest first; `op` "backward", "step" and "zero_grad" among it."""
+        ...
+
     def maker(self, node: GraphNode) -> Moment | None:
         """The moment whose operation created this graph node (and saved its tensors)."""
         ...

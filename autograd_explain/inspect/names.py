@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
+from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 import torch
@@ -185,7 +185,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             member = cls.__dict__.get(name)
-            if type(member).__name__ == "member_descriptor":
+            if isinstance(member, MemberDescriptorType):
                 try:
                     yield f".{name}", member.__get__(value)
                 except AttributeError:
@@ -193,10 +193,8 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_user_object(value: Any) -> bool:
-    """Instances of the user's own classes, of dataclasses and simple namespaces."""
-    if isinstance(value, (type, ModuleType)) or callable(value) and not _is_user_class(type(value)):
-        return False
-    return _is_user_class(type(value))
+    """Instances of the user's own classes and simple namespaces."""
+    return not isinstance(value, (type, ModuleType)) and _is_user_class(type(value))
 
 
 def _is_user_class(cls: type) -> bool:

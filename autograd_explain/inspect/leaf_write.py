@@ -1,0 +1,98 @@
+"""The leaf tensor that a failing in-place statement tried to write, and why the user writes it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..incident import LiveFrame
+from ..model import Certainty, Event, Role, TensorFact, What
+from .scene import Scene
+from .statements import Form, Write, base_of, resolve, statement_at, write_of
+
+
+@dataclass(frozen=True, eq=False)
+class LeafWrite:
+    """A refused write: `leaf` is None where the written expression cannot be read without
+    running code (then `tensor_names` still holds it as spelled)."""
+
+    write: Write
+    frame: LiveFrame
+    leaf: torch.Tensor | None
+    tensor_names: tuple[str, ...]
+
+    @property
+    def purpose(self) -> str:
+        """ "update" of a parameter, "init" of its values, "index" or "arithmetic" on a value."""
+        if self._reads_grad or self._has_grad:
+            return "update"
+        if self.write.form is Form.INIT or isinstance(self.leaf, torch.nn.Parameter):
+            return "init"
+        return "index" if self.write.form is Form.ITEM else "arithmetic"
+
+    @property
+    def _reads_grad(self) -> bool:
+        nodes = ast.walk(self.write.statement)
+        return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in nodes)
+
+    @property
+    def _has_grad(self) -> bool:
+        """A gradient is there already: backward ran, so this statement follows it."""
+        return self.leaf is not None and self.leaf.is_leaf and self.leaf.grad is not None
+
+
+def find_leaf_write(scene: Scene) -> LeafWrite | None:
+    """The refused write at the innermost user line, or None where no write is spelled there."""
+    frames = scene.incident.user_frames
+    if not frames:
+        return None
+    statement = statement_at(scene.program, scene.place)
+    write = None if statement is None else write_of(statement)
+    if write is None:
+        return None
+    leaf = _leaf_of(resolve(write.target, frames[-1]))
+    names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
+    return LeafWrite(write, frames[-1], leaf, tuple(dict.fromkeys(names)))
+
+
+def _leaf_of(value: Any) -> torch.Tensor | None:
+    """The leaf itself, or the leaf that a view looks at."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    base = value._base if value._is_view() else None
+    return base if base is not None else value
+
+
+def _live_names(scene: Scene, leaf: torch.Tensor | None) -> tuple[str, ...]:
+    return () if leaf is None else scene.names.of(leaf)
+
+
+def _outer_names(scene: Scene) -> Iterator[str]:
+    """What the calling lines assign to: with a property setter the user wrote `sigma.value = 1`."""
+    for live in reversed(scene.incident.user_frames[:-1]):
+        statement = statement_at(scene.program, scene.incident.place_of(live))
+        if isinstance(statement, ast.Assign):
+            yield from (ast.unparse(base_of(t)) for t in statement.targets)
+        elif isinstance(statement, ast.AugAssign):
+            yield ast.unparse(base_of(statement.target))
+
+
+def leaf_fact(scene: Scene, found: LeafWrite) -> TensorFact:
+    if found.leaf is None:
+        return TensorFact(Role.CULPRIT, found.tensor_names, is_leaf=True, requires_grad=True)
+    fact = scene.fact(Role.CULPRIT, found.leaf)
+    return TensorFact(**{**vars(fact), "names": found.tensor_names})
+
+
+def refused(scene: Scene, found: LeafWrite) -> tuple[Event, ...]:
+    """The write is where torch raised, so it was observed; the calling lines lead to it."""
+    frames = scene.incident.user_frames[:-1]
+    places = tuple(p for p in map(scene.incident.place_of, frames) if p is not None)
+    changed = Event(
+        What.CHANGED, scene.place, found.write.op, certainty=Certainty.OBSERVED, chain=places
+    )
+    return (changed, scene.failed())

@@ -1,0 +1,71 @@
+"""A tensor that backward needs was written in place after the forward pass saved it."""
+
+from autograd_explain.inspect.attribution import (
+    Overwrite,
+    culprit,
+    events,
+    find_overwrite,
+    label,
+    read_operand,
+)
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "inplace-version-mismatch",
+    "inplace-version-mismatch-leaf",
+    "inplace-version-mismatch-anomaly",
+    "inplace-version-mismatch-leaf-anomaly",
+)
+
+EXAMPLE = {
+    "tensor": "gate",
+    "saver": "gate = torch.sigmoid(x @ w)",
+    "saver_place": "In[2]:2",
+    "node": "SigmoidBackward0",
+    "slot": "result",
+    "operand": "",
+    "write": "gate += 0.1",
+    "write_place": "In[2]:4",
+    "saved_version": "0",
+    "current_version": "1",
+    "failed": "loss.backward()",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = find_overwrite(scene)
+    if found is None or found.by_step:
+        return None
+    fact = culprit(scene, found)
+    guilty, maker, place = found.guilty, found.maker, scene.place
+    return Finding(
+        cause="saved_value_overwritten",
+        confidence=Confidence.PROVEN,
+        facts={
+            "tensor": fact.names[0] if fact.names else str(list(found.saved.tensor.shape)),
+            "saver": maker.place.source if maker else found.saved.node.name,
+            "saver_place": label(maker.place if maker else None),
+            "node": found.saved.node.name,
+            "slot": found.saved.name,
+            "operand": read_operand(found),
+            "write": guilty.place.source if guilty else "",
+            "write_place": label(guilty.place if guilty else None),
+            "saved_version": str(found.saved.saved_version),
+            "current_version": str(found.saved.current_version),
+            "failed": place.source if place else "",
+        },
+        tensors=(fact,),
+        events=events(scene, found),
+        variant=_variant(found),
+    )
+
+
+def _variant(found: Overwrite) -> str:
+    if found.guilty is None:
+        return "write_unknown"
+    if found.maker is None:
+        return "saver_unknown"
+    if found.guilty.via:
+        return "alias"
+    return "own_output" if found.saved.name == "result" else ""

@@ -1,0 +1,53 @@
+"""An optimizer stepped between the forward pass and a backward that needs the old parameters."""
+
+from autograd_explain.inspect.attribution import culprit, events, find_overwrite, label
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "inplace-version-mismatch",
+    "inplace-version-mismatch-leaf",
+    "inplace-version-mismatch-anomaly",
+    "inplace-version-mismatch-leaf-anomaly",
+)
+
+EXAMPLE = {
+    "tensor": "critic.weight",
+    "saver": "score = critic(fake)",
+    "saver_place": "In[2]:2",
+    "step": "critic_opt.step()",
+    "step_place": "In[2]:6",
+    "saved_version": "1",
+    "current_version": "2",
+    "failed": "actor_loss.backward()",
+    "failed_place": "In[2]:8",
+    "optimizer": "critic_opt",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = find_overwrite(scene)
+    if found is None or not found.by_step:
+        return None
+    fact = culprit(scene, found)
+    guilty, maker, place = found.guilty, found.maker, scene.place
+    optimizer = found.optimizers[0] if found.optimizers else ""
+    return Finding(
+        cause="step_between_backwards",
+        # Held by an optimizer, yet no `step()` seen: likely, but another write may have done it.
+        confidence=Confidence.PROVEN if guilty is not None else Confidence.LIKELY,
+        facts={
+            "tensor": fact.names[0] if fact.names else str(list(found.saved.tensor.shape)),
+            "saver": maker.place.source if maker else found.saved.node.name,
+            "saver_place": label(maker.place if maker else None),
+            "step": guilty.place.source if guilty else f"{optimizer}.step()",
+            "step_place": label(guilty.place if guilty else None),
+            "saved_version": str(found.saved.saved_version),
+            "current_version": str(found.saved.current_version),
+            "failed": place.source if place else "",
+            "failed_place": label(place),
+            "optimizer": optimizer,
+        },
+        tensors=(fact,),
+        events=events(scene, found),
+    )
