@@ -1,0 +1,70 @@
+"""What is to be verified, and with which reference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..model import Kind
+from ..program import Program
+
+if TYPE_CHECKING:
+    from .checkpoint import Checkpoint
+
+
+class Reference(str, Enum):
+    """Which run of the original program yields the gradients that were meant.
+
+    SAVED_VALUES: every backward uses the values as they were when the forward pass saved them.
+    It fits version errors and silent overwrites.
+    RETAINED_GRAPH: no graph is freed.  It fits a second backward, as long as nothing was
+    overwritten in between (then the rewrite has no reference).
+    NONE: nothing tells what was meant (leaf writes, cut graphs, a missing `.grad`).
+    """
+
+    SAVED_VALUES = "saved_values"
+    RETAINED_GRAPH = "retained_graph"
+    NONE = "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A failure whose rewrites are to be tried.
+
+    `program` holds every cell that ran, `cell` is the number of the one that failed (or, for a
+    silent finding, that went wrong) and `message` what torch said (`str(exception)`; the text
+    of the warning; "" for silent).  `failed` are the earlier cells that had ended with an error,
+    `durations` the seconds that cells took, where known: they save hopeless replays.
+    `checkpoint` is the one taken before the failing cell, if any.  `seconds` and `megabytes`
+    bound the whole verification and the memory growth of one replay.
+    """
+
+    program: Program
+    cell: int
+    message: str = ""
+    kind: Kind = Kind.ERROR
+    reference: Reference = Reference.NONE
+    checkpoint: Checkpoint | None = None
+    failed: frozenset[int] = frozenset()
+    durations: Mapping[int, float] = field(default_factory=dict)
+    seconds: float = 20.0
+    megabytes: int = 2048
+
+
+_VERSION = re.compile(r"has been modified by an in-?place operation|modified by an inplace")
+_TWICE = re.compile(r"backward through the graph a second time|access saved \w+ after they have")
+
+
+def reference_for(kind: Kind, message: str, overwritten: bool = False) -> Reference:
+    """The reference that fits a message; `overwritten` says that a silent finding is about a
+    value which was overwritten after it had been saved."""
+    if kind is Kind.SILENT:
+        return Reference.SAVED_VALUES if overwritten else Reference.NONE
+    if kind is Kind.ERROR and _VERSION.search(message):
+        return Reference.SAVED_VALUES
+    if kind is Kind.ERROR and _TWICE.search(message):
+        return Reference.RETAINED_GRAPH
+    return Reference.NONE
