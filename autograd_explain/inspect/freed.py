@@ -107,20 +107,6 @@ def _carrier(scene: Scene, census: _Census) -> NamedTensor | None:
     return None if best is None else best[1]
 
 
-def enclosing_loop(scene: Scene, place: Place | None) -> ast.For | ast.While | None:
-    """The innermost loop of the same source around a place."""
-    source = None if place is None else scene.program.source_at(place)
-    if place is None or source is None:
-        return None
-    line = place.line - source.offset
-    loops = [
-        n
-        for n in ast.walk(source.tree)
-        if isinstance(n, (ast.For, ast.While)) and n.lineno < line <= (n.end_lineno or n.lineno)
-    ]
-    return max(loops, key=lambda n: n.lineno, default=None)
-
-
 def backward_calls(scene: Scene) -> tuple[Moment, ...]:
     """Every backward the program called so far, oldest first, the failed one left out."""
     place = scene.place
@@ -146,3 +132,27 @@ def assigned_names(scene: Scene, place: Place | None) -> tuple[str, ...]:
         targets.append(statement.target)
     targets.sort(key=lambda t: not isinstance(t, (ast.Attribute, ast.Subscript)))
     return tuple(ast.unparse(t) for t in targets)
+
+
+def failing_loops(scene: Scene) -> tuple[tuple[str, int, int], ...]:
+    """The loops around the failing lines, outermost frame first: file name, first, last line."""
+    found = []
+    for live in scene.incident.user_frames:
+        source = scene.program.source(live.filename)
+        for node in ast.walk(source.tree) if source is not None else ():
+            if not isinstance(node, (ast.For, ast.While)):
+                continue
+            last = node.end_lineno or node.lineno
+            if node.lineno < live.line <= last and source is not None:
+                found.append((source.filename, node.lineno + source.offset, last + source.offset))
+    return tuple(found)
+
+
+def inside_failing_loop(scene: Scene, moment: Moment) -> bool:
+    """Whether a moment happened inside a loop that the failing line is in, directly or in a call."""
+    for place in (*moment.chain, moment.place):
+        source = scene.program.source_at(place)
+        for filename, first, last in failing_loops(scene):
+            if source is not None and source.filename == filename and first < place.line <= last:
+                return True
+    return False

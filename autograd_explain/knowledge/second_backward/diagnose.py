@@ -1,0 +1,128 @@
+"""A second backward went into a part of the graph that the first one freed."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.freed import (
+    FreedPart,
+    assigned_names,
+    backward_calls,
+    failing_loops,
+    find_freed_part,
+    inside_failing_loop,
+    steps_since,
+)
+from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+
+PATTERNS = ("backward-twice",)
+
+EXAMPLE = {
+    "tensor": "hidden",
+    "maker": "hidden = cell(x, hidden)",
+    "maker_place": "In[2]:2",
+    "first": "loss.backward()",
+    "first_place": "In[2]:4",
+    "failed": "loss.backward()",
+    "failed_place": "In[2]:4",
+    "step": "",
+    "step_place": "",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    part = find_freed_part(scene)
+    if part is None:
+        return None
+    calls = backward_calls(scene)
+    first = calls[-1] if calls else None
+    steps = steps_since(scene, first) if first is not None else ()
+    fact = _culprit(scene, part)
+    place = scene.place
+    first_place = first.place if first is not None else place
+    return Finding(
+        cause="second_backward",
+        confidence=Confidence.PROVEN,
+        facts={
+            "tensor": fact.names[0] if fact.names else part.boundary.name,
+            "maker": part.maker.place.source if part.maker else part.boundary.name,
+            "maker_place": label(part.maker.place if part.maker else None),
+            "first": first_place.source if first_place else "",
+            "first_place": label(first_place),
+            "failed": place.source if place else "",
+            "failed_place": label(place),
+            "step": steps[0].place.source if steps else "",
+            "step_place": label(steps[0].place if steps else None),
+        },
+        tensors=(fact,),
+        events=_events(scene, part, first, steps),
+        variant=_variant(scene, part, steps),
+    )
+
+
+def _variant(scene: Scene, part: FreedPart, steps: tuple[Moment, ...]) -> str:
+    if _ran_twice(scene):
+        return "cell_again"
+    maker = part.maker
+    if maker is not None and inside_failing_loop(scene, maker):
+        return "carried"
+    if _in_loop(scene):
+        return "computed_once"
+    if part.whole and part.carrier is None:
+        return "same_loss"
+    return "shared_stepped" if steps else "shared"
+
+
+def _in_loop(scene: Scene) -> bool:
+    return bool(failing_loops(scene))
+
+
+def _ran_twice(scene: Scene) -> bool:
+    """The failing cell ran before with the same text, and its loss comes from another cell."""
+    number = scene.incident.cell
+    cell = scene.program.cell(number)
+    if cell is None or len(scene.incident.user_frames) != 1 or _in_loop(scene):
+        return False
+    earlier = [c for c in scene.program.cells if c.cell != number and c.text == cell.text]
+    root = scene.roots[0] if scene.roots else None
+    made = None if root is None else scene.history.creation(root)
+    return bool(earlier) and (made is None or made.place.cell != number)
+
+
+def _culprit(scene: Scene, part: FreedPart) -> TensorFact:
+    assigned = assigned_names(scene, part.maker.place if part.maker else None)
+    if part.carrier is not None:
+        tensor, live = part.carrier.tensor, scene.names.of(part.carrier.tensor)
+    else:
+        tensor, live = None, _live_twins(scene, assigned)
+        if part.whole and scene.roots:
+            tensor, live = scene.roots[0], (*scene.names.of(scene.roots[0]), *live)
+    names = tuple(dict.fromkeys((*live, *assigned)))
+    if tensor is None:
+        return TensorFact(Role.CULPRIT, names, grad_fn=part.boundary.name)
+    fact = scene.fact(Role.CULPRIT, tensor)
+    return TensorFact(**{**vars(fact), "names": names or fact.names})
+
+
+def _live_twins(scene: Scene, assigned: tuple[str, ...]) -> tuple[str, ...]:
+    """`model.state` for `self.state`: live tensors under the attribute that the maker assigns."""
+    endings = tuple("." + a.split(".", 1)[1] for a in assigned if a.startswith("self."))
+    exact = {a for a in assigned if not a.startswith("self.")}
+    return tuple(
+        n.name
+        for n in scene.names.tensors
+        if n.name in exact or (endings and n.name.endswith(endings))
+    )[:4]
+
+
+def _events(
+    scene: Scene, part: FreedPart, first: Moment | None, steps: tuple[Moment, ...]
+) -> tuple[Event, ...]:
+    found = [
+        scene.event(What.CAUSE, part.maker, op=part.boundary.name),
+        scene.event(What.FREED, first),
+        *(scene.event(What.CHANGED, s) for s in steps[:1]),
+        scene.failed(),
+    ]
+    # A step after the first backward is not what failed here, but it is what retain_graph=True
+    # would lead to; it comes after the cause.
+    return tuple(e for e in found if e is not None)
