@@ -1,0 +1,54 @@
+"""A rewrite as numbered lines: what goes, what comes, and a little around it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..model import Edit
+
+
+@dataclass(frozen=True)
+class Line:
+    """`sign` is " ", "-" or "+"; `number` counts in the old text for "-", else in the new."""
+
+    sign: str
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines that belong together, of one cell or file."""
+
+    where: str
+    lines: tuple[Line, ...]
+
+
+def hunks_of(edit: Edit, context: int = 1) -> Iterator[Hunk]:
+    """The changed stretches of an edit with `context` lines around each."""
+    where = edit.file or f"In[{edit.cell}]"
+    old, new = edit.old_source.splitlines(), edit.new_source.splitlines()
+    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    for group in matcher.get_grouped_opcodes(context):
+        lines = [line for code in group for line in _lines(code, old, new)]
+        yield Hunk(where, tuple(_without_blank_ends(lines)))
+
+
+def _lines(code: tuple[str, int, int, int, int], old: list[str], new: list[str]) -> Iterator[Line]:
+    tag, i1, i2, j1, j2 = code
+    if tag == "equal":
+        yield from (Line(" ", j + 1, new[j]) for j in range(j1, j2))
+        return
+    yield from (Line("-", i + 1, old[i]) for i in range(i1, i2))
+    yield from (Line("+", j + 1, new[j]) for j in range(j1, j2))
+
+
+def _without_blank_ends(lines: list[Line]) -> list[Line]:
+    """Context that is an empty line says nothing."""
+    while lines and lines[0].sign == " " and not lines[0].text.strip():
+        lines = lines[1:]
+    while lines and lines[-1].sign == " " and not lines[-1].text.strip():
+        lines = lines[:-1]
+    return lines

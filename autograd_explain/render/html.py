@@ -1,0 +1,76 @@
+"""The report as HTML for notebooks.
+
+No script; colours come from Jupyter's CSS variables with fallbacks, tints are translucent and
+so fit light and dark themes alike (`prefers-color-scheme` would follow the system, not the
+notebook).  Jinja escapes everything; a Passage's HTML is escaped by the Markdown renderer.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from .labels import label, word
+from .picture import svg
+from .texts import Passage
+from .view import View
+
+STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.filters["prose"] = prose
+    return made
+
+
+def prose(passage: Passage) -> Markup:
+    """A passage's HTML, which is escaped already."""
+    return Markup(passage.html())
+
+
+def fill(template: str, language: str, **values: Any) -> str:
+    """A template with the style sheet and the labels of a language at hand."""
+    page = environment().get_template(template)
+
+    def words(key: str, **facts: object) -> str:
+        return word(key, language, **facts)
+
+    text = page.render(word=words, language=language, style=Markup(style()), **values)
+    return text.strip()
+
+
+@cache
+def style() -> str:
+    """The style sheet on few lines."""
+    loader = environment().loader
+    assert loader is not None
+    css = loader.get_source(environment(), "style.css")[0]
+    lines = (line.split("/*")[0].strip() for line in css.splitlines())
+    return "".join(line for line in lines if line)
+
+
+def html(view: View, detail: str = "short") -> str:
+    """The report; what a short report leaves out is folded, not missing."""
+    picture = ""
+    if view.stops:
+        title = label("timeline_alt", view.language, name=view.culprit).plain().replace("`", "")
+        picture = svg(view.stops, title, word("version", view.language))
+    return fill(
+        "explanation.html",
+        view.language,
+        view=view,
+        opened=detail == "full",
+        picture=Markup(picture),
+        standing=STANDING,
+    )

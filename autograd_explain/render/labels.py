@@ -1,0 +1,164 @@
+"""Short words and lines of the screen in English, Japanese and Chinese.
+
+A label is one line of Markdown with `{values}`.  A part in square brackets is shown only where
+all its values are known: `saved[ at version {version}]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from .fill import PLACEHOLDER
+from .reasons import REASONS
+from .texts import LANGUAGES, Passage, line
+
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+
+LABELS: Mapping[str, tuple[str, str, str]] = {
+    # what happened at a line
+    "created": ("created[ `{name}`]", "[`{name}` を]ここで作成", "在此创建[ `{name}`]"),
+    "saved": (
+        "saved[ `{name}`][ (version {version})][ for the gradient of `{op}`]",
+        "保存[：`{name}`][（バージョン {version}）][、`{op}` の勾配計算に使用]",
+        "保存了[ `{name}`][（版本 {version}）][，供 `{op}` 计算梯度]",
+    ),
+    "changed": (
+        "overwrote it[: version {before} → {version}]",
+        "上書き[：バージョン {before} → {version}]",
+        "就地改写[：版本 {before} → {version}]",
+    ),
+    "changed_silently": (
+        "overwrote it, and the version counter did not notice",
+        "上書きしたが、バージョンカウンタには現れない",
+        "就地改写，但版本计数器没有变化",
+    ),
+    "cause": ("the cause", "原因はここ", "原因在这里"),
+    "cause_failed": ("fails here", "ここで失敗", "在此处失败"),
+    "cause_warned": ("the warning is about this", "警告の対象", "警告所指之处"),
+    "detached": (
+        "cut[ `{name}`] off from the graph",
+        "[`{name}` を]計算グラフから切り離し",
+        "[`{name}` ]在此与计算图断开",
+    ),
+    "freed": (
+        "freed what the graph had saved",
+        "計算グラフが保存していた値を解放",
+        "释放了计算图保存的值",
+    ),
+    "failed": ("the error surfaces here", "エラーはここで発生", "错误在此处抛出"),
+    "failed_warning": ("the warning is given here", "警告はここで発生", "警告在此处发出"),
+    "failed_silent": (
+        "the gradient is wrong from here on",
+        "ここから勾配が誤る",
+        "梯度从这里开始出错",
+    ),
+    "needs": (
+        "needs version {saved}, finds version {current}",
+        "バージョン {saved} が必要だが、実際は {current}",
+        "需要版本 {saved}，实际是版本 {current}",
+    ),
+    "uses": (
+        "uses the overwritten value",
+        "上書き後の値を使用",
+        "使用了被改写后的值",
+    ),
+    "called_from": ("called from {places}", "呼び出し元：{places}", "调用自：{places}"),
+    "place_unknown": ("line not found", "該当行は不明", "未找到对应的行"),
+    "observed": ("observed", "観測", "已观测"),
+    "inferred": ("inferred", "推定", "推断"),
+    # the timeline
+    "version": ("version", "バージョン", "版本"),
+    "stop_saved": ("saved", "保存", "保存"),
+    "stop_changed": ("overwritten", "上書き", "被改写"),
+    "stop_needed": ("needed", "必要", "需要"),
+    "timeline_alt": (
+        "Version timeline of `{name}`",
+        "`{name}` のバージョンの推移",
+        "`{name}` 的版本变化",
+    ),
+    # headings
+    "rewrite": ("Rewrite", "書き換え案", "改写方案"),
+    "rewrites": ("Rewrites", "書き換え案", "改写方案"),
+    "other_rewrites": ("Other rewrites", "ほかの書き換え案", "其他改写方案"),
+    "summary": ("Summary", "要約", "概要"),
+    "cause_heading": ("Why", "なぜ起きるか", "为什么"),
+    "warnings": (
+        "These only silence it",
+        "エラーを隠すだけの対処",
+        "只是掩盖问题的做法",
+    ),
+    "check": ("What to look at", "確認すること", "检查要点"),
+    "background": ("Background", "背景", "背景知识"),
+    "see": ("See also", "参考", "参考资料"),
+    "tensors": ("Tensors", "テンソル", "张量"),
+    "message": ("PyTorch says", "PyTorch のメッセージ", "PyTorch 的报错信息"),
+    "failing_program": ("A program that fails", "失敗するプログラム", "出错的程序"),
+    "example_program": ("An example", "プログラム例", "示例程序"),
+    "repaired_program": ("Repaired", "修正", "修改"),
+    "more": ("More", "詳しく", "更多"),
+    # a rewrite's standing
+    "verified": ("verified", "検証済み", "已验证"),
+    "runs": ("runs", "実行可", "可运行"),
+    "fails": ("fails", "失敗", "运行失败"),
+    "differs": ("differs", "結果が異なる", "结果不同"),
+    "not_tried": ("not tried", "未検証", "未验证"),
+    "changes_meaning": (
+        "changes what is computed",
+        "計算内容が変わる",
+        "会改变计算内容",
+    ),
+    "show_only": ("a sketch to adapt", "参考例（要調整）", "仅供参考，需自行调整"),
+    "unchanged_lines": ("{count} unchanged lines", "変更なし {count} 行", "{count} 行未改动"),
+    "more_lines": ("… {count} more lines", "… ほか {count} 行", "… 还有 {count} 行"),
+    # a tensor in words
+    "leaf": ("leaf", "葉", "叶子"),
+    "non_leaf": ("not a leaf", "葉でない", "非叶子"),
+    "requires_grad": ("requires grad", "requires_grad あり", "需要梯度"),
+    # how to go on
+    "hint_fix": (
+        "`%autograd_fix` puts it in the next cell",
+        "`%autograd_fix` で次のセルに挿入",
+        "`%autograd_fix` 将其放入下一个单元格",
+    ),
+    "hint_fix_shows": (
+        "`%autograd_fix` shows the change",
+        "`%autograd_fix` で変更を表示",
+        "`%autograd_fix` 显示改动",
+    ),
+    "hint_explain": (
+        "`%autograd_explain {cause}` tells the whole story",
+        "`%autograd_explain {cause}` で詳しい説明",
+        "`%autograd_explain {cause}` 查看完整说明",
+    ),
+    "hint_other": (
+        "{count} more: `%autograd_fix {number}`",
+        "ほか {count} 案：`%autograd_fix {number}`",
+        "另有 {count} 个方案：`%autograd_fix {number}`",
+    ),
+    **REASONS,
+}
+
+
+def source(key: str, language: str) -> str:
+    """A label's Markdown with its `{values}`; an unknown key shows as itself."""
+    texts = LABELS.get(key)
+    if texts is None:
+        return key.replace("_", " ")
+    return texts[LANGUAGES.index(language) if language in LANGUAGES else 0]
+
+
+def label(key: str, language: str, **values: object) -> Passage:
+    """A label with its values filled in."""
+    facts = {k: str(v) for k, v in values.items() if v is not None and str(v)}
+    text = _OPTIONAL.sub(lambda m: _if_known(m[1], facts), source(key, language))
+    return line(text, facts)
+
+
+def word(key: str, language: str, **values: object) -> str:
+    """A label as plain text."""
+    return label(key, language, **values).plain()
+
+
+def _if_known(part: str, facts: Mapping[str, str]) -> str:
+    return part if all(name in facts for name in PLACEHOLDER.findall(part)) else ""

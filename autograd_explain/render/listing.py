@@ -1,0 +1,165 @@
+"""The user's lines as a compiler prints them: the expression underlined, the label beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from .prose import one_line
+from .timeline import Stop
+from .view import RewriteView, Row
+from .wrap import wrap
+
+STYLES = {
+    "saved": "bright_blue",
+    "guilty": "bold red",
+    "changed": "red",
+    "needed": "yellow",
+    "other": "magenta",
+}
+GLYPHS = {"saved": "●", "guilty": "◆", "changed": "◆", "needed": "✗"}
+_WIDEST_NAME = 18
+_SIGNS = {"-": "red", "+": "green", " ": "dim"}
+
+
+@dataclass(frozen=True)
+class Gutter:
+    """What stands left of the code: where it is, its line number, a bar."""
+
+    name_width: int
+    number_width: int
+
+    @property
+    def width(self) -> int:
+        return self.name_width + self.number_width + 4
+
+    def line(self, name: str = "", number: int | None = None) -> Text:
+        shown = crop(name, self.name_width)
+        pad = " " * (self.name_width - cell_len(shown))
+        count = "" if number is None else str(number)
+        return Text(f"{shown}{pad} {count:>{self.number_width}} │ ", "dim")
+
+
+def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:
+    """Every row: the line of code, and under it what happened there."""
+    gutter = Gutter(
+        min(_WIDEST_NAME, max((cell_len(r.where) for r in rows), default=0)),
+        max((len(str(r.line or "")) for r in rows), default=0),
+    )
+    before = ""
+    for row in rows:
+        yield from _row(row, gutter, width, row.where if row.where != before else "")
+        before = row.where
+
+
+def _row(row: Row, gutter: Gutter, width: int, name: str) -> Iterator[Text]:
+    room = max(width - gutter.width, 16)
+    source, start, end = window(row.source, row.start, row.end, room)
+    style = STYLES[row.tone]
+    code = Text(source, "" if row.line is not None else "dim italic")
+    if row.tone == "guilty":
+        code.stylize("bold")
+    code.stylize(style, start, end)
+    yield gutter.line(name, row.line) + code
+    lead, mark = cell_len(source[:start]), cell_len(source[start:end])
+    under = Text(" " * lead + ("━" if row.tone == "guilty" else "─") * mark, style)
+    for text in _labelled(row, under, room, style):
+        yield gutter.line() + text
+
+
+def _labelled(row: Row, under: Text, room: int, style: str) -> Iterator[Text]:
+    label = one_line(row.label, style)
+    if row.certainty:
+        label.append(f" [{row.certainty}]", "dim")
+    if cell_len(under.plain) + 1 + cell_len(label.plain) <= room:
+        yield Text.assemble(under, " " if under.plain else "", label)
+    else:
+        yield under
+        yield from wrap(label, room)
+    if row.called_from:
+        yield from wrap(one_line(row.called_from, "dim"), room)
+
+
+def window(source: str, start: int, end: int, room: int) -> tuple[str, int, int]:
+    """A stretch of a long line that fits and still shows its expression's beginning."""
+    source = source.replace("\t", " ")
+    if cell_len(source) <= room:
+        return source, start, end
+    cut = 0
+    if cell_len(source[:end]) > room - 1:
+        while cut < start and cell_len(source[cut:end]) > room - 2:
+            cut += 1
+    shown = ("…" if cut else "") + source[cut:]
+    shift = 1 - cut if cut else 0
+    shown = crop(shown, room)
+    return shown, max(start + shift, 0), max(min(end + shift, len(shown)), start + shift)
+
+
+def crop(text: str, room: int) -> str:
+    """At most `room` cells, `…` for the rest."""
+    if cell_len(text) <= room:
+        return text
+    while text and cell_len(text) > room - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+# -- the version timeline -----------------------------------------------------------------
+
+
+def timeline(stops: Sequence[Stop], title: str, width: int) -> list[Text]:
+    """The stops on a line, their captions beneath."""
+    room = width - cell_len(title) - 2
+    rows = [[f"{s.caption} {s.where}".strip() for s in stops]]
+    if sum(cell_len(caption) + 2 for caption in rows[0]) > room:
+        rows = [[s.caption for s in stops], [crop(s.where, 18) for s in stops]]
+    heads = [f"{GLYPHS[s.tone]} {s.version}" for s in stops]
+    sizes = [
+        max(cell_len(head) + 6, *(cell_len(row[i]) + 2 for row in rows))
+        for i, head in enumerate(heads)
+    ]
+    if sum(sizes) - 2 > room:
+        return []
+    lines = [Text.assemble((title, "dim"), "  ", _axis(stops, heads, sizes))]
+    for row in rows:
+        text = Text(" " * (cell_len(title) + 2))
+        for stop, caption, size in zip(stops, row, sizes, strict=True):
+            text.append(caption + " " * (size - cell_len(caption)), STYLES[stop.tone])
+        text.rstrip()
+        lines.append(text)
+    return lines
+
+
+def _axis(stops: Sequence[Stop], heads: Sequence[str], sizes: Sequence[int]) -> Text:
+    text = Text()
+    for number, (stop, head, size) in enumerate(zip(stops, heads, sizes, strict=True)):
+        text.append(head, f"bold {STYLES[stop.tone]}")
+        if number < len(stops) - 1:
+            line = "━" if stop.tone == "saved" else "┅"
+            text.append(f" {line * (size - cell_len(head) - 2)} ", STYLES[stop.tone])
+    return text
+
+
+# -- a rewrite ----------------------------------------------------------------------------
+
+
+def diff(rewrite: RewriteView, width: int) -> Iterator[Text]:
+    """The changed lines with their numbers, under the name of their cell or file."""
+    numbers = [line.number for hunk in rewrite.hunks for line in hunk.lines]
+    size = len(str(max(numbers, default=0)))
+    before = ""
+    for hunk in rewrite.hunks:
+        if hunk.where != before:
+            yield Text(crop(hunk.where, width), "dim")
+        else:
+            yield Text(f"{'⋮':>{size}}", "dim")
+        before = hunk.where
+        for line in hunk.lines:
+            text = crop(line.text.replace("\t", "    "), max(width - size - 5, 8))
+            yield Text.assemble(
+                (f"{line.number:>{size}} │ ", "dim"),
+                (f"{line.sign} {text}".rstrip(), _SIGNS[line.sign]),
+            )

@@ -1,0 +1,118 @@
+"""The report as data (`to_dict`, the contract) and as Markdown for pasting into an issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..model import Diagnosis, Rewrite
+from .labels import word
+from .markdown import code, fence
+from .texts import Document, Passage
+from .view import RewriteView, View, outcome_reason
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+SCHEMA = 1
+
+
+def to_dict(diagnosis: Diagnosis, view: View, document: Document) -> dict[str, Any]:
+    """The report contract, schema 1: JSON types only."""
+    finding = diagnosis.finding
+    return {
+        "schema": SCHEMA,
+        "id": finding.cause,
+        "kind": diagnosis.kind.value,
+        "message": diagnosis.message,
+        "language": view.language,
+        "headline": view.headline.plain(),
+        "explanation": explanation(view),
+        "tensors": [t.to_dict() for t in finding.tensors],
+        "events": [e.to_dict() for e in finding.events],
+        "rewrites": [
+            _rewrite_dict(rewrite, shown, view.language)
+            for rewrite, shown in zip(diagnosis.rewrites, view.rewrites, strict=True)
+        ],
+        "warnings": [w.plain() for w in view.warnings],
+        "see": [dict(s) for s in document.see],
+    }
+
+
+def _rewrite_dict(rewrite: Rewrite, shown: RewriteView, language: str) -> dict[str, Any]:
+    return {
+        "title": shown.title.plain(),
+        "safety": rewrite.safety.value,
+        "outcome": rewrite.outcome.value,
+        "outcome_reason": outcome_reason(rewrite, language).plain(),
+        "edits": [edit.to_dict() for edit in rewrite.edits],
+    }
+
+
+def explanation(view: View) -> str:
+    """Why it happened; where no rewrite is honest, also what to look at."""
+    parts = [view.why.markdown()]
+    if not view.rewrites:
+        parts += _bullets("check", view.check, view)
+    return "\n\n".join(p for p in parts if p)
+
+
+def to_markdown(diagnosis: Diagnosis, view: View) -> str:
+    """The whole report in GitHub's Markdown."""
+    parts = [
+        f"### {view.headline.markdown()}",
+        *_message(view),
+        *_listing(view),
+        view.why.markdown(),
+        *(
+            p
+            for r, v in zip(diagnosis.rewrites, view.rewrites, strict=True)
+            for p in _rewrite(r, v, view)
+        ),
+        *_bullets("check", view.check, view),
+        *_bullets("warnings", view.warnings, view),
+        *_see(view.see, view.language),
+        *(note.markdown() for note in view.notes),
+        f"<sub>{code('autograd_explain')} · {code(view.cause)}</sub>",
+    ]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _message(view: View) -> Iterator[str]:
+    if view.message:
+        yield f"{word('message', view.language)}:"
+        yield fence(view.message, "text")
+
+
+def _listing(view: View) -> Iterator[str]:
+    from .listing import listing, timeline
+
+    lines: list[Text] = list(listing(view.rows, 96))
+    picture = timeline(view.stops, word("version", view.language), 96) if view.stops else []
+    shown = [t.plain.rstrip() for t in lines] + [""] * bool(picture) + [t.plain for t in picture]
+    if shown:
+        yield fence("\n".join(shown), "text")
+
+
+def _rewrite(rewrite: Rewrite, shown: RewriteView, view: View) -> Iterator[str]:
+    standing = [shown.outcome_word, shown.reason.markdown()]
+    text = ": ".join(s for s in standing if s)
+    caution = f" · {shown.caution.markdown()}" if shown.caution else ""
+    number = f" {shown.number}" if len(view.rewrites) > 1 else ""
+    title = word("rewrite", view.language)
+    yield f"**{title}{number}** {shown.title.markdown()} ({text}{caution})"
+    yield shown.why.markdown()
+    for edit in rewrite.edits:
+        yield fence(edit.diff, "diff")
+
+
+def _bullets(title: str, items: Sequence[Passage], view: View) -> Iterator[str]:
+    if items:
+        yield f"**{word(title, view.language)}**"
+        yield "\n".join(f"- {item.markdown()}" for item in items)
+
+
+def _see(links: Sequence[Mapping[str, str]], language: str) -> Iterator[str]:
+    if links:
+        yield f"**{word('see', language)}**"
+        yield "\n".join(f"- [{s['title']}]({s['url']})" for s in links)

@@ -1,0 +1,209 @@
+"""The texts of a cause: one Markdown file per language, sections by fixed `##` names.
+
+A `Document` is a file as read; a `Passage` is one of its sections, parsed, with the facts filled
+in.  Facts enter the token tree *after* parsing, so nothing in a user's name or code is ever read
+as Markdown.  A sentence whose fact is unknown is left out: better short than wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import frontmatter
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from .fill import fill_tokens
+
+LANGUAGES = ("en", "ja", "zh")
+_SECTION = re.compile(r"##[ \t]+(.+?)[ \t#]*\Z")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_REVISION = re.compile(r"^english:.*$", re.MULTILINE)
+
+
+@cache
+def parser() -> MarkdownIt:
+    """The one Markdown dialect of the project: CommonMark with tables, without raw HTML."""
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """Markdown, parsed and filled.  `inline` passages are one line without a paragraph."""
+
+    tokens: tuple[Token, ...] = ()
+    inline: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.tokens)
+
+    def html(self) -> str:
+        """HTML in which everything that is not ours is escaped."""
+        renderer: Any = parser().renderer
+        return str(renderer.render(list(self.tokens), parser().options, {})).strip()
+
+    def markdown(self) -> str:
+        from .markdown import markdown_of
+
+        return markdown_of(self.tokens)
+
+    def plain(self) -> str:
+        """One line of plain text; code keeps its backticks."""
+        return " ".join("".join(_plain(t) for t in self.tokens if t.children).split())
+
+    def first_paragraph(self) -> Passage:
+        """Up to the end of the first block."""
+        for number, token in enumerate(self.tokens, 1):
+            if token.level == 0 and token.nesting <= 0:
+                return Passage(self.tokens[:number], self.inline)
+        return self
+
+
+def _plain(token: Token) -> str:
+    return "".join(
+        f"`{t.content}`" if t.type == "code_inline" else t.content for t in token.children or ()
+    )
+
+
+def passage(source: str, facts: Mapping[str, str] | None = None) -> Passage:
+    """Blocks of Markdown with the facts filled in (`None`: placeholders stay as they are)."""
+    tokens = parser().parse(source)
+    return Passage(tuple(tokens if facts is None else fill_tokens(tokens, facts)))
+
+
+def line(source: str, facts: Mapping[str, str] | None = None) -> Passage:
+    """One line of Markdown (a title, a label) with the facts filled in."""
+    tokens = parser().parseInline(source.strip())
+    tokens = tokens if facts is None else fill_tokens(tokens, facts)
+    return Passage(tuple(t for t in tokens if t.children), inline=True)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text file: its front matter, and its sections' Markdown by name."""
+
+    title: str
+    sections: Mapping[str, str]
+    see: tuple[Mapping[str, str], ...] = ()
+    questions: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    english: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def source(self, section: str, variant: str = "") -> str:
+        """The Markdown of `section <variant>` or else of `section`; "" where there is none."""
+        return self.sections.get(f"{section} {variant}".strip()) or self.sections.get(section, "")
+
+    def passage(self, section: str, facts: Mapping[str, str], variant: str = "") -> Passage:
+        return passage(self.source(section, variant), facts)
+
+    def summary(self, facts: Mapping[str, str], variant: str = "") -> Passage:
+        """The headline; the title where the facts for a headline are missing."""
+        text = " ".join(self.source("summary", variant).split())
+        filled = line(text, facts) if text else Passage()
+        return filled or line(self.title)
+
+    def fix_title(self, fix: str, facts: Mapping[str, str]) -> Passage:
+        """The first line of `## fix <fix>`; the fix's own name where that cannot be filled."""
+        title, _ = split_title(self.sections.get(f"fix {fix}", ""))
+        return line(title, facts) or line(fix.replace("_", " ").replace("-", " "))
+
+    def fix_reason(self, fix: str, facts: Mapping[str, str]) -> Passage:
+        _, reason = split_title(self.sections.get(f"fix {fix}", ""))
+        return passage(reason, facts)
+
+    def items(self, section: str, facts: Mapping[str, str]) -> tuple[Passage, ...]:
+        """The entries of a section that is a bullet list, each one a line."""
+        return tuple(
+            Passage((token,), inline=True)
+            for token in self.passage(section, facts).tokens
+            if token.type == "inline"
+        )
+
+    def fixes(self) -> tuple[str, ...]:
+        return tuple(n.removeprefix("fix ") for n in self.sections if n.startswith("fix "))
+
+
+def split_title(section: str) -> tuple[str, str]:
+    """A fix section's title line and the rest."""
+    title, _, rest = section.strip().partition("\n")
+    return title.strip(), rest.strip()
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Document:
+    """A text file's content as a Document."""
+    post = frontmatter.loads(text)
+    meta = post.metadata
+    return Document(
+        title=str(meta.get("title", "")),
+        sections=_sections(post.content),
+        see=tuple({k: str(v) for k, v in dict(s).items()} for s in _list(meta.get("see"))),
+        questions=tuple(map(str, _list(meta.get("questions")))),
+        documents=tuple(map(str, _list(meta.get("documents")))),
+        english=str(meta.get("english", "")),
+        meta=meta,
+    )
+
+
+def _list(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _sections(body: str) -> dict[str, str]:
+    """Split at `## ` lines outside fences."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    fence = ""
+    for text in body.splitlines():
+        mark = _FENCE.match(text)
+        if mark and (not fence or (mark[1].startswith(fence) and not text.strip(" `~"))):
+            fence = "" if fence else mark[1]
+        heading = None if fence else _SECTION.match(text)
+        if heading:
+            lines = found.setdefault(heading[1], [])
+        else:
+            lines.append(text)
+    return {name: "\n".join(part).strip() for name, part in found.items()}
+
+
+def load(folder: Path) -> dict[str, str]:
+    """The text files of a cause by language, as they stand on disk."""
+    paths = {language: folder / f"{language}.md" for language in LANGUAGES}
+    return {lang: path.read_text("utf-8") for lang, path in paths.items() if path.exists()}
+
+
+def document(texts: Mapping[str, str], language: str) -> Document:
+    """The text in `language`, else in English, else in any language there is."""
+    text = texts.get(language) or texts.get("en") or next(iter(texts.values()), "")
+    return read(text)
+
+
+def revision(english: bytes) -> str:
+    """What ja.md and zh.md carry as `english`: the revision of en.md that they translate."""
+    return f"sha256:{hashlib.sha256(english).hexdigest()[:12]}"
+
+
+def accept(folder: Path, language: str) -> bool:
+    """Write the revision of en.md into `<language>.md`; False where it stood there already.
+
+    To be called once the translation has been brought in step with the English text.
+    """
+    path = folder / f"{language}.md"
+    text = path.read_text("utf-8")
+    entry = f'english: "{revision((folder / "en.md").read_bytes())}"'
+    head, mark, body = text.partition("\n---")
+    if not text.startswith("---") or not mark:
+        raise ValueError(f"{path} has no front matter")
+    head, found = _REVISION.subn(entry, head, count=1)
+    new = f"{head if found else head + chr(10) + entry}{mark}{body}"
+    if new == text:
+        return False
+    path.write_text(new, "utf-8")
+    return True

@@ -1,0 +1,65 @@
+"""The version counter's story as a few stops: saved, overwritten, needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..model import Event, Finding, Role, What
+from .labels import word
+from .places import where_of
+
+MOST = 4  #: stops that fit beside each other; of many writes the first and the last are shown
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A point of the timeline: `tone` as in a Row, `version` "1" or "?"."""
+
+    tone: str
+    version: str
+    caption: str
+    where: str
+
+
+def stops_of(finding: Finding, language: str) -> tuple[Stop, ...]:
+    """The stops in time; () where the cause is not about versions."""
+    culprit = finding.tensor(Role.CULPRIT)
+    if culprit is None or culprit.saved_version is None or culprit.current_version is None:
+        return ()
+    saved = Stop(
+        "saved",
+        str(culprit.saved_version),
+        word("stop_saved", language),
+        _where(finding.event(What.SAVED)),
+    )
+    writes = [e for e in finding.events if e.what is What.CHANGED]
+    last = str(culprit.current_version)
+    changed = [_write(e, last, language) for e in _by_version(writes)] or [
+        Stop("guilty", last, word("stop_changed", language), "?")
+    ]
+    if len(changed) > MOST - 2:
+        changed = [changed[0], changed[-1]]
+    needed = Stop(
+        "needed",
+        last,
+        word("stop_needed", language),
+        _where(finding.event(What.FAILED)),
+    )
+    return (saved, *changed, needed)
+
+
+def _by_version(writes: list[Event]) -> list[Event]:
+    if any(e.version is None for e in writes):
+        return writes
+    return sorted(writes, key=lambda e: e.version or 0)
+
+
+def _write(event: Event, last: str, language: str) -> Stop:
+    version = last if event.version is None else str(event.version)
+    return Stop("guilty", version, word("stop_changed", language), _where(event))
+
+
+def _where(event: Event | None) -> str:
+    if event is None or event.place is None:
+        return ""
+    return f"{where_of(event.place.cell, event.place.file)}:{event.place.line}"
