@@ -1,1 +1,95 @@
-"""Explains PyTorch autograd errors in notebooks."""
+"""Explains PyTorch autograd errors in notebooks.
+
+`%load_ext autograd_explain` explains every failing cell from then on; `%%autograd_check` records a
+cell, so that what is told was seen.  Neither torch nor libcst is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from .intercept.hooks import Session
+    from .render.explanation import Explanation
+
+__version__ = "0.1.0"
+__all__ = [
+    "Explanation",
+    "explain",
+    "last",
+    "load_ipython_extension",
+    "lookup",
+    "unload_ipython_extension",
+]
+
+_session: Session | None = None
+_last: Explanation | None = None
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """`%load_ext autograd_explain`: silent, and nothing happens twice."""
+    global _session
+    from .intercept.hooks import Session
+    from .intercept.magics import register
+
+    if _session is not None and _session.shell is shell:
+        return
+    if _session is not None:
+        unload_ipython_extension(_session.shell)
+    _session = Session(shell, _explain_incident)
+    _session.install()
+    register(shell, _session)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """`%unload_ext autograd_explain`: everything as it was before."""
+    global _session, _last
+    if _session is None or _session.shell is not shell:
+        return
+    from .intercept.magics import unregister
+
+    _last = _session.last
+    _session.remove()
+    unregister(shell)
+    _session = None
+
+
+def last() -> Explanation | None:
+    """The latest explanation of this session, or None.  It holds no tensor and no frame."""
+    return _last if _session is None else _session.last or _last
+
+
+def explain(exc: BaseException | None = None) -> Explanation | None:
+    """Explain an exception, the last one shown if none is given; None where it is not autograd's.
+
+    Works in an `except` block and without a notebook; in a notebook it sees the cells as well.
+    """
+    from .intercept.plain import explain_exception
+
+    return explain_exception(exc, _session, _explain_incident)
+
+
+def lookup(text: str, language: str | None = None) -> Any:
+    """What the knowledge base says about a pasted message or a question in en, ja or zh."""
+    from .knowledge.search import lookup as find
+    from .settings import default_language
+
+    session = _session
+    known = session.settings.language if session is not None else default_language()
+    return find(text, language or known)
+
+
+def _explain_incident(*args: Any, **options: Any) -> Explanation | None:
+    from .pipeline import explain_incident
+
+    return explain_incident(*args, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Explanation":
+        from .render.explanation import Explanation
+
+        return Explanation
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

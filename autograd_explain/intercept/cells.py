@@ -1,0 +1,268 @@
+"""The cells that ran, as they ran: number, text as typed, the Python compiled from it, file name.
+
+Only text is kept, of the last `MAX_CELLS` runs.  IPython compiles a cell under a name of its own
+making (7.34 `<ipython-input-3-…>`, ipykernel a hash of the text); a cell magic either runs its
+body through `run_cell` again (%%capture) or compiles it under a made-up name (%%time).
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import IPython
+
+from ..program import Program, Source
+
+MAX_CELLS = 500
+
+#: Names under which IPython's own cell magics compile their body.
+COMPILED_AS = {
+    "time": ("<timed exec>", "<timed eval>"),
+    "timeit": ("<magic-timeit>",),
+    "prun": ("<string>",),
+}
+#: Magics of ours that are turned into a line of the cell instead (see `transform`).
+INLINE = ("autograd_check",)
+_MAGIC = re.compile(r"\s*%%(\w+)(?!\w*\?)")
+# Since IPython 9 the prompt number moves on before `pre_run_cell`, not after the cell.
+_COUNTS_FIRST = IPython.version_info[0] >= 9
+
+
+@dataclass
+class Run:
+    """One run of a cell, or of a part of a cell that a magic runs as a cell of its own."""
+
+    number: int
+    text: str
+    raw: str
+    before: int = 0
+    compile_number: int = 0
+    history: bool = True
+    cell_id: str | None = None
+    python: str | None = None
+    success: bool | None = None
+    sources: tuple[Source, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A fragment's cell magics, outermost first, and how many lines they take."""
+
+    magics: tuple[str, ...]
+    skipped: int
+
+
+class Cells:
+    """The runs of this session; those before the extension was loaded come from the history."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._runs: deque[Run] = deque(maxlen=MAX_CELLS)
+        self._stacks: dict[int, list[Run]] = {}
+        self._earlier: tuple[Source, ...] | None = None
+        self._first: int | None = None
+
+    @property
+    def running(self) -> Run | None:
+        """The innermost run of this thread (a subshell's cells run in a thread of their own)."""
+        stack = self._stack()
+        return stack[-1] if stack else None
+
+    def start(self, info: Any) -> Run | None:
+        """A cell begins; None for a blank one, which IPython does not run."""
+        if not info.raw_cell.strip():
+            return None
+        run = self._new_run(info, self._number_at_start(info))
+        python = getattr(info, "transformed_cell", None)
+        run.python = python if isinstance(python, str) else None
+        self._stack().append(run)
+        self._runs.append(run)
+        return run
+
+    def finish(self, result: Any) -> Run | None:
+        """A cell has ended; gives its run, and makes one where its beginning was not seen."""
+        stack = self._stack()
+        if result is None:  # a cancelled task
+            return stack.pop() if stack else None
+        info = result.info
+        if not info.raw_cell.strip():
+            return None
+        at = next((i for i in reversed(range(len(stack))) if stack[i].raw == info.raw_cell), None)
+        if at is None:
+            run = self._new_run(info, self._number_at_end(result))
+            self._runs.append(run)
+        else:
+            run = stack[at]
+            del stack[at:]
+        if info.store_history and result.execution_count is not None and run.before == 0:
+            run.number = result.execution_count
+        run.success = bool(result.success)
+        self._resolve(run)
+        return run
+
+    def program(self) -> Program:
+        """Everything that ran, oldest first, the running cells included."""
+        found = list(self._before_loading())
+        for run in self._runs:
+            found.extend(self._resolve(run))
+        return Program(found[-MAX_CELLS:])
+
+    def lines_before(self, run: Run, part: str) -> int:
+        """How many lines of the cell as typed stand before a part of it."""
+        at = run.text.rstrip().rfind(part.rstrip())
+        return run.text.count("\n", 0, at) if at >= 0 else 0
+
+    def add_part(self, run: Run, python: str, filename: str) -> None:
+        """A part of the cell was compiled by a magic of ours, its lines numbered as typed."""
+        part = Source(run.number, None, run.text, python, filename)
+        run.sources = (*self._resolve(run), part)
+
+    # A run's numbers
+
+    def _number_at_start(self, info: Any) -> int:
+        number = int(self._shell.execution_count)
+        return number - 1 if _COUNTS_FIRST and info.store_history else number
+
+    def _number_at_end(self, result: Any) -> int:
+        if result.execution_count is not None:
+            return int(result.execution_count)
+        number = int(self._shell.execution_count)
+        return number - 1 if result.info.store_history else number
+
+    def _new_run(self, info: Any, number: int) -> Run:
+        raw = info.raw_cell
+        self._first = number if self._first is None else self._first
+        run = Run(
+            number=number,
+            text=raw,
+            raw=raw,
+            compile_number=number,
+            history=bool(info.store_history),
+            cell_id=getattr(info, "cell_id", None),
+        )
+        outer = self.running
+        if outer is not None:
+            at = outer.text.rstrip().rfind(raw.rstrip())
+            if at >= 0:
+                run.text, run.before = outer.text, outer.text.count("\n", 0, at)
+                run.number = outer.number
+            run.compile_number = int(self._shell.execution_count)
+        return run
+
+    def _stack(self) -> list[Run]:
+        return self._stacks.setdefault(threading.get_ident(), [])
+
+    # A run's source
+
+    def _resolve(self, run: Run) -> tuple[Source, ...]:
+        if run.sources is None:
+            run.sources = tuple(self._sources(run))
+        return run.sources
+
+    def _sources(self, run: Run) -> list[Source]:
+        layers = peel(run.raw)
+        executing = [m for m in layers.magics if m not in INLINE]
+        if not executing:
+            python = self._python(run)
+            name = self._shell.compile.get_code_name(run.raw, python, run.compile_number)
+            return [self._source(run, python, name, run.before + _blank_lines(run.raw))]
+        body, skipped = _body(run.raw, executing[-1])
+        names = COMPILED_AS.get(executing[-1], ())
+        if not names:
+            return []
+        python = self._transform(body)
+        offset = run.before + skipped + _blank_lines(body)
+        return [self._source(run, python, name, offset) for name in names]
+
+    def _source(self, run: Run, python: str, name: str, offset: int) -> Source:
+        return Source(run.number, None, run.text, python, name, offset)
+
+    def _python(self, run: Run) -> str:
+        if run.python is None:
+            run.python = self._from_history(run) or self._transform(run.raw)
+        return run.python
+
+    def _from_history(self, run: Run) -> str | None:
+        """What IPython made of the cell; its history keeps it without the last line ends."""
+        manager = self._shell.history_manager
+        parsed = getattr(manager, "input_hist_parsed", ())
+        raws = getattr(manager, "input_hist_raw", ())
+        if not run.history or not run.number < len(parsed) or run.number >= len(raws):
+            return None
+        if raws[run.number].rstrip("\n") != run.raw.rstrip("\n"):
+            return None
+        ends = len(run.raw) - len(run.raw.rstrip("\n"))
+        return str(parsed[run.number]) + "\n" * max(ends, 1)
+
+    def _transform(self, raw: str) -> str:
+        try:
+            return str(self._shell.transform_cell(raw))
+        except SyntaxError:
+            return raw
+
+    def _before_loading(self) -> tuple[Source, ...]:
+        if self._earlier is None:
+            self._earlier = tuple(_history_sources(self._shell, self._first))
+        return self._earlier
+
+
+def peel(raw: str) -> Layers:
+    """The cell magics at the head of a fragment."""
+    lines = raw.splitlines()
+    magics: list[str] = []
+    at = skipped = 0
+    while at < len(lines):
+        found = _MAGIC.match(lines[at])
+        if found:
+            magics.append(found[1])
+            skipped = at + 1
+        elif lines[at].strip():
+            break
+        at += 1
+    return Layers(tuple(magics), skipped)
+
+
+def _body(raw: str, magic: str) -> tuple[str, int]:
+    """What the innermost magic of this name runs, and the number of lines before it."""
+    lines = raw.splitlines(keepends=True)
+    heads = [i for i in range(peel(raw).skipped) if (m := _MAGIC.match(lines[i])) and m[1] == magic]
+    return "".join(lines[heads[-1] + 1 :]), heads[-1] + 1
+
+
+def _blank_lines(raw: str) -> int:
+    """Leading blank lines, which IPython strips before it compiles."""
+    lines = raw.splitlines()
+    return next((i for i, line in enumerate(lines) if line.strip()), 0)
+
+
+def _history_sources(shell: Any, first: int | None) -> list[Source]:
+    """The cells before the first that was seen, their file names found by their content."""
+    manager = shell.history_manager
+    raws = list(getattr(manager, "input_hist_raw", ()))
+    parsed = list(getattr(manager, "input_hist_parsed", ()))
+    names = _compiled_names(shell)
+    found = []
+    end = min(len(raws), len(parsed), len(raws) if first is None else first)
+    for number in range(max(1, end - MAX_CELLS), end):
+        python = parsed[number] + "\n"
+        name = names.get(python.strip())
+        if name and not any(m not in INLINE for m in peel(raws[number]).magics):
+            offset = _blank_lines(raws[number])
+            found.append(Source(number, None, raws[number], python, name, offset))
+    return found
+
+
+def _compiled_names(shell: Any) -> dict[str, str]:
+    """Text of a compiled cell -> the name it was compiled under."""
+    known = getattr(shell.compile, "_filename_map", None)
+    found = {}
+    for name, entry in list(linecache.cache.items()):
+        cell = name in known if known else "ipython-input" in name or "ipykernel_" in name
+        if cell and len(entry) == 4:
+            found["".join(entry[2]).strip()] = name
+    return found

@@ -1,0 +1,63 @@
+"""A guest's manners: what goes wrong inside us stays inside us.
+
+A problem is kept as text (an exception would keep frames and tensors alive) and told in one
+line, with the way to see it.  KeyboardInterrupt is the user's and passes.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_MAX_PROBLEMS = 20
+_problems: deque[tuple[str, str]] = deque(maxlen=_MAX_PROBLEMS)
+_untold: list[str] = []
+
+
+@contextmanager
+def guarded(stage: str) -> Iterator[None]:
+    """Run the body; an exception in it is noted under the stage's name and goes no further."""
+    try:
+        yield
+    except Exception:
+        note(stage)
+
+
+def note(stage: str) -> None:
+    """Keep the exception being handled, as text."""
+    try:
+        text = traceback.format_exc()
+    except Exception:  # a user's object with a failing __repr__ or __str__
+        text = f"{sys.exc_info()[0]!r} (its text could not be made)"
+    _problems.append((stage, text))
+    if stage not in _untold:
+        _untold.append(stage)
+
+
+def tell() -> None:
+    """Say in one line what was set aside since the last time, if anything."""
+    if not _untold:
+        return
+    stages = ", ".join(_untold)
+    _untold.clear()
+    try:
+        print(
+            f"autograd_explain: set aside an internal error ({stages}); "
+            "%autograd_explain --debug shows it",
+            file=sys.stderr,
+        )
+    except Exception:  # the user's sys.stderr may be anything
+        return
+
+
+def report() -> str:
+    """Every problem kept, newest last."""
+    return "\n".join(f"[{stage}]\n{text}" for stage, text in _problems)
+
+
+def clear() -> None:
+    _problems.clear()
+    _untold.clear()

@@ -1,0 +1,154 @@
+# IPython's decorators carry no types.
+# mypy: disable-error-code="no-untyped-call, untyped-decorator"
+"""The magics: `%%autograd_check`, `%autograd_check`, `%autograd_explain`, `%autograd_fix` …"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+
+from ..settings import LANGUAGES
+from . import execute, guard, screen
+from .check import Choice
+
+if TYPE_CHECKING:
+    from .hooks import Session
+
+_STATES = ("on", "off", "status", "cell")
+
+
+@magics_class
+class AutogradMagics(Magics):
+    """The magics of one session."""
+
+    def __init__(self, shell: Any, session: Session) -> None:
+        super().__init__(shell)
+        self._session = session
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("state", nargs="?", help="on | off | status; cell: from here to the cell's end")
+    @argument("--no-verify", action="store_true", help="Do not try the rewrites.")
+    @argument("--budget", help="Seconds that trying the rewrites may take.")
+    @argument("--lang", help="Language of this cell's report: en, ja or zh.")
+    @line_cell_magic
+    def autograd_check(self, line: str, cell: str | None = None) -> Any:
+        """Record what the cell does to its tensors, so that the report is what was seen.
+
+        `%%autograd_check` watches one cell, which runs as it would without; `%autograd_check on`
+        watches every following cell.
+        """
+        arguments = _parse(self.autograd_check, line)
+        choice = _choice(arguments)
+        state = arguments.state
+        if cell is not None:
+            if state is not None:
+                raise UsageError(f"%%autograd_check takes no {state!r}; the line magic does")
+            self._session.watch_this_cell(choice)
+            return execute.run_body(self.shell, self._session.cells, cell)
+        if state not in (None, *_STATES):
+            raise UsageError(f"%autograd_check: {state!r} is none of on, off, status")
+        if state == "on":
+            self._session.watch_all = choice
+        elif state == "off":
+            self._session.watch_all = None
+        elif state == "cell":
+            self._session.watch_this_cell(choice)
+        if state != "cell":
+            self._say_state()
+        return None
+
+    def _say_state(self) -> None:
+        watching = self._session.watch_all is not None
+        print(f"autograd_check is {'on' if watching else 'off'}")
+
+    @no_var_expand
+    @line_cell_magic
+    def autograd_explain(self, line: str, cell: str | None = None) -> None:
+        """Tell the whole story: of the last report, a cause, a pasted message, or a question.
+
+        %autograd_explain                        the last report in full
+        %autograd_explain saved_value_overwritten
+        %autograd_explain why is my grad None
+        %autograd_explain --debug                what went wrong inside autograd_explain
+
+        As a cell magic it takes the text from the cell.
+        """
+        text = "\n".join(filter(None, (line.strip(), (cell or "").strip())))
+        if text == "--debug":
+            print(guard.report() or "autograd_explain: no internal error so far")
+        elif not text:
+            self._show_last()
+        else:
+            self._look_up(text)
+
+    def _show_last(self) -> None:
+        last = self._session.last
+        if last is None:
+            raise UsageError("Nothing has been explained yet: run a cell that fails first")
+        screen.show(self.shell, last.with_detail("full"))
+
+    def _look_up(self, text: str) -> None:
+        from .. import lookup
+
+        found = lookup(text)
+        if found is None:
+            print("autograd_explain: nothing fits")
+        else:
+            screen.show(self.shell, found)
+
+    @magic_arguments()
+    @argument("number", nargs="?", default="1", help="Which rewrite, counted from 1.")
+    @line_magic
+    def autograd_fix(self, line: str) -> None:
+        """Put the rewritten cell into the next input; show the change where it is elsewhere."""
+        from . import fix
+
+        arguments = _parse(self.autograd_fix, line)
+        fix.offer(self.shell, self._session.last, arguments.number)
+
+
+def _parse(magic: Any, line: str) -> Any:
+    """The arguments; whatever is wrong with them is a UsageError."""
+    try:
+        return parse_argstring(magic, line)
+    except UsageError:
+        raise
+    except (ValueError, SystemExit) as error:
+        raise UsageError(str(error)) from None
+
+
+def _choice(arguments: Any) -> Choice:
+    budget = None
+    if arguments.budget is not None:
+        budget = _seconds(arguments.budget)
+    if arguments.lang is not None and arguments.lang not in LANGUAGES:
+        raise UsageError(f"--lang must be en, ja or zh, not {arguments.lang!r}")
+    verify = False if arguments.no_verify else None
+    return Choice(verify=verify, budget=budget, language=arguments.lang)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--budget must be a positive number of seconds, not {text!r}")
+    return value
+
+
+def register(shell: Any, session: Session) -> None:
+    shell.register_magics(AutogradMagics(shell, session))
+
+
+def unregister(shell: Any) -> None:
+    """Take out our magics, and nobody else's of the same name."""
+    for table in shell.magics_manager.magics.values():
+        for name, function in list(table.items()):
+            if isinstance(getattr(function, "__self__", None), AutogradMagics):
+                del table[name]
+    shell.magics_manager.registry.pop(AutogradMagics.__name__, None)

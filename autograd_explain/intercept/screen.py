@@ -1,0 +1,26 @@
+"""Putting an explanation under the traceback: a display in kernels, coloured text in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import display
+
+if TYPE_CHECKING:
+    from ..render.explanation import Explanation
+
+
+def show(shell: Any, explanation: Explanation) -> None:
+    """A kernel's front end chooses HTML or text; a terminal gets text in colour."""
+    if getattr(shell, "kernel", None) is not None:
+        display(explanation)  # type: ignore[no-untyped-call]
+    else:
+        explanation.print(sys.stdout)
+
+
+def show_line(key: str, language: str, **values: object) -> None:
+    """One line of text from the labels."""
+    from ..render.labels import word
+
+    print(word(key, language, **values))

@@ -1,0 +1,163 @@
+"""Autograd's warnings: seen through `warnings.showwarning`, while the user's frame is live.
+
+Everything is passed on first and unchanged.  What the warning was about is looked up in the
+frame that caused it: `executing` gives the expression, plain data look-up gives the object.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from executing import Source as ExecutingSource
+
+from ..incident import LiveFrame
+from ..program import Source
+
+Handler = Callable[[str, str, FrameType], None]
+
+
+class WarningHook:
+    """Takes the place of `warnings.showwarning` and calls the one that was there before.
+
+    `handle(text, filename, frame)` gets each UserWarning after it was shown.  While a handler
+    runs, warnings are dropped: they are ours.
+    """
+
+    def __init__(self, handle: Handler) -> None:
+        self.active = True
+        self._handle = handle
+        self._busy = threading.local()
+        self._previous = warnings.showwarning
+        warnings.showwarning = self
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: str | None = None,
+    ) -> None:
+        if self.quiet:
+            return
+        self._previous(message, category, filename, lineno, file, line)
+        if self.active and file is None and issubclass(category, UserWarning):
+            frame = _caller(sys._getframe(1))
+            if frame is not None:
+                self._handle(str(message), filename, frame)
+
+    @property
+    def quiet(self) -> bool:
+        return getattr(self._busy, "value", False)
+
+    @quiet.setter
+    def quiet(self, value: bool) -> None:
+        self._busy.value = value
+
+    def remove(self) -> None:
+        """Put the previous hook back; where another hook stands in front, only pass through."""
+        self.active = False
+        if warnings.showwarning is self:
+            warnings.showwarning = self._previous
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """The frame that warned, the warnings module's own frames left out."""
+    while frame is not None and frame.f_globals.get("__name__") == "warnings":
+        frame = frame.f_back
+    return frame
+
+
+def stack_of(frame: FrameType) -> tuple[LiveFrame, ...]:
+    """The live stack down to `frame`, outermost first, from the user's cell on."""
+    found = []
+    here: FrameType | None = frame
+    while here is not None and not _is_shell(here):
+        found.append(LiveFrame(here, here.f_lineno))
+        here = here.f_back
+    return tuple(reversed(found))
+
+
+def _is_shell(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "IPython.core.interactiveshell"
+
+
+def evidence_of(frame: FrameType, source: Source | None) -> Mapping[str, Any]:
+    """What the warning was about: `expression`, `operand` and, where plain data, the `object`.
+
+    For `outs[0].grad` the expression is the whole and the operand `outs[0]`; for
+    `torch.tensor(y)` the operand is the first argument.
+    """
+    node = _node(frame, source)
+    operand = _operand(node)
+    if node is None or operand is None:
+        return {}
+    found: dict[str, Any] = {"expression": ast.unparse(node), "operand": ast.unparse(operand)}
+    if source is not None:
+        found["span"] = source.span(node)
+    value = plain_value(operand, frame)
+    return found if value is None else {**found, "object": value}
+
+
+def _node(frame: FrameType, source: Source | None) -> ast.AST | None:
+    node: ast.AST | None = ExecutingSource.executing(frame).node
+    if node is not None or source is None:
+        return node
+    # No source under the frame's file name (%%time): decide by the line, if one node fits.
+    fitting = [
+        n
+        for n in ast.walk(source.tree)
+        if getattr(n, "lineno", None) == frame.f_lineno
+        and (isinstance(n, ast.Call) or (isinstance(n, ast.Attribute) and n.attr == "grad"))
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _operand(node: ast.AST | None) -> ast.expr | None:
+    if isinstance(node, ast.Attribute):
+        return node.value
+    if isinstance(node, ast.Call):
+        given = [*node.args, *(k.value for k in node.keywords if k.arg == "data")]
+        return given[0] if given else None
+    return None
+
+
+def plain_value(node: ast.expr, frame: FrameType) -> Any:
+    """The value of a path of names, attributes and constant items; no property or call runs."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Attribute):
+        return _attribute(plain_value(node.value, frame), node.attr)
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(node.slice, ast.Name):
+            key = plain_value(node.slice, frame)
+        return _item(plain_value(node.value, frame), key)
+    return None
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    own = getattr(owner, "__dict__", None)
+    if not isinstance(own, dict):
+        return None
+    for table in (own, *(own.get(t, {}) for t in ("_parameters", "_buffers", "_modules"))):
+        if isinstance(table, dict) and name in table:
+            return table[name]
+    return None
+
+
+def _item(owner: Any, key: Any) -> Any:
+    plain = type(owner) is dict or type(owner) in (list, tuple)
+    if not plain or type(key) not in (int, str):
+        return None
+    try:
+        return owner[key]
+    except (LookupError, TypeError):
+        return None

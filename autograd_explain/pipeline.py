@@ -1,0 +1,160 @@
+"""The stages, called in order: match, inspect, rewrite, verify, render.
+
+Nothing live outlives `explain_incident`: what it gives back is data.  A stage that fails is
+noted and left out; what the others found is still told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .incident import Incident
+from .intercept.guard import guarded
+from .knowledge.entry import Entry, entries
+from .match import Match, match_message
+from .model import Confidence, Diagnosis, Event, Finding, Kind, Reason, Rewrite, What
+from .settings import Options
+
+if TYPE_CHECKING:
+    from .inspect.scene import Scene
+    from .render.explanation import Explanation
+    from .rewrite.proposal import Proposal
+
+#: Tries proposals in another process; gives them back with outcomes, best first.
+Verifier = Callable[[Incident, Finding, "tuple[Proposal, ...]"], tuple[Rewrite, ...]]
+
+UNKNOWN = "unknown"
+
+
+def explain_incident(
+    incident: Incident,
+    options: Options,
+    *,
+    verifier: Verifier | None = None,
+    notes: tuple[Reason, ...] = (),
+) -> Explanation | None:
+    """What happened and what to do about it, or None where autograd has nothing to do with it."""
+    causes = entries(options.causes)
+    match = recognise(incident, causes)
+    if match is None:
+        return None
+    with _unobserved():
+        finding = diagnose(incident, match, candidates(match, causes))
+        proposals = propose(finding, incident, causes)
+        rewrites = verify(incident, finding, proposals, verifier)
+    if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
+        return None
+    diagnosis = Diagnosis(incident.kind, incident.message, finding, rewrites, notes)
+    return render(diagnosis, options, causes)
+
+
+def recognise(incident: Incident, causes: Mapping[str, Entry]) -> Match | None:
+    """The message or the recorder's signal as a match; None for anything foreign."""
+    if incident.signal:
+        captures = {k: v for k, v in incident.evidence.items() if isinstance(v, str)}
+        return Match(incident.signal, captures, "", "", "")
+    place = incident.place
+    return match_message(
+        incident.message, _extra(causes), source="" if place is None else place.source
+    )
+
+
+def candidates(match: Match, causes: Mapping[str, Entry]) -> tuple[Entry, ...]:
+    """The causes that may explain the match."""
+    ids = {match.pattern, *match.siblings}
+    return tuple(e for e in _readable(causes.values()) if ids.intersection(e.patterns))
+
+
+def diagnose(incident: Incident, match: Match, causes: Iterable[Entry]) -> Finding:
+    """The strongest claim on the incident; of equal ones that which shows more."""
+    findings = []
+    scene = _scene(incident, match)
+    for entry in causes if scene is not None else ():
+        with guarded(f"diagnose {entry.name}"):
+            finding = entry.diagnose(scene) if entry.diagnose and scene else None
+            if finding is not None:
+                findings.append(finding)
+                if finding.confidence is Confidence.PROVEN:
+                    break
+    return max(findings, key=_strength, default=unknown(scene))
+
+
+def propose(
+    finding: Finding, incident: Incident, causes: Mapping[str, Entry]
+) -> tuple[Proposal, ...]:
+    """The cause's rewrites, best first."""
+    found: list[Proposal] = []
+    entry = causes.get(finding.cause)
+    with guarded(f"rewrite {finding.cause}"):
+        make = entry.propose if entry else None
+        for proposal in make(finding, incident.program) if make else ():
+            found.append(proposal)
+    return tuple(found)
+
+
+def verify(
+    incident: Incident,
+    finding: Finding,
+    proposals: tuple[Proposal, ...],
+    verifier: Verifier | None,
+) -> tuple[Rewrite, ...]:
+    """The proposals with the outcome of running them, where they can be run."""
+    if proposals and verifier is not None:
+        with guarded("verify"):
+            return verifier(incident, finding, proposals)
+    return tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)
+
+
+def render(diagnosis: Diagnosis, options: Options, causes: Mapping[str, Entry]) -> Explanation:
+    """The diagnosis in the user's language, with the texts of the cause's own folder."""
+    from .render.explanation import Explanation
+    from .render.texts import load
+
+    entry = causes.get(diagnosis.finding.cause) or causes.get(UNKNOWN)
+    texts = load(entry.folder) if entry is not None else {}
+    return Explanation(diagnosis, options.language, options.detail, texts)
+
+
+def unknown(scene: Scene | None) -> Finding:
+    """An autograd message that no cause claims: only the line is known."""
+    events: tuple[Event, ...] = ()
+    with guarded("place"):
+        events = () if scene is None or scene.place is None else (scene.failed(),)
+    return Finding(UNKNOWN, Confidence.GENERAL, {}, events=events)
+
+
+def _scene(incident: Incident, match: Match) -> Scene | None:
+    with guarded("inspect"):
+        from .inspect.scene import Scene
+
+        return Scene(incident, match)
+    return None
+
+
+def _strength(finding: Finding) -> tuple[int, int, int]:
+    places = sum(e.place is not None and e.what is not What.FAILED for e in finding.events)
+    return finding.confidence, places, len(finding.tensors)
+
+
+def _extra(causes: Mapping[str, Entry]) -> dict[str, str]:
+    """Message templates that folders of the user's bring themselves."""
+    return {k: v for entry in _readable(causes.values()) for k, v in entry.messages.items()}
+
+
+def _readable(causes: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries whose module can be imported; a broken one must not hide the others."""
+    for entry in causes:
+        with guarded(f"cause {entry.name}"):
+            entry.patterns  # noqa: B018
+            yield entry
+
+
+@contextmanager
+def _unobserved() -> Iterator[None]:
+    """Our own calls of torch are no business of function modes, the recorder's or the user's."""
+    import torch
+
+    with torch._C.DisableTorchFunction():
+        yield

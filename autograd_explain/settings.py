@@ -1,0 +1,113 @@
+"""What the user can set: `%config AutogradExplain` lists it and changes it.
+
+The stages get an `Options`, plain frozen data; only interception knows traitlets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from traitlets import Bool, Enum, Float, List, TraitError, Unicode, default, validate
+from traitlets.config import Configurable
+
+LANGUAGES = ("en", "ja", "zh")
+DETAILS = ("short", "full")
+ENVIRONMENT = "AUTOGRAD_EXPLAIN_LANG"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings as they were when a cell began.
+
+    `language` is one of `LANGUAGES`.  `budget` is the number of seconds that trying the rewrites
+    of one failure may take.  `causes` are folders with causes of the user's own.
+    """
+
+    language: str = "en"
+    detail: str = "short"
+    enabled: bool = True
+    verify: bool = True
+    budget: float = 20.0
+    causes: tuple[str, ...] = ()
+    record_next_run: bool = True
+
+
+def language_of(tag: str) -> str | None:
+    """The language that a tag or locale name means (`ja_JP.UTF-8`, `zh-Hant`), or None."""
+    start = tag.strip().lower().replace("_", "-").split(".")[0].split("-")[0]
+    return start if start in LANGUAGES else None
+
+
+def default_language(environment: Mapping[str, str] = os.environ) -> str:
+    """AUTOGRAD_EXPLAIN_LANG, else the locale, else English."""
+    names = (ENVIRONMENT, "LC_ALL", "LC_MESSAGES", "LANG")
+    for name in names:
+        value = environment.get(name, "")
+        if value:
+            # As in C: the first variable that is set decides, even if we lack its language.
+            found = language_of(value)
+            if found or name != ENVIRONMENT:
+                return found or "en"
+    return "en"
+
+
+class AutogradExplain(Configurable):
+    """Settings of autograd_explain."""
+
+    language = Unicode(
+        help="Language of the explanations: 'en', 'ja' or 'zh'; 'auto' follows "
+        "the environment variable AUTOGRAD_EXPLAIN_LANG, then the locale."
+    ).tag(config=True)
+    detail = Enum(DETAILS, "short", help="How much to show under a traceback.").tag(config=True)
+    enabled = Bool(True, help="Explain failing cells and autograd warnings.").tag(config=True)
+    verify = Bool(True, help="Try the rewrites in another process when a watched cell fails.").tag(
+        config=True
+    )
+    budget = Float(20.0, help="Seconds that trying the rewrites of a failure may take.").tag(
+        config=True
+    )
+    causes = List(Unicode(), help="Folders with causes of your own.").tag(config=True)
+    record_next_run = Bool(
+        True, help="After a failure that was not watched, watch the next run of the same cell."
+    ).tag(config=True)
+
+    @default("language")
+    def _default_language(self) -> str:
+        return default_language()
+
+    @validate("language")
+    def _check_language(self, proposal: Mapping[str, Any]) -> str:
+        value = str(proposal["value"])
+        found = default_language() if value == "auto" else language_of(value)
+        if found is None:
+            raise TraitError(f"language must be 'en', 'ja', 'zh' or 'auto', not {value!r}")
+        return found
+
+    @validate("budget")
+    def _check_budget(self, proposal: Mapping[str, Any]) -> float:
+        value = float(proposal["value"])
+        if not 0 < value < float("inf"):
+            raise TraitError(f"budget must be a positive number of seconds, not {value!r}")
+        return value
+
+    @validate("causes")
+    def _check_causes(self, proposal: Mapping[str, Any]) -> list[str]:
+        folders = [os.path.expanduser(folder) for folder in proposal["value"]]
+        missing = [folder for folder in folders if not os.path.isdir(folder)]
+        if missing:
+            raise TraitError(f"causes: no such folder: {', '.join(missing)}")
+        return folders
+
+    def options(self) -> Options:
+        return Options(
+            language=self.language,
+            detail=self.detail,
+            enabled=self.enabled,
+            verify=self.verify,
+            budget=self.budget,
+            causes=tuple(self.causes),
+            record_next_run=self.record_next_run,
+        )
