@@ -71,7 +71,7 @@ def _candidates(text: str, index: Index, source: str) -> list[Candidate]:
 def _best(found: list[Candidate]) -> tuple[Hit, tuple[Owner, ...]]:
     """Of several messages in a text the last error; of several readings the most specific."""
     outer = [c for c in found if not any(_covers(other[0], c[0]) for other in found)]
-    hit, owners = max(outer, key=lambda c: (not _is_warning(c), c[0].start))
+    hit = max(outer, key=lambda c: (not _is_warning(c), c[0].start))[0]
     equal = [c for c in outer if c[0].start == hit.start and c[0].literals == hit.literals]
     equal.sort(key=lambda c: (not c[0].complete, c[1][0].rank))
     return equal[0][0], tuple(owner for _, owners in equal for owner in owners)

@@ -65,15 +65,15 @@ Rule = Callable[[Hit, Surroundings], bool]
 def _none_attribute(hit: Hit, near: Surroundings) -> bool:
     if near.shows(_GRAD):
         return True
-    return near.at_start and bool(_TENSOR_METHOD.match(hit.captures["attribute"]))
+    return near.at_start and bool(_TENSOR_METHOD.match(hit.captures.get("attribute", "")))
 
 
 def _none_arithmetic(hit: Hit, near: Surroundings) -> bool:
-    return near.shows(_GRAD) or hit.captures["left"] in ("Tensor", "Parameter")
+    return near.shows(_GRAD) or hit.captures.get("left", "") in ("Tensor", "Parameter")
 
 
 def _backward_on(hit: Hit, near: Surroundings) -> bool:
-    return near.shows(re.compile(r"loss")) or bool(_VALUE_TYPE.match(hit.captures["type"]))
+    return near.shows(re.compile(r"loss")) or bool(_VALUE_TYPE.match(hit.captures.get("type", "")))
 
 
 def _found_dtype(hit: Hit, near: Surroundings) -> bool:
@@ -90,7 +90,7 @@ def _apply_keyword(hit: Hit, near: Surroundings) -> bool:
 
 
 def _checkpoint_keyword(hit: Hit, near: Surroundings) -> bool:
-    names = re.fullmatch(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*", hit.captures["arguments"])
+    names = re.fullmatch(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*", hit.captures.get("arguments", ""))
     return bool(names) and near.exception in ("", "ValueError") and not near.denies(_CHECKPOINT)
 
 
@@ -115,4 +115,6 @@ RULES: dict[str, Rule] = {
 def fits(id: str, hit: Hit, text: str, source: str) -> bool:
     """Whether the row may claim this match."""
     rule = RULES.get(id)
-    return rule is None or rule(hit, Surroundings.of(hit, text, source))
+    if rule is None:
+        return True
+    return hit.complete and rule(hit, Surroundings.of(hit, text, source))
