@@ -1,31 +1,35 @@
 """What two backward passes share: the old part of a graph whose saved tensors were freed.
 
-Nodes with a freed slot went through a backward before.  Nodes with slots that are intact are new.
-The *carrier* is the tensor that brought the old part into the new graph.
+A backward frees each node as it passes, so after the failed one the new nodes above the old part
+are freed too and the saved slots no longer tell old from new.  The sequence numbers do: the root
+of the earlier backward, and what only it used, is not reachable from the new root, which leaves a
+gap in the numbers of the nodes that are.  Where makers are observed, their order decides instead.
 """
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from ..model import Place
-from .graph import Graph, GraphNode, is_freed
+from ..model import Certainty, Place
+from .graph import Graph, GraphNode
 from .history import Moment
 from .names import NamedTensor
 from .scene import Scene
 from .statements import statement_at
+
+#: AccumulateGrad nodes carry the largest number (torch/csrc/autograd/function.h).
+_LEAF_SEQUENCE = 2**63
 
 
 @dataclass(frozen=True, eq=False)
 class FreedPart:
     """The part of the failing graph that an earlier backward freed.
 
-    `boundary` is its newest node; `carrier` the live tensor whose graph it is, if one lives;
-    `maker` the statement that made it; `whole` tells that nothing new is in the graph, so the
-    failing loss itself (or its whole forward pass) went backward before.
+    `boundary` is its newest node that the new part uses; `carrier` the live tensor which that
+    node produced, if it lives; `maker` the statement that made it; `whole` tells that nothing new
+    is in the graph: the failing loss itself went backward before.
     """
 
     boundary: GraphNode
@@ -36,75 +40,63 @@ class FreedPart:
 
 def find_freed_part(scene: Scene) -> FreedPart | None:
     """The freed part of the graph of the failed backward, or None where no node is freed."""
-    census = _Census(scene.graph)
-    if not census.freed:
+    if next(scene.graph.freed(), None) is None:
         return None
-    carrier = _carrier(scene, census)
-    boundary = census.boundary
-    maker = None
-    if carrier is not None:
-        maker = scene.history.creation(carrier.tensor)
-        node = scene.graph.find(carrier.tensor.grad_fn)
-        if maker is None and node is not None:
-            maker = scene.history.maker(node)
-    if maker is None:
-        maker = scene.history.maker(boundary)
-    return FreedPart(boundary, carrier, maker, not census.fresh)
+    inner = [n for n in scene.graph.nodes if 0 <= n.sequence < _LEAF_SEQUENCE]
+    old = _observed_old(scene, inner) or _below_gap(inner)
+    if not old:
+        newest = inner[0]
+        return FreedPart(newest, None, scene.history.maker(newest), whole=True)
+    used = _used_by_new(scene.graph, old) or old
+    carrier = _carrier(scene, used)
+    boundary = used[0] if carrier is None else _node_of(scene.graph, carrier)
+    return FreedPart(boundary, carrier, _maker(scene, carrier, boundary), whole=False)
 
 
-class _Census:
-    """Which nodes are freed, which are fresh, and which lead to them."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.freed = [n for n in graph.nodes if n.slots() and is_freed(n)]
-        gone = {id(n) for n in self.freed}
-        self.fresh = [n for n in graph.nodes if n.slots() and id(n) not in gone and _saves(n)]
-
-    @cached_property
-    def boundary(self) -> GraphNode:
-        """The newest freed node that a fresh node leads to; the newest freed one if none does."""
-        first_new = min((n.sequence for n in self.fresh), default=None)
-        old = [n for n in self.freed if first_new is None or n.sequence < first_new]
-        return max(old or self.freed, key=lambda n: n.sequence)
-
-    @cached_property
-    def reaches_freed(self) -> set[int]:
-        return self._upwards(self.freed)
-
-    @cached_property
-    def reaches_fresh(self) -> set[int]:
-        return self._upwards(self.fresh)
-
-    def _upwards(self, start: list[GraphNode]) -> set[int]:
-        """Ids of torch nodes from which one of `start` can be reached."""
-        found = {id(n.node) for n in start}
-        frontier = list(start)
-        while frontier:
-            for parent in self.graph.parents(frontier.pop()):
-                if id(parent.node) not in found:
-                    found.add(id(parent.node))
-                    frontier.append(parent)
-        return found
+def _maker(scene: Scene, carrier: NamedTensor | None, boundary: GraphNode) -> Moment | None:
+    made = None if carrier is None else scene.history.creation(carrier.tensor)
+    return made or scene.history.maker(boundary)
 
 
-def _saves(node: GraphNode) -> bool:
-    return any(node.raw(slot) for slot in node.slots())
+def _node_of(graph: Graph, named: NamedTensor) -> GraphNode:
+    node = graph.find(named.tensor.grad_fn)
+    assert node is not None, "a carrier's grad_fn is in the graph"
+    return node
 
 
-def _carrier(scene: Scene, census: _Census) -> NamedTensor | None:
-    """The live tensor with the largest graph that is old altogether."""
-    roots = {id(r) for r in scene.roots}
-    best: tuple[int, NamedTensor] | None = None
+def _observed_old(scene: Scene, nodes: list[GraphNode]) -> list[GraphNode]:
+    """The nodes made before the last backward, newest first, where the recorder saw both."""
+    if scene.certainty is not Certainty.OBSERVED:
+        return []
+    calls = backward_calls(scene)
+    if not calls:
+        return []
+    makers = [(n, scene.history.maker(n)) for n in nodes]
+    return [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
+
+
+def _below_gap(nodes: list[GraphNode]) -> list[GraphNode]:
+    """The nodes older than the newest gap in the sequence numbers; () where there is none."""
+    for i, (newer, older) in enumerate(zip(nodes, nodes[1:], strict=False)):
+        if newer.sequence - older.sequence > 1:
+            return nodes[i + 1 :]
+    return []
+
+
+def _used_by_new(graph: Graph, old: list[GraphNode]) -> list[GraphNode]:
+    """The old nodes whose result a new node uses, newest first."""
+    known = {id(n) for n in old}
+    return [n for n in old if any(id(p) not in known for p in graph.parents(n))]
+
+
+def _carrier(scene: Scene, used: list[GraphNode]) -> NamedTensor | None:
+    """The live tensor that the newest of these nodes produced, if one lives."""
+    produced: dict[int, NamedTensor] = {}
     for named in scene.names.tensors:
         grad_fn: Any = None if named.tensor.is_leaf else named.tensor.grad_fn
-        node = None if grad_fn is None else scene.graph.find(grad_fn)
-        if node is None or id(named.tensor) in roots:
-            continue
-        old = id(grad_fn) in census.reaches_freed and id(grad_fn) not in census.reaches_fresh
-        if old and (best is None or node.sequence > best[0]):
-            best = (node.sequence, named)
-    return None if best is None else best[1]
+        if grad_fn is not None:
+            produced.setdefault(id(grad_fn), named)
+    return next((produced[id(n.node)] for n in used if id(n.node) in produced), None)
 
 
 def backward_calls(scene: Scene) -> tuple[Moment, ...]:

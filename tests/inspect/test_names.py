@@ -1,0 +1,77 @@
+from collections import namedtuple
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+
+from autograd_explain.inspect.names import Names
+
+
+def test_paths_are_spelled_as_the_user_would() -> None:
+    t = torch.ones(2)
+    net = nn.Sequential(nn.Linear(2, 2), nn.ModuleDict({"head": nn.Linear(2, 1)}))
+    Pair = namedtuple("Pair", "left right")
+    names = Names(
+        {
+            "cfg": {"w": t, 3: [torch.zeros(1)]},
+            "net": net,
+            "pair": Pair(torch.zeros(1), torch.ones(1)),
+            "state": SimpleNamespace(h=torch.zeros(2)),
+        }
+    )
+    by_name = {n.name: n.tensor for n in names.tensors}
+    assert by_name["cfg['w']"] is t
+    assert "cfg[3][0]" in by_name
+    assert by_name["net[0].weight"] is net[0].weight
+    assert by_name["net[1]['head'].bias"] is net[1]["head"].bias
+    assert {"pair.left", "pair.right", "state.h"} <= set(by_name)
+
+
+def test_the_shortest_name_comes_first() -> None:
+    t = torch.ones(2)
+    assert Names({"deep": {"a": {"b": t}}, "t": t}).of(t)[0] == "t"
+
+
+def test_a_transposed_weight_is_still_that_weight() -> None:
+    layer = nn.Linear(3, 2)
+    assert Names({"layer": layer}).of(layer.weight.t()) == ("layer.weight",)
+
+
+def test_aliases_are_told_from_the_tensor() -> None:
+    base = torch.zeros(4)
+    row = base[:2]
+    names = Names({"base": base, "row": row})
+    assert names.of(row) == ("row",)
+    assert names.of_aliases(row) == ("base",)
+
+
+def test_no_user_code_runs() -> None:
+    class Touchy:
+        def __init__(self) -> None:
+            self.kept = torch.ones(1)
+
+        @property
+        def boom(self) -> None:
+            raise AssertionError("a property was read")
+
+        def __getattr__(self, name: str) -> None:
+            raise AssertionError(f"__getattr__({name})")
+
+    Touchy.__module__ = "__main__"
+    touchy = Touchy()
+    assert [n.name for n in Names({"touchy": touchy}).tensors] == ["touchy.kept"]
+
+
+def test_cycles_end() -> None:
+    loop: dict[str, object] = {}
+    loop["self"] = loop
+    loop["t"] = torch.ones(1)
+    assert [n.name for n in Names({"loop": loop}).tensors] == ["loop['t']"]
+
+
+def test_optimizers_that_hold_a_parameter() -> None:
+    net = nn.Linear(2, 2)
+    opts = {"main": torch.optim.SGD(net.parameters(), lr=0.1)}
+    other = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+    held = Names({"net": net, "opts": opts, "other": other}).holders(net.weight)
+    assert [name for name, _ in held] == ["opts['main']"]
