@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from .prose import one_line
+from .diff import Line
+from .prose import indented, one_line
 from .timeline import Stop
 from .view import RewriteView, Row
 from .wrap import wrap
@@ -22,6 +23,7 @@ STYLES = {
 }
 GLYPHS = {"saved": "●", "guilty": "◆", "changed": "◆", "needed": "✗"}
 _WIDEST_NAME = 18
+_NARROWEST = 30  #: cells that a label needs to stand beside its line rather than below it
 _SIGNS = {"-": "red", "+": "green", " ": "dim"}
 
 
@@ -74,8 +76,10 @@ def _labelled(row: Row, under: Text, room: int, style: str) -> Iterator[Text]:
     label = one_line(row.label, style)
     if row.certainty:
         label.append(f" [{row.certainty}]", "dim")
-    if cell_len(under.plain) + 1 + cell_len(label.plain) <= room:
-        yield Text.assemble(under, " " if under.plain else "", label)
+    beside = room - cell_len(under.plain) - 1
+    if beside >= min(cell_len(label.plain), _NARROWEST):
+        first = Text.assemble(under, " " if under.plain else "")
+        yield from indented(wrap(label, beside), first, Text(" " * cell_len(first.plain)))
     else:
         yield under
         yield from wrap(label, room)
@@ -146,7 +150,7 @@ def _axis(stops: Sequence[Stop], heads: Sequence[str], sizes: Sequence[int]) -> 
 # -- a rewrite ----------------------------------------------------------------------------
 
 
-def diff(rewrite: RewriteView, width: int) -> Iterator[Text]:
+def diff(rewrite: RewriteView, width: int, context: bool = True) -> Iterator[Text]:
     """The changed lines with their numbers, under the name of their cell or file."""
     numbers = [line.number for hunk in rewrite.hunks for line in hunk.lines]
     size = len(str(max(numbers, default=0)))
@@ -154,12 +158,16 @@ def diff(rewrite: RewriteView, width: int) -> Iterator[Text]:
     for hunk in rewrite.hunks:
         if hunk.where != before:
             yield Text(crop(hunk.where, width), "dim")
-        else:
+        elif context:
             yield Text(f"{'⋮':>{size}}", "dim")
         before = hunk.where
-        for line in hunk.lines:
-            text = crop(line.text.replace("\t", "    "), max(width - size - 5, 8))
-            yield Text.assemble(
-                (f"{line.number:>{size}} │ ", "dim"),
-                (f"{line.sign} {text}".rstrip(), _SIGNS[line.sign]),
-            )
+        shown = (line for line in hunk.lines if context or line.sign != " ")
+        yield from (_diff_line(line, size, width) for line in shown)
+
+
+def _diff_line(line: Line, size: int, width: int) -> Text:
+    text = crop(line.text.replace("\t", "    "), max(width - size - 5, 8))
+    return Text.assemble(
+        (f"{line.number:>{size}} │ ", "dim"),
+        (f"{line.sign} {text}".rstrip(), _SIGNS[line.sign]),
+    )

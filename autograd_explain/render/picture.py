@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from .timeline import Stop
 
-_CELL = 6.6  #: pixels of one terminal cell at the caption's size
+_CELL = 7.2  #: pixels of one terminal cell at the caption's size
 _TOP, _HEIGHT = 14, 46
 _SHAPES = {
     "saved": '<circle cx="{x}" cy="{y}" r="5"/>',
@@ -21,7 +21,7 @@ _SHAPES = {
 def svg(stops: Sequence[Stop], title: str, version: str) -> str:
     """A line from stop to stop, each with its version above and its place below."""
     captions = [f"{s.caption} {s.where}".strip() for s in stops]
-    steps = [max(110.0, cell_len(c) * _CELL + 24) for c in captions]
+    steps = [max(150.0, cell_len(c) * _CELL + 30) for c in captions]
     left = 10.0
     xs = [left + sum(steps[:i]) for i in range(len(stops))]
     width = round(left + sum(steps))

@@ -9,9 +9,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from .texts import Passage
-from .wrap import wrap
+from .wrap import CODE, wrap
 
-CODE = "bold cyan"
 _STYLES = {"strong": "bold", "em": "italic", "link": "underline"}
 
 
@@ -78,7 +77,9 @@ def _list(node: SyntaxTreeNode, width: int) -> Iterator[Text]:
         yield from indented(lines, mark, " " * len(mark))
 
 
-def indented(lines: Iterable[Text], first: str, rest: str | None = None) -> Iterator[Text]:
+def indented(
+    lines: Iterable[Text], first: str | Text, rest: str | Text | None = None
+) -> Iterator[Text]:
     """Lines after a mark; `rest` stands before all but the first."""
     for number, text in enumerate(lines):
         yield Text.assemble(first if not number or rest is None else rest, text)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 REASONS: Mapping[str, tuple[str, str, str]] = {
     # outcomes
     "agrees": (
-        "runs; [{names} equal the reference][, largest relative error {worst}]",
-        "実行でき、[{names} が参照値と一致][（最大相対誤差 {worst}）]",
-        "可以运行；[{names} 与参考值一致][（最大相对误差 {worst}）]",
+        "it runs, with the reference's gradients[ ({names})][; largest relative error {worst}]",
+        "実行でき、勾配が参照値と一致[（{names}）][、最大相対誤差 {worst}]",
+        "可以运行，梯度与参考值一致[（{names}）][，最大相对误差 {worst}]",
     ),
     "runs": ("it runs to the end", "最後まで実行できる", "可以运行到底"),
     "no_reference": (
@@ -101,7 +101,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "own_failure": (
         "autograd_explain could not explain this error[ ({error})][; {how} shows why].",
-        "autograd_explain はこのエラーを説明できなかった[（{error}）]。[{how} で原因を確認できる。]",
+        "autograd_explain はこのエラーを説明できなかった[（{error}）]。[{how} で確認できます。]",
         "autograd_explain 未能解释这个错误[（{error}）]。[{how} 可查看原因。]",
     ),
 }

@@ -10,9 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.console import Console
-from rich.panel import Panel
 from rich.text import Text
 
 from .labels import word
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 ROOM = 25  #: lines of a short report at 80 columns or more
 WIDTH = 88  #: of plain text, whose reader's width is unknown
 WIDEST = 110
+_LEAST = 12  #: lines of a rewrite that are shown in any case
 _STANDING = {
     "verified": ("✓", "green"),
     "runs": ("○", "green"),
@@ -50,8 +49,8 @@ def for_terminal(view: View, detail: str = "short", file: Any = None) -> str:
     return encodable(draw(panel(view, detail, width), width, console.is_terminal), file)
 
 
-def draw(renderable: Any, width: int, color: bool) -> str:
-    """Any rich renderable as a string, trailing blanks removed where there is no colour."""
+def draw(text: Text, width: int, color: bool) -> str:
+    """Text as it stands (long addresses run on), without trailing blanks where colourless."""
     file = io.StringIO()
     console = Console(
         file=file,
@@ -64,9 +63,9 @@ def draw(renderable: Any, width: int, color: bool) -> str:
         markup=False,
         emoji=False,
     )
-    console.print(renderable)
-    text = file.getvalue().rstrip("\n")
-    return text if color else "\n".join(line.rstrip() for line in text.splitlines())
+    console.print(text, soft_wrap=True)
+    drawn = file.getvalue().rstrip("\n")
+    return drawn if color else "\n".join(line.rstrip() for line in drawn.split("\n"))
 
 
 def encodable(text: str, file: Any) -> str:
@@ -80,29 +79,40 @@ def encodable(text: str, file: Any) -> str:
     return text
 
 
-def framed(lines: Iterable[Text], title: str, width: int) -> Panel:
+def framed(lines: Iterable[Text], title: str, width: int) -> Text:
     """Lines between two rules.  No side borders: they break copying and CJK alignment."""
-    content = Text("\n", no_wrap=True, overflow="ignore").join(lines)
-    heading = Text.assemble("autograd_explain", (f" · {title}" if title else "", "bold"))
-    return Panel(
-        content, box.HORIZONTALS, title=heading, title_align="left", border_style="dim", width=width
+    heading = Text.assemble(
+        ("── autograd_explain", "dim"), (f" · {title}" if title else "", "bold")
     )
+    heading.append(" " + "─" * (width - heading.cell_len - 1), "dim")
+    return Text("\n").join([heading, *lines, Text("─" * width, "dim")])
 
 
-def panel(view: View, detail: str = "short", width: int = WIDTH) -> Panel:
+def panel(view: View, detail: str = "short", width: int = WIDTH) -> Text:
     """The report between two rules."""
-    inner = width - 4
-    lines = full(view, inner) if detail == "full" else short(view, inner)
+    lines = full(view, width) if detail == "full" else short(view, width)
     return framed(lines, view.cause, width)
 
 
 def short(view: View, width: int) -> list[Text]:
     """Headline, the user's lines, the first rewrite, and as much of the reason as fits."""
-    head = [*_headline(view, width), Text(), *_evidence(view, width)]
-    tail = [*_spaced(_first_rewrite(view, width)), *_spaced(_footer(view, width))]
-    why = paragraphs(view.why.first_paragraph(), width) if view.why else []
-    spare = ROOM - 2 - len(head) - len(tail) - 1
-    return [*head, *_spaced(why if len(why) <= spare else ()), *tail]
+    head = [*_headline(view, width), *_spaced(_evidence(view, width))]
+    foot = [*_spaced(_footer(view, width))]
+    why = [*_spaced(paragraphs(view.why.first_paragraph(), width))] if view.why else []
+    spare = ROOM - 2 - len(head) - len(foot)
+    remedy = [*_spaced(_remedy(view, width))]
+    if len(why) + len(remedy) <= spare:
+        return [*head, *why, *remedy, *foot]
+    if len(remedy) > spare:
+        remedy = [*_spaced(_remedy(view, width, context=False))]
+    return [*head, *_capped(remedy, max(spare, _LEAST), view.language), *foot]
+
+
+def _capped(lines: list[Text], most: int, language: str) -> list[Text]:
+    if len(lines) <= most:
+        return lines
+    rest = word("more_lines", language, count=len(lines) - most + 1)
+    return [*lines[: most - 1], Text(f"  {rest}", "dim")]
 
 
 def full(view: View, width: int) -> list[Text]:
@@ -111,12 +121,12 @@ def full(view: View, width: int) -> list[Text]:
         _headline(view, width),
         _message(view, width),
         _evidence(view, width),
-        _section("tensors", map(Text, view.tensors), view, width),
+        _tensors(view, width),
         _section("cause_heading", paragraphs(view.why, width - 2), view, width),
         *(_rewrite(r, view, width, why=True) for r in view.rewrites),
         _bullets("check", view.check, view, width),
         _bullets("warnings", view.warnings, view, width),
-        _section("see", (Text(f"{s['title']}: {s['url']}") for s in view.see), view, width),
+        _see(view, width),
         _footer(view, width),
     ]
     lines = [line for part in parts for line in _spaced(part)]
@@ -156,6 +166,17 @@ def _section(title: str, lines: Iterable[Text], view: View, width: int) -> Itera
         yield Text("  ") + line
 
 
+def _tensors(view: View, width: int) -> Iterator[Text]:
+    lines = (line for tensor in view.tensors for line in wrap(Text(tensor), width - 2))
+    yield from _section("tensors", lines, view, width)
+
+
+def _see(view: View, width: int) -> Iterator[Text]:
+    """Addresses on lines of their own, unbroken, so that terminals can open them."""
+    lines = (Text(t) for s in view.see for t in (s.get("title", ""), f"  {s.get('url', '')}"))
+    yield from _section("see", lines, view, width)
+
+
 def _bullets(title: str, items: Iterable[Any], view: View, width: int) -> Iterator[Text]:
     lines = (
         line for item in items for line in indented(wrap(one_line(item), width - 4), "• ", "  ")
@@ -163,18 +184,16 @@ def _bullets(title: str, items: Iterable[Any], view: View, width: int) -> Iterat
     yield from _section(title, lines, view, width)
 
 
-def _first_rewrite(view: View, width: int) -> Iterator[Text]:
+def _remedy(view: View, width: int, context: bool = True) -> Iterator[Text]:
     if not view.rewrites:
         yield from _bullets("check", view.check[:3], view, width)
         return
-    lines = list(_rewrite(view.rewrites[0], view, width))
-    most = 12
-    yield from lines[:most]
-    if len(lines) > most:
-        yield Text("  " + word("more_lines", view.language, count=len(lines) - most), "dim")
+    yield from _rewrite(view.rewrites[0], view, width, context=context)
 
 
-def _rewrite(rewrite: RewriteView, view: View, width: int, why: bool = False) -> Iterator[Text]:
+def _rewrite(
+    rewrite: RewriteView, view: View, width: int, why: bool = False, context: bool = True
+) -> Iterator[Text]:
     name = word("rewrite", view.language)
     number = f" {rewrite.number}" if len(view.rewrites) > 1 else ""
     title = Text.assemble((f"{name}{number}", "bold green"), "  ", one_line(rewrite.title, "bold"))
@@ -182,7 +201,7 @@ def _rewrite(rewrite: RewriteView, view: View, width: int, why: bool = False) ->
     yield from indented(wrap(_standing(rewrite), width - 4), "  ", "    ")
     if why:
         yield from indented(paragraphs(rewrite.why, width - 2), "  ")
-    yield from indented(diff(rewrite, width - 2), "  ")
+    yield from indented(diff(rewrite, width - 2, context), "  ")
 
 
 def _standing(rewrite: RewriteView) -> Text:

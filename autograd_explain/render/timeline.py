@@ -39,9 +39,10 @@ def stops_of(finding: Finding, language: str) -> tuple[Stop, ...]:
     ]
     if len(changed) > MOST - 2:
         changed = [changed[0], changed[-1]]
+    same = culprit.saved_version == culprit.current_version
     needed = Stop(
         "needed",
-        last,
+        last if same else f"{last} ≠ {culprit.saved_version}",
         word("stop_needed", language),
         _where(finding.event(What.FAILED)),
     )

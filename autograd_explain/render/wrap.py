@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from .fill import is_cjk
 
+CODE = "bold cyan"  #: the style of inline code, which is kept on one line where it can be
 _NOT_FIRST = frozenset(
     "、。，．・：；！？）」』】〉》〕］｝’”…‥ー々ゝゞぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ"
 )
@@ -18,18 +19,28 @@ _NOT_LAST = frozenset("（「『【〈《〔［｛‘“")
 def wrap(text: Text, width: int) -> list[Text]:
     """Lines of at most `width` cells; no closing mark starts a line, no opening one ends it."""
     lines = []
+    width = max(width, 2)
     for paragraph in text.split("\n", allow_blank=True):
-        cuts = list(_cuts(paragraph.plain, max(width, 2)))
+        cuts = list(_cuts(paragraph.plain, width, _inside_code(paragraph, width)))
         for line in paragraph.divide(cuts):
             line.rstrip()
             lines.append(line)
     return lines
 
 
-def _cuts(text: str, width: int) -> Iterator[int]:
+def _inside_code(text: Text, width: int) -> set[int]:
+    """Offsets within inline code that is short enough to stay whole."""
+    return {
+        offset
+        for span in text.spans
+        if str(span.style).endswith(CODE) and cell_len(text.plain[span.start : span.end]) <= width
+        for offset in range(span.start + 1, span.end)
+    }
+
+
+def _cuts(text: str, width: int, glued: Container[int]) -> Iterator[int]:
     """Offsets at which a new line starts."""
-    start = fit = 0
-    used = 0
+    start = fit = used = 0
     for i, char in enumerate(text):
         size = cell_len(char)
         if used + size > width and char != " ":
@@ -37,7 +48,7 @@ def _cuts(text: str, width: int) -> Iterator[int]:
             yield cut
             used, start = cell_len(text[cut:i]), cut
         used += size
-        if _may_break(char, text[i + 1 : i + 2]):
+        if i + 1 not in glued and _may_break(char, text[i + 1 : i + 2]):
             fit = i + 1
 
 
