@@ -12,7 +12,7 @@ import torch
 from ..incident import LiveFrame
 from ..model import Certainty, Event, Role, TensorFact, What
 from .scene import Scene
-from .statements import Form, Write, base_of, resolve, statement_at, write_of
+from .statements import Form, Write, base_of, statement_at, write_of, written_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,8 @@ def find_leaf_write(scene: Scene) -> LeafWrite | None:
     write = None if statement is None else write_of(statement)
     if write is None:
         return None
-    leaf = _leaf_of(resolve(write.target, frames[-1]))
+    write, value = written_tensor(write, frames[-1])
+    leaf = _leaf_of(value)
     names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
     return LeafWrite(write, frames[-1], leaf, tuple(dict.fromkeys(names)))
 

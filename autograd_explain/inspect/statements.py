@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -169,6 +169,40 @@ def base_of(node: ast.expr) -> ast.expr:
             node = node.func.value
         else:
             return node
+
+
+def written_tensor(write: Write, frame: LiveFrame) -> tuple[Write, Any]:
+    """The write with the expression that is a tensor, and its live value (MISSING if unknown).
+
+    `params[name] -= …` writes `params[name]` where `params` is a dict and `params` where it is a
+    tensor: only the live objects tell.
+    """
+    statement = write.statement
+    targets: list[ast.expr] = [write.target]
+    if isinstance(statement, ast.AugAssign):
+        targets = list(_layers(statement.target))
+    elif isinstance(statement, ast.Assign) and write.form is Form.ITEM:
+        subscript = next(t for t in statement.targets if isinstance(t, ast.Subscript))
+        targets = list(_layers(subscript))[1:]
+    elif write.form is Form.ITEM and isinstance(statement, ast.Expr):
+        call = statement.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            targets = list(_layers(call.func.value))
+    for i, target in enumerate(targets):
+        value = resolve(target, frame)
+        if isinstance(value, torch.Tensor):
+            whole = i == 0 and not isinstance(statement, ast.Assign)
+            form = Form.AUGMENTED if isinstance(statement, ast.AugAssign) else Form.METHOD
+            return replace(write, target=target, form=form if whole else write.form), value
+    return write, MISSING
+
+
+def _layers(node: ast.expr) -> Iterator[ast.expr]:
+    """`x[0][1]`, `x[0]`, `x`"""
+    yield node
+    while isinstance(node, ast.Subscript):
+        node = node.value
+        yield node
 
 
 def resolve(node: ast.expr | None, frame: LiveFrame) -> Any:
