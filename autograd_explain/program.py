@@ -105,7 +105,9 @@ class Program:
     def place(self, filename: str, line: int, function: str | None = None) -> Place | None:
         """The place of a frame's file and line; None for library code."""
         source = self.source(filename)
-        name = None if function == "<module>" else function
+        # IPython 7.34 names a cell's top level "<cell line: 3>".
+        top = function is None or function.startswith(("<module>", "<cell line:"))
+        name = None if top else function
         return None if source is None else source.place(line, name)
 
     def is_user_code(self, filename: str) -> bool:

@@ -10,26 +10,28 @@ from __future__ import annotations
 import linecache
 import re
 import threading
+import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import IPython
 
+from ..incident import LiveFrame
 from ..program import Program, Source
+from .compiled import settle
 
 MAX_CELLS = 500
 
-#: Names under which IPython's own cell magics compile their body.
-COMPILED_AS = {
-    "time": ("<timed exec>", "<timed eval>"),
-    "timeit": ("<magic-timeit>",),
-    "prun": ("<string>",),
-}
+#: Names under which IPython's own cell magics compile their body (%%prun's is `<string>`, which
+#: proves nothing: dataclasses use it too).
+COMPILED_AS = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
 #: Magics of ours that are turned into a line of the cell instead (see `transform`).
 INLINE = ("autograd_check",)
 _MAGIC = re.compile(r"\s*%%(\w+)(?!\w*\?)")
-# Since IPython 9 the prompt number moves on before `pre_run_cell`, not after the cell.
+# Some IPython 9 moves the prompt number on before `pre_run_cell`, others after the cell; a wrong
+# guess is corrected when the first cell ends.
 _COUNTS_FIRST = IPython.version_info[0] >= 9
 
 
@@ -45,8 +47,11 @@ class Run:
     history: bool = True
     cell_id: str | None = None
     python: str | None = None
+    started: float = 0.0
+    seconds: float | None = None
     success: bool | None = None
     sources: tuple[Source, ...] | None = None
+    possible: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,19 @@ class Cells:
         self._stacks: dict[int, list[Run]] = {}
         self._earlier: tuple[Source, ...] | None = None
         self._first: int | None = None
+        self._counts_first = _COUNTS_FIRST
 
     @property
     def running(self) -> Run | None:
         """The innermost run of this thread (a subshell's cells run in a thread of their own)."""
         stack = self._stack()
         return stack[-1] if stack else None
+
+    @property
+    def outermost(self) -> Run | None:
+        """The cell that the user ran, in this thread."""
+        stack = self._stack()
+        return stack[0] if stack else None
 
     def start(self, info: Any) -> Run | None:
         """A cell begins; None for a blank one, which IPython does not run."""
@@ -98,19 +110,29 @@ class Cells:
             self._runs.append(run)
         else:
             run = stack[at]
+            run.seconds = time.monotonic() - run.started
             del stack[at:]
-        if info.store_history and result.execution_count is not None and run.before == 0:
-            run.number = result.execution_count
+        self._correct(run, result)
         run.success = bool(result.success)
         self._resolve(run)
         return run
 
-    def program(self) -> Program:
-        """Everything that ran, oldest first, the running cells included."""
+    def program(self, frames: Iterable[LiveFrame] = ()) -> Program:
+        """Everything that ran, oldest first, the running cells included.
+
+        `frames` decide which cell it was where several were compiled under one name.
+        """
         found = list(self._before_loading())
+        possible: list[Source] = []
         for run in self._runs:
             found.extend(self._resolve(run))
-        return Program(found[-MAX_CELLS:])
+            possible.extend(run.possible)
+        return Program(settle(found[-MAX_CELLS:], possible, frames))
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs that were seen, oldest first."""
+        return tuple(self._runs)
 
     def lines_before(self, run: Run, part: str) -> int:
         """How many lines of the cell as typed stand before a part of it."""
@@ -126,7 +148,7 @@ class Cells:
 
     def _number_at_start(self, info: Any) -> int:
         number = int(self._shell.execution_count)
-        return number - 1 if _COUNTS_FIRST and info.store_history else number
+        return number - 1 if self._counts_first and info.store_history else number
 
     def _number_at_end(self, result: Any) -> int:
         if result.execution_count is not None:
@@ -144,6 +166,7 @@ class Cells:
             compile_number=number,
             history=bool(info.store_history),
             cell_id=getattr(info, "cell_id", None),
+            started=time.monotonic(),
         )
         outer = self.running
         if outer is not None:
@@ -156,6 +179,15 @@ class Cells:
 
     def _stack(self) -> list[Run]:
         return self._stacks.setdefault(threading.get_ident(), [])
+
+    def _correct(self, run: Run, result: Any) -> None:
+        """IPython tells the number at the end."""
+        number = result.execution_count
+        nested = self.running is not None
+        if run.history and not nested and number is not None and number != run.number:
+            self._counts_first = not self._counts_first
+            run.number = run.compile_number = number
+            run.sources = None
 
     # A run's source
 
@@ -172,11 +204,11 @@ class Cells:
             name = self._shell.compile.get_code_name(run.raw, python, run.compile_number)
             return [self._source(run, python, name, run.before + _blank_lines(run.raw))]
         body, skipped = _body(run.raw, executing[-1])
-        names = COMPILED_AS.get(executing[-1], ())
-        if not names:
-            return []
         python = self._transform(body)
         offset = run.before + skipped + _blank_lines(body)
+        names = COMPILED_AS.get(executing[-1], ())
+        if not names:
+            run.possible = (self._source(run, python, "", offset),)
         return [self._source(run, python, name, offset) for name in names]
 
     def _source(self, run: Run, python: str, name: str, offset: int) -> Source:

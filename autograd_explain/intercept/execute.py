@@ -8,7 +8,6 @@ namespace; its last expression is displayed; what it raises propagates, once.
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
 from types import CodeType
 from typing import Any
@@ -47,6 +46,8 @@ def _compiled(shell: Any, cells: Cells, body: str) -> list[CodeType]:
 
 def _await(shell: Any, code: CodeType) -> None:
     __tracebackhide__ = True
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

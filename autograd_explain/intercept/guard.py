@@ -13,6 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _MAX_PROBLEMS = 20
+# Not among the labels of `render`: that stage may be the one that fails.
+_LINE = {
+    "en": "autograd_explain: set aside an internal error ({stages}); "
+    "%autograd_explain --debug shows it",
+    "ja": "autograd_explain：内部エラーのため一部を省略しました（{stages}）。"
+    "%autograd_explain --debug で内容を確認できます",
+    "zh": "autograd_explain：内部出错，已跳过（{stages}）；用 %autograd_explain --debug 查看详情",
+}
 _problems: deque[tuple[str, str]] = deque(maxlen=_MAX_PROBLEMS)
 _untold: list[str] = []
 
@@ -37,18 +45,14 @@ def note(stage: str) -> None:
         _untold.append(stage)
 
 
-def tell() -> None:
+def tell(language: str = "en") -> None:
     """Say in one line what was set aside since the last time, if anything."""
     if not _untold:
         return
     stages = ", ".join(_untold)
     _untold.clear()
     try:
-        print(
-            f"autograd_explain: set aside an internal error ({stages}); "
-            "%autograd_explain --debug shows it",
-            file=sys.stderr,
-        )
+        print(_LINE.get(language, _LINE["en"]).format(stages=stages), file=sys.stderr)
     except Exception:  # the user's sys.stderr may be anything
         return
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -51,7 +50,7 @@ class Session:
         self.recording: Any = None
         self._explain = explain
         self._visits: dict[int, Visit] = {}
-        self._failed_unwatched: Run | None = None
+        self._watch_next: Run | None = None
         self._error_at_load = id(getattr(sys, "last_value", None))
         self._warning_hook: WarningHook | None = None
 
@@ -98,27 +97,36 @@ class Session:
                     self._finish(run, result)
         except KeyboardInterrupt:
             # IPython would show a second traceback; the user wants the prompt back.
-            print("autograd_explain: interrupted", file=sys.stderr)
-        guard.tell()
+            screen.show_line("interrupted", self.settings.language)
+        guard.tell(self.settings.language)
 
     def _finish(self, run: Run, result: Any) -> None:
         visit = self._visits.pop(id(run), None) or Visit(run, self._error_at_load)
-        self._leave(visit)
+        try:
+            self._leave(visit)
+            error = self._error_of(result, visit)
+            if error is not None:
+                run.success = False
+            self._tell(visit, error)
+        finally:
+            if visit.check is not None:
+                visit.check.discard()
+
+    def _tell(self, visit: Visit, error: BaseException | None) -> None:
         for explanation in visit.warnings:
             self._show(explanation)
-        error = self._error_of(result, visit)
-        if error is not None:
+        if isinstance(error, Exception):
             self._on_error(error, visit)
-        elif visit.check is not None:
-            self._on_success(visit)
+        elif error is None and visit.check is not None:
+            self._on_success(visit, visit.check)
 
     def _error_of(self, result: Any, visit: Visit) -> BaseException | None:
         """What the cell raised, or showed without raising it (%run, %%capture, 7.34's %%time)."""
-        error = getattr(result, "error_in_exec", None)
+        error: BaseException | None = getattr(result, "error_in_exec", None)
         shown = getattr(sys, "last_value", None)
-        if error is None and shown is not None and id(shown) != visit.error_before:
+        if error is None and isinstance(shown, BaseException) and id(shown) != visit.error_before:
             error = shown
-        return error if isinstance(error, Exception) else None
+        return error or getattr(result, "error_before_exec", None)
 
     # What becomes an incident
 
@@ -126,70 +134,57 @@ class Session:
         options = self.options(visit)
         if not options.enabled or "torch" not in sys.modules:
             return
-        explanation = None
         for cause in chain_of(error):
             incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
-            explanation = self._explained(incident, options, self._notes(visit, options))
+            explanation = self._explained(incident, visit, self._notes(visit, options))
             if explanation is not None:
                 self._show(explanation)
-                break
-        if explanation is not None and visit.check is None and options.record_next_run:
-            self._failed_unwatched = visit.run
+                if visit.check is None or visit.check.choice.automatic:
+                    self._watch_next = visit.run
+                return
 
-    def _on_success(self, visit: Visit) -> None:
+    def _on_success(self, visit: Visit, check: Check) -> None:
         options = self.options(visit)
-        recording = visit.check.recording if visit.check is not None else None
-        if recording is None:
-            return
         found = False
-        for signal in recording.signals():
+        for signal in check.signals():
             evidence = {**signal.evidence, "moments": signal.moments}
             incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
-            explanation = self._explained(incident, options)
+            explanation = self._explained(incident, visit, check.notes())
             if explanation is not None:
                 found = True
                 self._show(explanation)
-        if not found and visit.check is not None and not visit.check.choice.automatic:
+        if not found and check.recording is not None and not check.choice.automatic:
             screen.show_line("nothing_wrong", options.language)
 
     def _on_warning(self, text: str, filename: str, frame: FrameType) -> None:
         """Diagnose at once, while the frame is live; shown when the cell has ended."""
-        run = self.cells.running
-        visit = next(iter(self._visits.values()), None)
-        if run is None or visit is None or "torch" not in sys.modules:
+        outermost = self.cells.outermost
+        visit = self._visits.get(id(outermost)) if outermost is not None else None
+        if visit is None or "torch" not in sys.modules or "tensor" not in text.lower():
             return
-        if "tensor" not in text.lower() or len(visit.warnings) >= _MAX_WARNINGS:
-            return
-        hook = self._warning_hook
-        assert hook is not None
-        hook.quiet = True
-        try:
-            with guard.guarded("warning"):
+        if len(visit.warnings) < _MAX_WARNINGS and self._warning_hook is not None:
+            with self._warning_hook.silence(), guard.guarded("warning"):
                 self._diagnose_warning(text, filename, frame, visit)
-        finally:
-            hook.quiet = False
 
     def _diagnose_warning(self, text: str, filename: str, frame: FrameType, visit: Visit) -> None:
-        program = self.cells.program()
+        frames = stack_of(frame)
+        program = self.cells.program(frames)
         source = program.source(filename)
-        if source is None:
-            return  # raised in a library: not the user's line
         place = program.place(filename, frame.f_lineno)
-        options = self.options(visit)
-        if (text, place) in visit.warned or not options.enabled:
-            return
+        if source is None or (text, place) in visit.warned or not self.settings.enabled:
+            return  # without a source it was raised in a library: not the user's line
         visit.warned.add((text, place))
         incident = Incident(
             Kind.WARNING,
             text,
             program,
             self.shell.user_ns,
-            stack_of(frame),
+            frames,
             cell=visit.run.number,
             evidence=evidence_of(frame, source),
-            recording=self._recording(visit),
+            recording=None if visit.check is None else visit.check.recording,
         )
-        explanation = self._explained(incident, options)
+        explanation = self._explained(incident, visit)
         if explanation is not None:
             visit.warnings.append(explanation)
 
@@ -197,43 +192,42 @@ class Session:
         self,
         kind: Kind,
         message: str,
-        visit: Visit,
+        visit: Visit | None = None,
         exception: BaseException | None = None,
         **more: Any,
     ) -> Incident:
+        frames = frames_of(exception.__traceback__) if exception is not None else ()
         return Incident(
             kind,
             message,
-            self.cells.program(),
+            self.cells.program(frames),
             self.shell.user_ns,
-            frames_of(exception.__traceback__) if exception is not None else (),
+            frames,
             exception=exception,
-            cell=visit.run.number,
-            recording=self._recording(visit),
+            cell=None if visit is None else visit.run.number,
+            recording=None if visit is None or visit.check is None else visit.check.recording,
             **more,
         )
 
     def _explained(
-        self, incident: Incident, options: Options, notes: tuple[Reason, ...] = ()
+        self, incident: Incident, visit: Visit, notes: tuple[Reason, ...] = ()
     ) -> Explanation | None:
+        options = self.options(visit)
+        check = visit.check
+        # Trying rewrites in the middle of the user's cell would stop it for seconds.
+        late = check is not None and incident.kind is not Kind.WARNING
         with guard.guarded("explain"):
-            return self._explain(incident, options, notes=notes)
+            verifier = check.verifier(options, self.cells.runs) if check and late else None
+            return self._explain(incident, options, verifier=verifier, notes=notes)
         return None
 
     def explain(self, error: BaseException) -> Explanation | None:
         """Explain an exception that the user hands over; shows nothing."""
-        run = self.cells.running
+        outermost = self.cells.outermost
+        visit = self._visits.get(id(outermost)) if outermost is not None else None
         for cause in chain_of(error):
-            incident = Incident(
-                Kind.ERROR,
-                str(cause),
-                self.cells.program(),
-                self.shell.user_ns,
-                frames_of(cause.__traceback__),
-                exception=cause,
-                cell=None if run is None else run.number,
-            )
-            found = self._explain(incident, self.settings.options())
+            incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
+            found = self._explain(incident, self.options(visit))
             if found is not None:
                 self.last = found
                 return found
@@ -243,38 +237,35 @@ class Session:
 
     def watch_this_cell(self, choice: Choice) -> None:
         """From here to the end of the running cell."""
-        run = self.cells.running
-        visit = next(iter(self._visits.values()), None)
-        if run is not None and visit is None:
-            visit = self._visits[id(run)] = Visit(run, self._error_at_load)
-        if visit is None:
+        outermost = self.cells.outermost
+        if outermost is None:
             return
+        visit = self._visits.setdefault(id(outermost), Visit(outermost, self._error_at_load))
         if visit.check is None:
             self._watch(visit, choice)
         else:
             visit.check.choice = choice
 
     def _choice_for(self, run: Run) -> Choice | None:
-        failed = self._failed_unwatched
+        failed = self._watch_next
+        again = failed is not None and same_cell(run, failed)
+        if again:
+            self._watch_next = None
         if self.watch_all is not None:
             return self.watch_all
-        if failed is not None and same_cell(run, failed):
-            self._failed_unwatched = None
-            if self.settings.record_next_run and self.settings.enabled:
-                return Choice(automatic=True)
-        return None
+        wanted = self.settings.record_next_run and self.settings.enabled
+        return Choice(automatic=True) if again and wanted else None
 
     def _watch(self, visit: Visit, choice: Choice) -> None:
-        visit.check = Check(choice)
-        visit.check.enter(self.cells.program(), visit.run.number, self.recording)
-        self.recording = visit.check.recording or self.recording
+        visit.check = check = Check(choice)
+        if self.options(visit).verify:
+            check.take_checkpoint(self.shell.user_ns)
+        check.enter(self.cells.program(), visit.run.number, self.recording)
+        self.recording = check.recording or self.recording
 
     def _leave(self, visit: Visit) -> None:
         if visit.check is not None:
             visit.check.leave()
-
-    def _recording(self, visit: Visit) -> Any:
-        return None if visit.check is None else visit.check.recording
 
     # Settings and screen
 
@@ -292,9 +283,9 @@ class Session:
         )
 
     def _notes(self, visit: Visit, options: Options) -> tuple[Reason, ...]:
-        if visit.check is None and options.record_next_run:
-            return (Reason("recorded_next"),)
-        return ()
+        if visit.check is not None:
+            return visit.check.notes()
+        return (Reason("recorded_next"),) if options.record_next_run else ()
 
     def _show(self, explanation: Explanation) -> None:
         self.last = explanation
@@ -308,4 +299,6 @@ def same_cell(run: Run, other: Run) -> bool:
         return run.cell_id == other.cell_id
     if run.text.strip() == other.text.strip():
         return True
+    import difflib
+
     return difflib.SequenceMatcher(None, run.text, other.text).quick_ratio() >= _SAME_CELL

@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ..settings import LANGUAGES
-from . import execute, guard, screen
+from . import guard, screen
 from .check import Choice
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class AutogradMagics(Magics):
             if state is not None:
                 raise UsageError(f"%%autograd_check takes no {state!r}; the line magic does")
             self._session.watch_this_cell(choice)
+            from . import execute
+
             return execute.run_body(self.shell, self._session.cells, cell)
         if state not in (None, *_STATES):
             raise UsageError(f"%autograd_check: {state!r} is none of on, off, status")

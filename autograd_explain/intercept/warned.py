@@ -10,11 +10,10 @@ import ast
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
-
-from executing import Source as ExecutingSource
 
 from ..incident import LiveFrame
 from ..program import Source
@@ -25,8 +24,7 @@ Handler = Callable[[str, str, FrameType], None]
 class WarningHook:
     """Takes the place of `warnings.showwarning` and calls the one that was there before.
 
-    `handle(text, filename, frame)` gets each UserWarning after it was shown.  While a handler
-    runs, warnings are dropped: they are ours.
+    `handle(text, filename, frame)` gets each UserWarning after it was shown.
     """
 
     def __init__(self, handle: Handler) -> None:
@@ -45,7 +43,7 @@ class WarningHook:
         file: Any = None,
         line: str | None = None,
     ) -> None:
-        if self.quiet:
+        if getattr(self._busy, "value", False):
             return
         self._previous(message, category, filename, lineno, file, line)
         if self.active and file is None and issubclass(category, UserWarning):
@@ -53,13 +51,14 @@ class WarningHook:
             if frame is not None:
                 self._handle(str(message), filename, frame)
 
-    @property
-    def quiet(self) -> bool:
-        return getattr(self._busy, "value", False)
-
-    @quiet.setter
-    def quiet(self, value: bool) -> None:
-        self._busy.value = value
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Drop this thread's warnings while the body runs: they come from our own looking."""
+        self._busy.value = True
+        try:
+            yield
+        finally:
+            self._busy.value = False
 
     def remove(self) -> None:
         """Put the previous hook back; where another hook stands in front, only pass through."""
@@ -107,6 +106,8 @@ def evidence_of(frame: FrameType, source: Source | None) -> Mapping[str, Any]:
 
 
 def _node(frame: FrameType, source: Source | None) -> ast.AST | None:
+    from executing import Source as ExecutingSource
+
     node: ast.AST | None = ExecutingSource.executing(frame).node
     if node is not None or source is None:
         return node
