@@ -1,0 +1,74 @@
+"""The parameter that an optimizer refused, read from the optimizer's own frames."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .origin import inside, live_spot, surfaced, walker_of
+from .scene import Scene
+from .source_walk import Each, Spot
+
+
+@dataclass(frozen=True, eq=False)
+class Refused:
+    """`shown` is the user's expression for the parameter, where one leads to it."""
+
+    tensor: torch.Tensor
+    shown: Spot | None
+
+
+def refused_parameter(scene: Scene) -> Refused | None:
+    """The first non-leaf among the tensors that `add_param_group` looked at."""
+    for live in reversed(scene.incident.frames):
+        if live.function != "add_param_group":
+            continue
+        values = live.frame.f_locals
+        candidates = [values.get("param"), *_of_group(values.get("param_group"))]
+        for value in candidates:
+            if isinstance(value, torch.Tensor) and not (value.is_leaf or value.retains_grad):
+                return Refused(value, _shown(scene, value))
+    return None
+
+
+def _of_group(group: Any) -> list[Any]:
+    params = group.get("params", ()) if isinstance(group, dict) else ()
+    return [params] if isinstance(params, torch.Tensor) else list(params)
+
+
+def _shown(scene: Scene, tensor: torch.Tensor) -> Spot | None:
+    """The expression that names the tensor: in the optimizer's arguments, or any live name."""
+    spot = surfaced(scene)
+    if spot is None:
+        return None
+    given = list(_given(scene, spot))
+    same = [s for s in given if walker_of(scene).value(s) is tensor]
+    if same:
+        return same[0]
+    named = live_spot(scene, tensor)
+    if named is not None:
+        return named
+    return given[0] if len(given) == 1 else None
+
+
+def _given(scene: Scene, call: Spot) -> Iterator[Spot]:
+    """Every expression that may have put a tensor among the parameters."""
+    walker = walker_of(scene)
+    pending = [s for s in walker.operands(call)]
+    seen: set[int] = set()
+    while pending:
+        spot = pending.pop(0)
+        if id(spot.node) in seen or len(seen) > 200:
+            continue
+        seen.add(id(spot.node))
+        if isinstance(spot.node, (ast.Name, ast.Attribute, ast.Subscript)):
+            yield spot
+        for maker in walker.makers(spot):
+            if isinstance(maker.node, (ast.List, ast.Tuple, ast.Dict)):
+                pending += [inside(maker, n) for n in ast.iter_child_nodes(maker.node)
+                            if isinstance(n, ast.expr)]  # fmt: skip
+        pending += walker.insertions(spot, Each.ITEM)

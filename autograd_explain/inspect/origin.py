@@ -1,0 +1,131 @@
+"""Where the failure's tensor came from, for causes that are no in-place write.
+
+Shared by the knowledge entries: the walker of a scene, the expression at which it surfaced, and
+places and events made from expressions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from ..model import Event, Place, What
+from .scene import Scene
+from .source_walk import GradientTracer, Spot, Walker, failing_spots
+
+
+def walker_of(scene: Scene) -> Walker:
+    """The scene's one walker: what it has parsed and followed is kept with the scene."""
+    found: Walker | None = scene.__dict__.get("_walker")
+    if found is None:
+        found = scene.__dict__["_walker"] = Walker(scene.program, scene.incident)
+    return found
+
+
+def tracer_of(scene: Scene) -> GradientTracer:
+    """The scene's tracer, which prefers what the user's optimizers update."""
+    found: GradientTracer | None = scene.__dict__.get("_tracer")
+    if found is None:
+        held = [
+            p
+            for _, optimizer in scene.names.optimizers()
+            for group in optimizer.param_groups
+            for p in group["params"]
+        ]
+        found = scene.__dict__["_tracer"] = GradientTracer(walker_of(scene), held)
+    return found
+
+
+def surfaced(scene: Scene) -> Spot | None:
+    """The expression that the innermost of the user's frames was evaluating."""
+    spots = failing_spots(walker_of(scene))
+    return spots[0] if spots else None
+
+
+def inside(spot: Spot, node: ast.expr) -> Spot:
+    """Another expression of the same scope."""
+    return Spot(spot.scope, node)
+
+
+def attribute_read(scene: Scene, attr: str) -> Spot | None:
+    """`x` of the failing `x.attr`, where the failing line reads exactly one such attribute."""
+    walker = walker_of(scene)
+    spot = surfaced(scene)
+    if spot is None:
+        return None
+    if isinstance(spot.node, ast.Attribute) and spot.node.attr == attr:
+        return inside(spot, spot.node.value)
+    statement = walker.statement(spot)
+    found = [n for n in _reads(statement, attr)] if statement is not None else []
+    return inside(spot, found[0]) if len({ast.unparse(n) for n in found}) == 1 else None
+
+
+def _reads(statement: ast.stmt, attr: str) -> Iterator[ast.expr]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and node.attr == attr:
+            yield node.value
+        named = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
+        if named and isinstance(node, ast.Call) and len(node.args) > 1:
+            constant = node.args[1]
+            if isinstance(constant, ast.Constant) and constant.value == attr:
+                yield node.args[0]
+
+
+def method_call(scene: Scene, name: str) -> Spot | None:
+    """`x` of the failing `x.name(…)`."""
+    spot = surfaced(scene)
+    if spot is None:
+        return None
+    statement = walker_of(scene).statement(spot)
+    calls = [spot.node, *(ast.walk(statement) if statement is not None else ())]
+    for node in calls:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == name:
+                return inside(spot, node.func.value)
+    return None
+
+
+def place_of(scene: Scene, spot: Spot | None) -> Place | None:
+    return None if spot is None else walker_of(scene).place(spot)
+
+
+def event_at(scene: Scene, what: What, spot: Spot, op: str | None = None) -> Event:
+    """An event at an expression; it was concluded from the source."""
+    chain: list[Place] = []
+    call = spot.scope.call
+    while call is not None and len(chain) < 10:
+        chain.append(walker_of(scene).place(call))
+        call = call.scope.call
+    return Event(what, place_of(scene, spot), op, chain=tuple(reversed(chain)))
+
+
+def stored_names(scene: Scene, spot: Spot) -> tuple[str, ...]:
+    """The names a statement gives to the value of an expression (`self.images`, `h`)."""
+    statement = walker_of(scene).statement(spot)
+    if isinstance(statement, ast.Assign) and statement.value is spot.node:
+        return tuple(ast.unparse(t) for t in statement.targets if not isinstance(t, ast.Tuple))
+    if isinstance(statement, ast.AnnAssign) and statement.value is spot.node:
+        return (ast.unparse(statement.target),)
+    if isinstance(statement, ast.AugAssign):
+        return (ast.unparse(statement.target),)
+    return ()
+
+
+def live_spot(scene: Scene, tensor: torch.Tensor) -> Spot | None:
+    """A live name of a tensor, as an expression at the failing line that can see it."""
+    walker = walker_of(scene)
+    spots = failing_spots(walker)
+    for name in scene.names.of(tensor):
+        try:
+            node = ast.parse(name, mode="eval").body
+        except SyntaxError:
+            continue
+        head = name.split(".")[0].split("[")[0]
+        at = next((s for s in reversed(spots) if head in s.scope.values), None)
+        if at is not None:
+            for part in ast.walk(node):
+                ast.copy_location(part, at.node)
+            return walker.imagined(at, node)
+    return None

@@ -1,0 +1,192 @@
+"""Where the gradient on the way to a value got lost.
+
+`trace` walks the computation of a value backwards.  A *cut* is an expression whose result carries
+no gradient although something it read does.  Live tensors decide where a name still holds them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from . import live
+from .bindings import Each, key_of
+from .grad_mode import Off, switched_off_around
+from .operations import CutKind, cut_of, is_about_shape, makes_leaf
+from .walker import Spot, Walker, is_container
+
+_MAX_DEPTH = 60
+_NO_PARAMETERS = (
+    "torch.nn.modules.activation",
+    "torch.nn.modules.loss",
+    "torch.nn.modules.pooling",
+    "torch.nn.modules.dropout",
+    "torch.nn.modules.flatten",
+    "torch.nn.modules.padding",
+    "torch.nn.modules.upsampling",
+    "torch.nn.modules.fold",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """An expression at which gradient stopped.
+
+    `operand` is what still carried it.  `off` tells what had turned recording off.  `frozen` are
+    the modules (or tensors) all of whose parameters have requires_grad=False.
+    """
+
+    kind: CutKind
+    spot: Spot
+    operand: Spot
+    off: Off | None = None
+    trained: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Whether a value carries gradient, and the cuts on the way to it, nearest first."""
+
+    carries: bool
+    cuts: tuple[Cut, ...] = ()
+    trained: bool = False  #: the gradient would reach something an optimizer holds
+    frozen: tuple[Spot, ...] = ()
+
+
+_NOTHING = Trace(False)
+
+
+class GradientTracer:
+    """Answers for one failure; remembers what it has walked."""
+
+    def __init__(self, walker: Walker, held: Sequence[torch.Tensor] = ()) -> None:
+        self.walker = walker
+        self._held = {id(p) for p in held}
+        self._known: dict[tuple[object, ...], Trace] = {}
+
+    def trace(self, spot: Spot, depth: int = 0) -> Trace:
+        """What is known of the gradient behind `spot`."""
+        mark = (id(spot.node), id(spot.scope.body), id(spot.scope.call), spot.path)
+        if depth > _MAX_DEPTH:
+            return _NOTHING
+        if mark not in self._known:
+            self._known[mark] = _NOTHING  # a loop adds nothing to itself
+            self._known[mark] = self._trace(spot, depth)
+        return self._known[mark]
+
+    def _trace(self, spot: Spot, depth: int) -> Trace:
+        tensor = self.walker.tensor(spot)
+        if tensor is not None and tensor.requires_grad:
+            return Trace(True, (), self._reaches_held(tensor))
+        makers = self.walker.makers(spot)
+        parts = self._parts(spot, makers)
+        return _join([*(self._of_maker(m, depth + 1) for m in makers), *parts])
+
+    def _parts(self, spot: Spot, makers: list[Spot]) -> list[Trace]:
+        """The elements of a container that is used as a whole (`torch.stack(self.losses)`)."""
+        if spot.path or not any(is_container(m.node) for m in makers):
+            return []
+        each = (Each.ITEM, Each.VALUE)
+        return [self.trace(Spot(spot.scope, spot.node, (part,))) for part in each]
+
+    def _reaches_held(self, tensor: torch.Tensor) -> bool:
+        if not self._held:
+            return False
+        pending, seen = [tensor.grad_fn], 0
+        if id(tensor) in self._held:
+            return True
+        while pending and seen < 2_000:
+            node = pending.pop()
+            seen += 1
+            if node is None:
+                continue
+            if id(getattr(node, "variable", None)) in self._held:
+                return True
+            pending.extend(fn for fn, _ in node.next_functions)
+        return False
+
+    def _of_maker(self, maker: Spot, depth: int) -> Trace:
+        node = maker.node
+        if isinstance(node, (ast.Constant, ast.Lambda)) or is_about_shape(node):
+            return _NOTHING
+        if makes_leaf(node):
+            return Trace(True, (), True)
+        tensor = self.walker.tensor(maker)
+        if tensor is not None and tensor.requires_grad:
+            return Trace(True, (), self._reaches_held(tensor))
+        read = _join([self.trace(o, depth) for o in self.walker.operands(maker)])
+        read = _join([read, self._of_modules(maker)])
+        kind = self._cut(maker)
+        if kind is None:
+            return self._recorded(maker, read, depth)
+        if not read.carries:
+            return read
+        return Trace(False, (Cut(kind, maker, self._carrying(maker, depth), None, read.trained),))
+
+    def _recorded(self, maker: Spot, read: Trace, depth: int) -> Trace:
+        off = switched_off_around(self.walker, maker) if read.carries else None
+        if off is None:
+            return read
+        cut = Cut(CutKind.NO_GRAD, maker, self._carrying(maker, depth), off, read.trained)
+        return Trace(False, (cut,))
+
+    def _cut(self, maker: Spot) -> CutKind | None:
+        function: Any = live.MISSING
+        if isinstance(maker.node, ast.Call):
+            function = self.walker.value(Spot(maker.scope, maker.node.func))
+            if isinstance(function, torch.nn.Module):
+                return None
+        return cut_of(maker.node, maker.path, function)
+
+    def _carrying(self, maker: Spot, depth: int) -> Spot:
+        operands = self.walker.operands(maker)
+        return next((o for o in operands if self.trace(o, depth).carries), maker)
+
+    def _of_modules(self, maker: Spot) -> Trace:
+        """What a called library module's own parameters bring."""
+        if not isinstance(maker.node, ast.Call):
+            return _NOTHING
+        module = self.walker.value(Spot(maker.scope, maker.node.func))
+        if isinstance(module, torch.nn.Module):
+            return self._of_parameters(maker, list(module.parameters()))
+        return Trace(True, (), True) if self._is_fresh_module(maker.node, maker) else _NOTHING
+
+    def _of_parameters(self, maker: Spot, parameters: list[torch.nn.Parameter]) -> Trace:
+        if not parameters:
+            return _NOTHING
+        if any(p.requires_grad for p in parameters):
+            return Trace(True, (), any(id(p) in self._held for p in parameters))
+        assert isinstance(maker.node, ast.Call)
+        return Trace(False, (), False, (Spot(maker.scope, maker.node.func),))
+
+    def _is_fresh_module(self, node: ast.Call, maker: Spot) -> bool:
+        """A call of a module that no longer lives: `layer(x)` after `layer = nn.Linear(…)`."""
+        if key_of(node.func) is None:
+            return False
+        for made in self.walker.makers(Spot(maker.scope, node.func)):
+            if isinstance(made.node, ast.Call):
+                cls = self.walker.value(Spot(made.scope, made.node.func))
+                if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
+                    return not cls.__module__.startswith(_NO_PARAMETERS)
+        return False
+
+
+def _join(traces: Sequence[Trace]) -> Trace:
+    """Several sources of one value: it carries gradient if one does; all cuts count."""
+    cuts = {id(c.spot.node): c for t in traces for c in t.cuts}
+    frozen = {id(s.node): s for t in traces for s in t.frozen}
+    return Trace(
+        any(t.carries for t in traces),
+        tuple(cuts.values()),
+        any(t.trained for t in traces),
+        tuple(frozen.values()),
+    )
+
+
+def best_cut(cuts: Sequence[Cut]) -> Cut | None:
+    """The cut to blame: one behind which something is trained, the nearest of those."""
+    return next((c for c in cuts if c.trained), cuts[0] if cuts else None)

@@ -1,0 +1,99 @@
+"""Looking up what an expression is right now, without running any of the user's code.
+
+Attributes are read from instance dictionaries, module tables and classes, never through
+properties or `__getattr__`; subscripts only on plain lists, tuples, dicts and module containers.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+
+class _Missing:
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Any = _Missing()
+
+
+def attribute(base: Any, name: str) -> Any:
+    """`base.name`, or MISSING where reading it could run code."""
+    if isinstance(base, types.ModuleType):
+        # Lazy modules may import on access; what is not there yet is not the user's business.
+        return vars(base).get(name, MISSING)
+    own = _own_attributes(base)
+    if name in own:
+        return own[name]
+    found = class_attribute(base if isinstance(base, type) else type(base), name)
+    if isinstance(found, (staticmethod, classmethod)):
+        return found.__func__
+    if isinstance(found, types.FunctionType) and not isinstance(base, type):
+        return types.MethodType(found, base)
+    if isinstance(found, (property, types.GetSetDescriptorType)):
+        return MISSING
+    if isinstance(found, types.MemberDescriptorType) and not isinstance(base, type):
+        try:
+            return found.__get__(base)
+        except AttributeError:
+            return MISSING
+    return found
+
+
+def class_attribute(cls: type, name: str) -> Any:
+    """What a class or its bases hold under a name, descriptors as they are."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return MISSING
+
+
+def item(base: Any, key: int | str) -> Any:
+    """`base[key]` of a plain container, or MISSING."""
+    modules = _tables(base).get("_modules")
+    if modules is not None and isinstance(key, int):
+        children = list(modules.values())
+        return children[key] if -len(children) <= key < len(children) else MISSING
+    if modules is not None:
+        return modules.get(str(key), MISSING)
+    if isinstance(base, (list, tuple, deque)) and isinstance(key, int):
+        return base[key] if -len(base) <= key < len(base) else MISSING
+    if isinstance(base, dict) and type(base).__getitem__ is dict.__getitem__:
+        return base.get(key, MISSING)
+    return MISSING
+
+
+def builtin(name: str) -> Any:
+    return vars(builtins).get(name, MISSING)
+
+
+def _own_attributes(base: Any) -> Mapping[str, Any]:
+    if isinstance(base, type):
+        return {}
+    try:
+        own = object.__getattribute__(base, "__dict__")
+    except AttributeError:
+        return {}
+    if not isinstance(own, dict):
+        return {}
+    tables = {k: v for table in _tables(base).values() for k, v in table.items()}
+    return {**tables, **own}
+
+
+def _tables(base: Any) -> dict[str, dict[str, Any]]:
+    """A torch module's parameters, buffers and children; {} for everything else."""
+    try:
+        own = object.__getattribute__(base, "__dict__")
+    except AttributeError:
+        return {}
+    if not isinstance(own, dict) or "_modules" not in own or "_parameters" not in own:
+        return {}
+    names = ("_parameters", "_buffers", "_modules")
+    return {n: own[n] for n in names if isinstance(own.get(n), dict)}
