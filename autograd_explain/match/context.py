@@ -30,6 +30,8 @@ _GRAD = re.compile(r"\.grad\b")
 _APPLY = re.compile(r"\.apply\(")
 _CHECKPOINT = re.compile(r"\bcheckpoint")
 _CLASS = re.compile(r"([A-Za-z_][\w.]*): ?\Z")
+#: What launchers and the warnings module print before a message.
+_PRINTED = re.compile(r"(\[rank\d+\]:\s*)?(\S+:\d+:\s*)?\Z")
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,10 @@ class Surroundings:
         before = text[: hit.start]
         line_start = before.rfind("\n") + 1
         found = _CLASS.search(before, line_start)
+        lead = before[line_start : found.start() if found else None]
         return cls(
             exception=found.group(1) if found else "",
-            at_start=not before[line_start : found.start() if found else None].strip(),
+            at_start=not _PRINTED.sub("", lead).strip(),
             lines=source or text[max(0, line_start - 1500) : line_start],
         )
 

@@ -12,15 +12,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, takewhile
 
 _HOLE = re.compile(r"\{(\w*)(?::(\w+))?\}")
 _CUT = re.compile(r"(?<=[.!?:;,])\s+|\s*\n\s*|\s+(?=\()|\s+(?=- )")
 
-#: What a hole may hold.  Several sentences of a message may stand between two line ends.
+#: What a hole may hold.  A terminal may have broken a text into two lines.
 KINDS = {
     "int": r"-?\d+",
     "word": r"[^\s'\"`]+?",
-    "text": r"[^\n]+?",
+    "text": r"[^\n]+?(?:\n[^\n]+?)??",
     "lines": r"[\s\S]+?",
     "any": r"[\s\S]*?",
     "prefix": r"(?:\w+\.)?",
@@ -28,10 +29,15 @@ KINDS = {
 #: At the end of a segment a hole takes all it can, up to the end of the line.
 LAST_KINDS = {**KINDS, "word": r"[^\s'\"`]+", "text": r"[^\n]+", "lines": r"[\s\S]+", "any": ""}
 
+#: Before a hole that begins a message only the error's class is not part of the value.
+_CLASS = r"(?:[^\n]*?(?:Error|Warning|Exception): )?"
 #: A line end may have become anything in a terminal, a log or a JSON string.
 _SPACE = r"(?:\s|\\[nrt])+"
+_END = r"(?=[\s\\\"']|$)"
 HEAD_LETTERS = 28
 HEAD_WORDS = 4
+#: A hole without an end of its own needs so many letters behind it, or it would end too early.
+CLOSING_LETTERS = 4
 
 
 @dataclass(frozen=True)
@@ -65,21 +71,17 @@ class Owner:
 
 @dataclass(frozen=True)
 class Hit:
-    """Where and how far a wording agrees with a text."""
+    """Where and how far a wording agrees with a text.
+
+    `literals` counts the letters of the wording itself that were found: the measure of being
+    specific.  `complete` says that nothing of it was missing.
+    """
 
     start: int
     end: int
     captures: Mapping[str, str]
-    wording: Wording
-
-    @property
-    def literals(self) -> int:
-        """Letters of the wording itself that were found: the measure of being specific."""
-        return self.end - self.start - sum(map(len, self.captures.values()))
-
-    @property
-    def complete(self) -> bool:
-        return self.literals >= self.wording.length
+    literals: int
+    complete: bool
 
 
 @dataclass(frozen=True)
@@ -100,29 +102,50 @@ class Wording:
         return tuple(text for text in texts if text)
 
     @cached_property
-    def length(self) -> int:
-        """Letters of the whole template that are no holes, white space counted once."""
-        return len(_HOLE.sub("", " ".join(self.template.split())))
+    def lengths(self) -> tuple[int, ...]:
+        """Literal letters up to the end of each segment."""
+        own = (sum(len(p.text.strip()) for p in segment) for segment in self.segments)
+        return tuple(accumulate(own))
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
+        """Nested options, each ending in an empty group, so that the last group tells how far."""
         *optional, last = (_expression(s) for s in reversed(self.segments))
         nested = ""
         for expression in optional:
-            nested = f"(?:{_SPACE}?{expression}{nested})?"
-        return re.compile(rf"(?<![^\W_]){last}{nested}" if last[:1].isalnum() else last + nested)
+            nested = f"(?:{_SPACE}?{expression}(){nested})?"
+        first = self.segments[0][0]
+        lead = r"(?<![^\W_])" if first.text[:1].isalnum() else ""
+        return re.compile(f"{_CLASS if first.kind == 'text' else lead}{last}(){nested}")
+
+    @cached_property
+    def _marks(self) -> Mapping[int, int]:
+        """The empty group's number at the end of each segment -> the number of segments."""
+        counts = (sum(bool(p.name) for p in segment) + 1 for segment in self.segments)
+        return {group: number for number, group in enumerate(accumulate(counts), 1)}
 
     def find(self, text: str) -> Hit | None:
         """The first place where at least the head stands in `text`."""
         found = self.regex.search(text)
-        if found is None:
+        if found is None or found.lastindex is None:
             return None
+        number = self._marks[found.lastindex]
         captures = {
             name.lstrip("_"): value.strip()
             for name, value in found.groupdict().items()
             if value is not None
         }
-        return Hit(found.start(), found.end(), captures, self)
+        first = self.segments[0][0]
+        start = found.start(_group(first.name)) if first.name else found.start()
+        complete = number == len(self.segments)
+        more = 0 if complete else _agreement(self.segments[number], text[found.end() :][:200])
+        return Hit(start, found.end(), captures, self.lengths[number - 1] + more, complete)
+
+
+def _agreement(segment: Segment, text: str) -> int:
+    """Letters with which a message that breaks off within a clause still agrees."""
+    expected, rest = " ".join(segment[0].text.split()), " ".join(text.split())
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(expected, rest)))
 
 
 def _pieces(template: str) -> list[Piece]:
@@ -162,22 +185,32 @@ def _cut(current: list[Piece], piece: Piece, first: bool) -> re.Match[str] | Non
         if cut.end() == len(piece.text) and piece.text[cut.start() - 1 : cut.start()] != ".":
             continue  # "… shape:" belongs to the value behind it
         before = piece.text[: cut.start()]
-        if not before and (not current or current[-1].kind in ("text", "lines", "any")):
-            continue  # a hole without an end would swallow the line
+        if not before and not current:
+            continue
         letters = "".join(p.text for p in current) + before
+        if _endless(current) and sum(map(str.isalnum, before)) < CLOSING_LETTERS:
+            continue
         if not first or (len(letters) >= HEAD_LETTERS and len(letters.split()) >= HEAD_WORDS):
             return cut
     return None
 
 
+def _endless(pieces: list[Piece]) -> bool:
+    return bool(pieces) and pieces[-1].kind in ("text", "lines", "any")
+
+
 def _expression(segment: Segment) -> str:
     last = len(segment) - 1
-    return "".join(
+    parts = [
         _literal(piece.text)
         if not piece.name
         else f"(?P<{_group(piece.name)}>{(LAST_KINDS if i == last else KINDS)[piece.kind]})"
         for i, piece in enumerate(segment)
-    )
+    ]
+    closing = segment[-1].text
+    if _endless(list(segment[:-1])) and closing and not any(map(str.isalnum, closing)):
+        parts.append(_END)  # the full stop behind a value, not one within it
+    return "".join(parts)
 
 
 def _group(name: str) -> str:
