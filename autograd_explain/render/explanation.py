@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model import Diagnosis
 from . import texts as texts_module
+from .shown import Shown
 from .texts import Document
 from .view import View, view_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """A diagnosis in a language.  It holds no tensor and no frame, and pickles.
 
     `texts` are the cause's text files by language; left out, they are read from the knowledge
@@ -62,38 +65,19 @@ class Explanation:
 
         return to_markdown(self.diagnosis, self._view)
 
-    def to_text(self, width: int = 88) -> str:
-        """The report as plain text without colour."""
-        from .text import plain
-
-        return plain(self._view, self.detail, width)
-
     def to_html(self) -> str:
         """The report as HTML: no script, everything from the user's program escaped."""
         from .html import html
 
         return html(self._view, self.detail)
 
-    def print(self, file: Any = None) -> None:
-        """Write the report to a stream (standard output), in colour on a terminal."""
-        from .text import for_terminal
-
-        file = sys.stdout if file is None else file
-        print(for_terminal(self._view, self.detail, file), file=file)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
     def __repr__(self) -> str:
         return f"<Explanation {self.id}: {self.headline}>"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """What notebooks and terminals show; `text/plain` is complete by itself."""
-        from .text import for_terminal
+    def _draw(self, width: int) -> Text:
+        from .text import report
 
-        terminal = bool(getattr(sys.stdout, "isatty", bool)())
-        text = for_terminal(self._view, self.detail) if terminal else self.to_text()
-        return {"text/plain": text, "text/html": self.to_html()}
+        return report(self._view, self.detail, width)
 
     @property
     def _document(self) -> Document:

@@ -17,6 +17,7 @@ PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 LONGEST = 100  #: characters of one fact: a headline is not the place for a whole statement
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])(?=.)")
 _CJK = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\ufe30", "\ufe4f"), ("\uff00", "\uffef"))
+_WIDE_MARKS = frozenset("、。，．：；！？）」』】（「『【")
 _FILLED = ("text", "code_inline")
 
 
@@ -88,8 +89,15 @@ def _joined_lines(children: Sequence[Token]) -> Iterator[Token]:
             continue
         before = children[number - 1].content if number else ""
         after = children[number + 1].content if number + 1 < len(children) else ""
-        glued = before and after and is_cjk(before[-1]) and is_cjk(after[0])
-        yield replace(token, type="text", tag="", content="" if glued else " ")
+        yield replace(token, type="text", tag="", content="" if _glued(before, after) else " ")
+
+
+def _glued(before: str, after: str) -> bool:
+    """Whether two lines are joined without a space: CJK on both sides, or its punctuation."""
+    last, first = before[-1:], after[:1]
+    if last in _WIDE_MARKS or first in _WIDE_MARKS:
+        return True
+    return bool(last and first) and is_cjk(last) and is_cjk(first)
 
 
 def is_cjk(char: str) -> bool:

@@ -8,7 +8,7 @@ notebook).  Jinja escapes everything; a Passage's HTML is escaped by the Markdow
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,6 +18,10 @@ from .picture import svg
 from .texts import Passage
 from .view import View
 
+if TYPE_CHECKING:
+    from .topic import Topic
+
+BESIDE = 44  #: characters of code that leave room for a label at its side
 STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
 
 
@@ -71,6 +75,12 @@ def html(view: View, detail: str = "short") -> str:
         view.language,
         view=view,
         opened=detail == "full",
+        beside=all(len(row.source) <= BESIDE for row in view.rows),
         picture=Markup(picture),
         standing=STANDING,
     )
+
+
+def topic_html(topic: Topic) -> str:
+    """A topic's whole story."""
+    return fill("topic.html", topic.language, topic=topic, parts=topic.parts())

@@ -83,6 +83,7 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
     "other_rewrites": ("Other rewrites", "ほかの書き換え案", "其他改写方案"),
     "summary": ("Summary", "要約", "概要"),
     "cause_heading": ("Why", "なぜ起きるか", "为什么"),
+    "variant": ("Another case", "別の場合", "另一种情形"),
     "warnings": (
         "These only silence it",
         "エラーを隠すだけの対処",

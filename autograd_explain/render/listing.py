@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
-from .diff import Line
+from .diff import Hunk, Line
 from .prose import indented, one_line
 from .timeline import Stop
-from .view import RewriteView, Row
+from .view import Row
 from .wrap import wrap
 
 STYLES = {
@@ -150,12 +150,12 @@ def _axis(stops: Sequence[Stop], heads: Sequence[str], sizes: Sequence[int]) -> 
 # -- a rewrite ----------------------------------------------------------------------------
 
 
-def diff(rewrite: RewriteView, width: int, context: bool = True) -> Iterator[Text]:
+def diff(hunks: Sequence[Hunk], width: int, context: bool = True) -> Iterator[Text]:
     """The changed lines with their numbers, under the name of their cell or file."""
-    numbers = [line.number for hunk in rewrite.hunks for line in hunk.lines]
+    numbers = [line.number for hunk in hunks for line in hunk.lines]
     size = len(str(max(numbers, default=0)))
     before = ""
-    for hunk in rewrite.hunks:
+    for hunk in hunks:
         if hunk.where != before:
             yield Text(crop(hunk.where, width), "dim")
         elif context:

@@ -6,13 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model import Diagnosis, Rewrite
+from .diff import Hunk
+from .fill import is_cjk
 from .labels import word
-from .markdown import code, fence
+from .markdown import code, escape, fence
 from .texts import Document, Passage
 from .view import RewriteView, View, outcome_reason
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from .topic import Part, Topic
 
 SCHEMA = 1
 
@@ -109,10 +113,48 @@ def _rewrite(rewrite: Rewrite, shown: RewriteView, view: View) -> Iterator[str]:
 def _bullets(title: str, items: Sequence[Passage], view: View) -> Iterator[str]:
     if items:
         yield f"**{word(title, view.language)}**"
-        yield "\n".join(f"- {item.markdown()}" for item in items)
+        yield _list(items)
+
+
+def _list(items: Sequence[Passage]) -> str:
+    return "\n".join(f"- {item.markdown()}" for item in items)
 
 
 def _see(links: Sequence[Mapping[str, str]], language: str) -> Iterator[str]:
     if links:
         yield f"**{word('see', language)}**"
-        yield "\n".join(f"- [{s['title']}]({s['url']})" for s in links)
+        yield _links(links)
+
+
+def _links(links: Sequence[Mapping[str, str]]) -> str:
+    return "\n".join(f"- [{escape(s['title'])}]({s['url']})" for s in links)
+
+
+def topic_markdown(topic: Topic) -> str:
+    """A topic as a page: `#` title, `##` sections."""
+    parts = [f"# {escape(topic.title)}", topic.summary.markdown()]
+    parts += [text for part in topic.parts() for text in _topic_part(part)]
+    if topic.see:
+        parts += [f"## {word('see', topic.language)}", _links(topic.see)]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _topic_part(part: Part) -> Iterator[str]:
+    title = f" {part.title.markdown()}" if part.title else ""
+    between = "：" if title and is_cjk(part.heading[-1]) else ":" if title else ""
+    yield f"## {part.heading}{between}{title if between != '：' else title[1:]}"
+    yield "\n".join(f"- {code(message)}" for message in part.messages)
+    yield part.body.markdown()
+    yield _list(part.items)
+    if part.cells:
+        cells = (f"# In[{n}]\n{cell}" for n, cell in enumerate(part.cells, 1))
+        yield fence("\n\n".join(cells), "python")
+    if part.hunks:
+        yield fence("\n".join(_diff_lines(part.hunks)), "diff")
+
+
+def _diff_lines(hunks: Sequence[Hunk]) -> Iterator[str]:
+    for number, hunk in enumerate(hunks):
+        if not number or hunk.where != hunks[number - 1].where:
+            yield f"@@ {hunk.where} @@"
+        yield from (f"{line.sign}{line.text}" for line in hunk.lines)

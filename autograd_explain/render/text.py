@@ -6,8 +6,7 @@ Short reports fit under a traceback (`ROOM` lines); what does not fit is behind 
 from __future__ import annotations
 
 import io
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -16,6 +15,7 @@ from rich.text import Text
 from .labels import word
 from .listing import diff, listing, timeline
 from .prose import indented, one_line, paragraphs
+from .texts import Passage
 from .view import RewriteView, View
 from .wrap import wrap
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from ..model import Outcome
 
 ROOM = 25  #: lines of a short report at 80 columns or more
-WIDTH = 88  #: of plain text, whose reader's width is unknown
-WIDEST = 110
+_NARROWEST, _WIDEST = 40, 110
 _LEAST = 12  #: lines of a rewrite that are shown in any case
 _STANDING = {
     "verified": ("✓", "green"),
@@ -33,28 +32,31 @@ _STANDING = {
     "fails": ("✗", "red"),
     "not_tried": ("·", "dim"),
 }
-_ASCII = str.maketrans("─━┅│●◆✗✓○≠•·→…⋮╭╮╰╯", "-=.||*#xvo!*->.:++++"[:19])
+_ASCII = str.maketrans(
+    {
+        "─": "-", "━": "=", "┅": "-", "│": "|", "●": "*", "◆": "#", "✗": "x", "✓": "v", "○": "o",
+        "≠": "!=", "•": "*", "·": "-", "→": "->", "…": "...", "⋮": ":", "▸": ">",
+    }
+)  # fmt: skip
 
 
-def plain(view: View, detail: str = "short", width: int = WIDTH) -> str:
-    """The report without colour, for `text/plain`."""
-    return draw(panel(view, detail, width), width, color=False)
+def for_stream(make: Callable[[int], Text], file: Any) -> str:
+    """Text as it should be written to `file`: colour, width and characters as that has them."""
+    console = Console(file=file, force_jupyter=False)
+    width = max(_NARROWEST, min(console.width, _WIDEST))
+    return encodable(draw(make(width), console.is_terminal and not console.no_color), file)
 
 
-def for_terminal(view: View, detail: str = "short", file: Any = None) -> str:
-    """The report as it should be written to `file` (stdout): colour and width as it has them."""
-    file = file or sys.stdout
-    console = Console(file=file)
-    width = max(40, min(console.width, WIDEST))
-    return encodable(draw(panel(view, detail, width), width, console.is_terminal), file)
+def write(make: Callable[[int], Text], file: Any) -> None:
+    print(for_stream(make, file), file=file)
 
 
-def draw(text: Text, width: int, color: bool) -> str:
+def draw(text: Text, color: bool) -> str:
     """Text as it stands (long addresses run on), without trailing blanks where colourless."""
     file = io.StringIO()
     console = Console(
         file=file,
-        width=width,
+        width=1000,
         force_terminal=color,
         force_jupyter=False,
         color_system="standard" if color else None,
@@ -88,7 +90,7 @@ def framed(lines: Iterable[Text], title: str, width: int) -> Text:
     return Text("\n").join([heading, *lines, Text("─" * width, "dim")])
 
 
-def panel(view: View, detail: str = "short", width: int = WIDTH) -> Text:
+def report(view: View, detail: str, width: int) -> Text:
     """The report between two rules."""
     lines = full(view, width) if detail == "full" else short(view, width)
     return framed(lines, view.cause, width)
@@ -96,15 +98,15 @@ def panel(view: View, detail: str = "short", width: int = WIDTH) -> Text:
 
 def short(view: View, width: int) -> list[Text]:
     """Headline, the user's lines, the first rewrite, and as much of the reason as fits."""
-    head = [*_headline(view, width), *_spaced(_evidence(view, width))]
-    foot = [*_spaced(_footer(view, width))]
-    why = [*_spaced(paragraphs(view.why.first_paragraph(), width))] if view.why else []
+    head = [*_headline(view, width), *spaced(_evidence(view, width))]
+    foot = [*spaced(_footer(view, width))]
+    why = [*spaced(paragraphs(view.why.first_paragraph(), width))] if view.why else []
     spare = ROOM - 2 - len(head) - len(foot)
-    remedy = [*_spaced(_remedy(view, width))]
+    remedy = [*spaced(_remedy(view, width))]
     if len(why) + len(remedy) <= spare:
         return [*head, *why, *remedy, *foot]
     if len(remedy) > spare:
-        remedy = [*_spaced(_remedy(view, width, context=False))]
+        remedy = [*spaced(_remedy(view, width, context=False))]
     return [*head, *_capped(remedy, max(spare, _LEAST), view.language), *foot]
 
 
@@ -122,18 +124,18 @@ def full(view: View, width: int) -> list[Text]:
         _message(view, width),
         _evidence(view, width),
         _tensors(view, width),
-        _section("cause_heading", paragraphs(view.why, width - 2), view, width),
+        section(word("cause_heading", view.language), paragraphs(view.why, width - 2)),
         *(_rewrite(r, view, width, why=True) for r in view.rewrites),
-        _bullets("check", view.check, view, width),
-        _bullets("warnings", view.warnings, view, width),
-        _see(view, width),
+        bullets("check", view.check, view.language, width),
+        bullets("warnings", view.warnings, view.language, width),
+        see_also(view.see, view.language),
         _footer(view, width),
     ]
-    lines = [line for part in parts for line in _spaced(part)]
+    lines = [line for part in parts for line in spaced(part)]
     return lines[1:]
 
 
-def _spaced(lines: Iterable[Text]) -> Iterator[Text]:
+def spaced(lines: Iterable[Text]) -> Iterator[Text]:
     """An empty line before, if there is anything."""
     for number, line in enumerate(lines):
         if not number:
@@ -156,37 +158,38 @@ def _evidence(view: View, width: int) -> Iterator[Text]:
     """The listing and the timeline."""
     yield from listing(view.rows, width)
     if view.stops:
-        yield from _spaced(timeline(view.stops, word("version", view.language), width))
+        yield from spaced(timeline(view.stops, word("version", view.language), width))
 
 
-def _section(title: str, lines: Iterable[Text], view: View, width: int) -> Iterator[Text]:
+def section(title: str, lines: Iterable[Text]) -> Iterator[Text]:
+    """Lines under a heading; nothing where there are none."""
     for number, line in enumerate(lines):
         if not number:
-            yield Text(word(title, view.language), "bold")
-        yield Text("  ") + line
+            yield Text(title, "bold")
+        yield Text("  ") + line if line.plain else line
 
 
 def _tensors(view: View, width: int) -> Iterator[Text]:
     lines = (line for tensor in view.tensors for line in wrap(Text(tensor), width - 2))
-    yield from _section("tensors", lines, view, width)
+    yield from section(word("tensors", view.language), lines)
 
 
-def _see(view: View, width: int) -> Iterator[Text]:
+def see_also(links: Sequence[Mapping[str, str]], language: str) -> Iterator[Text]:
     """Addresses on lines of their own, unbroken, so that terminals can open them."""
-    lines = (Text(t) for s in view.see for t in (s.get("title", ""), f"  {s.get('url', '')}"))
-    yield from _section("see", lines, view, width)
+    lines = (Text(t) for s in links for t in (s.get("title", ""), f"  {s.get('url', '')}"))
+    yield from section(word("see", language), lines)
 
 
-def _bullets(title: str, items: Iterable[Any], view: View, width: int) -> Iterator[Text]:
+def bullets(title: str, items: Iterable[Passage], language: str, width: int) -> Iterator[Text]:
     lines = (
         line for item in items for line in indented(wrap(one_line(item), width - 4), "• ", "  ")
     )
-    yield from _section(title, lines, view, width)
+    yield from section(word(title, language), lines)
 
 
 def _remedy(view: View, width: int, context: bool = True) -> Iterator[Text]:
     if not view.rewrites:
-        yield from _bullets("check", view.check[:3], view, width)
+        yield from bullets("check", view.check[:3], view.language, width)
         return
     yield from _rewrite(view.rewrites[0], view, width, context=context)
 
@@ -201,7 +204,7 @@ def _rewrite(
     yield from indented(wrap(_standing(rewrite), width - 4), "  ", "    ")
     if why:
         yield from indented(paragraphs(rewrite.why, width - 2), "  ")
-    yield from indented(diff(rewrite, width - 2, context), "  ")
+    yield from indented(diff(rewrite.hunks, width - 2, context), "  ")
 
 
 def _standing(rewrite: RewriteView) -> Text:

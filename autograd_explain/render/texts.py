@@ -65,6 +65,9 @@ class Passage:
         return self
 
 
+NOTHING = Passage()
+
+
 def _plain(token: Token) -> str:
     return "".join(
         f"`{t.content}`" if t.type == "code_inline" else t.content for t in token.children or ()

@@ -1,0 +1,169 @@
+"""The whole story of a cause, without a live program: `%autograd_explain <cause>`, the docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..model import Edit
+from . import texts as texts_module
+from .diff import Hunk, hunks_of
+from .labels import word
+from .shown import Shown
+from .texts import NOTHING, Document, Passage
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ..knowledge.entry import Entry
+
+
+_CELL = re.compile(r"\n# %%.*")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section with its heading; one of the last five fields holds its content."""
+
+    key: str
+    heading: str
+    title: Passage = NOTHING
+    body: Passage = NOTHING
+    items: tuple[Passage, ...] = ()
+    messages: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
+
+
+@dataclass(frozen=True)
+class Topic(Shown):
+    """A cause's texts with the facts of its own example, in a language.  It pickles.
+
+    `case` and `fixed` are the failing and the repaired program ("" where there is none), and
+    `messages` those of PyTorch's that the cause explains.
+    """
+
+    name: str
+    language: str
+    texts: Mapping[str, str] = field(repr=False)
+    example: Mapping[str, str] = field(default_factory=dict, repr=False)
+    case: str = field(default="", repr=False)
+    fixed: str = field(default="", repr=False)
+    messages: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def title(self) -> str:
+        return texts_module.line(self._document.title).plain()
+
+    @property
+    def summary(self) -> Passage:
+        return self._document.summary(self.example)
+
+    @property
+    def see(self) -> tuple[Mapping[str, str], ...]:
+        return self._document.see
+
+    def in_language(self, language: str) -> Topic:
+        """The same topic in "en", "ja" or "zh"."""
+        return replace(self, language=language)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The sections in the order in which they are told."""
+        return tuple(_parts(self, self._document))
+
+    def to_html(self) -> str:
+        from .html import topic_html
+
+        return topic_html(self)
+
+    def to_markdown(self) -> str:
+        from .report import topic_markdown
+
+        return topic_markdown(self)
+
+    def _draw(self, width: int) -> Text:
+        from .story import story
+
+        return story(self, width)
+
+    def __repr__(self) -> str:
+        return f"<Topic {self.name}: {self.title}>"
+
+    @property
+    def _document(self) -> Document:
+        return texts_module.document(self.texts, self.language)
+
+
+def render_topic(entry: Entry, language: str = "en", messages: tuple[str, ...] = ()) -> Topic:
+    """The topic of a knowledge folder; show it, or ask it for text, HTML or Markdown."""
+    return Topic(
+        name=entry.name,
+        language=language,
+        texts=texts_module.load(entry.folder),
+        example=dict(entry.example),
+        case=_program(entry.folder / "case.py"),
+        fixed=_program(entry.folder / "fixed.py"),
+        messages=messages,
+    )
+
+
+def _program(path: Path) -> str:
+    return path.read_text("utf-8") if path.exists() else ""
+
+
+def _parts(topic: Topic, document: Document) -> Iterator[Part]:
+    language, facts = topic.language, topic.example
+    if topic.messages:
+        yield Part("message", word("message", language), messages=topic.messages)
+    yield from _cause(document, facts, language)
+    yield from _programs(topic)
+    for fix in document.fixes():
+        yield Part(
+            f"fix {fix}",
+            word("rewrite", language),
+            title=document.fix_title(fix, facts),
+            body=document.fix_reason(fix, facts),
+        )
+    for key in ("check", "warnings"):
+        items = document.items(key, facts)
+        if items:
+            yield Part(key, word(key, language), items=items)
+    background = document.passage("background", facts)
+    if background:
+        yield Part("background", word("background", language), body=background)
+
+
+def _cause(document: Document, facts: Mapping[str, str], language: str) -> Iterator[Part]:
+    """Why, and the same for each variant, under the variant's own summary."""
+    variants = [n.removeprefix("cause ") for n in document.sections if n.startswith("cause ")]
+    if "cause" in document.sections:
+        yield Part("cause", word("cause_heading", language), body=document.passage("cause", facts))
+    for variant in variants:
+        special = f"summary {variant}" in document.sections
+        yield Part(
+            f"cause {variant}",
+            word("variant", language),
+            title=document.summary(facts, variant) if special else NOTHING,
+            body=document.passage("cause", facts, variant),
+        )
+
+
+def _programs(topic: Topic) -> Iterator[Part]:
+    case, fixed = cells_of(topic.case), cells_of(topic.fixed)
+    if case:
+        key = "failing_program" if fixed else "example_program"
+        yield Part("case", word(key, topic.language), cells=case)
+    if len(case) == len(fixed):
+        both = zip(case, fixed, strict=True)
+        edits = (Edit(n, None, old, new) for n, (old, new) in enumerate(both, 1))
+        hunks = tuple(hunk for edit in edits for hunk in hunks_of(edit))
+        yield Part("fixed", word("repaired_program", topic.language), hunks=hunks)
+
+
+def cells_of(program: str) -> tuple[str, ...]:
+    """A notebook written as one file, cell by cell."""
+    parts = _CELL.split(f"\n{program}")[1:]
+    return tuple(part.strip("\n") for part in parts)
