@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from ...incident import Incident
 from ...model import Certainty, Place
 from ...program import Program
+from ..graph import Graph
 from ..history import Moment, SavedTensor
+from .guard import undisturbed
+from .match import Pairing
+from .pairs import pair
+from .trace import Step, Write, storage_of, version_of
+from .walk import Arrival, TooBig, Walk
 
 if TYPE_CHECKING:
-    import torch
-
-    from ..graph import Graph, GraphNode
+    from ..graph import GraphNode
 
 
 class AbstractHistory:
-    """Answers of `inspect.history.History`, inferred: nothing is run again."""
+    """Answers of `inspect.history.History`, inferred: nothing of the user's is run again.
+
+    Besides the contract: `steps` are all operations in order, and `origin` follows a value back
+    to the operations it came from.
+    """
 
     certainty = Certainty.INFERRED
 
@@ -25,18 +36,75 @@ class AbstractHistory:
         self.incident = incident
         self.graph = graph
 
+    # -- the contract --------------------------------------------------------------------------
+
     def maker(self, node: GraphNode) -> Moment | None:
-        return None
+        """The moment whose operation created this graph node, or None where several fit."""
+        step = _only([s for n in self._candidates(node) if (s := self._owner(n)) is not None])
+        return None if step is None else step.moment
 
     def creation(self, tensor: torch.Tensor) -> Moment | None:
-        return None
+        """The moment that made this live tensor, or None."""
+        step = self._birth(tensor)
+        return None if step is None else step.moment
 
     def writes(self, saved: SavedTensor) -> tuple[Moment, ...]:
+        """The in-place writes that took the saved tensor past its saved version, oldest first."""
         return ()
 
-    def origin(self, expression: str, place: Place | None = None) -> tuple[Moment, ...]:
-        return ()
+    # -- more than the contract ------------------------------------------------------------------
 
     @property
-    def steps(self) -> tuple[Moment, ...]:
-        return ()
+    def steps(self) -> tuple[Step, ...]:
+        """Every operation the walk saw, in order."""
+        return tuple(self._walk.trace.steps)
+
+    # -- the walk ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _walk(self) -> Walk:
+        for steer in (False, True):
+            walk = Walk(self.program, self.incident, steer=steer)
+            try:
+                with undisturbed():
+                    walk.run()
+            except TooBig:
+                break
+            if walk.arrivals:
+                break
+        return walk
+
+    @property
+    def arrival(self) -> Arrival | None:
+        """Where the walk stood at the failing line for the last time."""
+        arrivals = self._walk.arrivals
+        return arrivals[-1] if arrivals else None
+
+    @cached_property
+    def _pairs(self) -> dict[int, Any]:
+        return pair(self._walk, self.incident)
+
+    @cached_property
+    def _pairing(self) -> Pairing | None:
+        arrival = self.arrival
+        if arrival is None or arrival.graph is None:
+            return None
+        leaves = {live: id(twin) for live, twin in self._pairs.items()}
+        return Pairing(self.graph, arrival.graph, leaves)
+
+    def _candidates(self, node: GraphNode) -> tuple[GraphNode, ...]:
+        return () if self._pairing is None else self._pairing.candidates(node)
+
+    def _owner(self, node: GraphNode) -> Step | None:
+        return self._walk.trace.owner(node.sequence)
+
+    def _birth(self, tensor: torch.Tensor) -> Step | None:
+        twin = self._pairs.get(id(tensor))
+        return None if twin is None else self._walk.trace.birth(twin)
+
+
+def _only(steps: list[Step]) -> Step | None:
+    """The one statement that all steps are, by its last step; None where they differ."""
+    if len({s.statement for s in steps}) != 1:
+        return None
+    return max(steps, key=lambda s: s.order)

@@ -1,0 +1,120 @@
+"""Stand-ins for live objects, where the source does not tell how they were made.
+
+A stand-in of a tensor has its shape, dtype and role (leaf, parameter) and storage of its own;
+containers, modules and instances are rebuilt around stand-ins.  Nothing live is handed out that
+could be changed.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from .policy import Policy, is_twin_class
+from .values import UNKNOWN
+
+_PLAIN = (
+    int, float, complex, str, bytes, bool, type(None), type(...), range, slice, torch.dtype,
+    torch.device, torch.Size, torch.layout, torch.memory_format,
+)  # fmt: skip
+_LIMIT = 1000  # items of a container
+
+
+class Adopter:
+    """Makes stand-ins; one live object has one stand-in."""
+
+    def __init__(
+        self, policy: Policy, twin: Callable[[Any], Any], make: Callable[[torch.Tensor], Any]
+    ) -> None:
+        self._policy = policy
+        self._twin = twin
+        self._make = make
+        self._memo: dict[int, tuple[Any, Any]] = {}
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Live objects and their stand-ins."""
+        return list(self._memo.values())
+
+    def adopt(self, live: Any, depth: int = 8) -> Any:
+        """The stand-in of a live object, or UNKNOWN."""
+        if isinstance(live, _PLAIN) and type(live).__module__ in ("builtins", "torch"):
+            return live
+        if isinstance(live, (enum.Enum, types.ModuleType)):
+            return live if self._harmless(live) else UNKNOWN
+        if depth == 0:
+            return UNKNOWN
+        known = self._memo.get(id(live))
+        if known is not None:
+            return known[1]
+        found = self._build(live, depth - 1)
+        self._memo.setdefault(id(live), (live, found))
+        return found
+
+    def _harmless(self, live: Any) -> bool:
+        if isinstance(live, types.ModuleType):
+            return self._policy.may_import(live.__name__)
+        return True
+
+    def _build(self, live: Any, depth: int) -> Any:
+        if isinstance(live, torch.Tensor):
+            return self._make(live)
+        if isinstance(live, (type, types.FunctionType, types.MethodType)):
+            return self._callable(live, depth)
+        if type(live) in (list, tuple, set, frozenset, dict, OrderedDict, defaultdict, deque):
+            return self._container(live, depth)
+        if type(live).__module__ == "numpy" and type(live).__name__ == "ndarray":
+            small = live.dtype.hasobject is False and live.size <= 65_536
+            return live.copy() if small else UNKNOWN
+        if isinstance(live, torch.nn.Module) and self._policy.allows(type(live)):
+            return self._instance(live, type(live), depth)
+        if isinstance(live, torch.optim.Optimizer) and self._policy.allows(type(live)):
+            return self._instance(live, type(live), depth)
+        if self._policy.allows(live) and not hasattr(live, "__dict__"):
+            return live  # built-in functions of torch and the like
+        kind = self._twin(type(live))
+        if isinstance(kind, type) and is_twin_class(kind):
+            return self._instance(live, kind, depth)
+        return UNKNOWN
+
+    def _callable(self, live: Any, depth: int) -> Any:
+        if isinstance(live, types.MethodType):
+            owner = self.adopt(live.__self__, depth)
+            return getattr(owner, live.__name__, UNKNOWN)
+        twin = self._twin(live)
+        if twin is not UNKNOWN:
+            return twin
+        return live if self._policy.allows(live) else UNKNOWN
+
+    def _container(self, live: Any, depth: int) -> Any:
+        if len(live) > _LIMIT:
+            return UNKNOWN
+        if isinstance(live, dict):
+            found: Any = type(live)() if not isinstance(live, defaultdict) else defaultdict(list)
+            self._memo[id(live)] = (live, found)
+            for key, value in list(live.items()):
+                found[self.adopt(key, depth)] = self.adopt(value, depth)
+            return found
+        items = [self.adopt(value, depth) for value in list(live)]
+        if isinstance(live, list):
+            return items
+        return type(live)(items)
+
+    def _instance(self, live: Any, kind: type, depth: int) -> Any:
+        try:
+            found = kind.__new__(kind)
+        except TypeError:
+            return UNKNOWN
+        self._memo[id(live)] = (live, found)
+        state: Mapping[str, Any] = vars(live)
+        for name, value in list(state.items()):
+            # Hooks are the user's functions and refer to the live module.
+            adopted = type(value)() if "hooks" in name and isinstance(value, dict) else (
+                self.adopt(value, depth)
+            )  # fmt: skip
+            object.__setattr__(found, name, adopted)
+        return found

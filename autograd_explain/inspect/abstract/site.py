@@ -1,0 +1,67 @@
+"""Sites: the places of the user's source at which something can happen to a tensor."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...model import Place
+from ...program import Source
+
+
+@dataclass(eq=False)
+class Site:
+    """One expression or statement of the user's source that the walk passes through a hook.
+
+    `node` is the expression, `shown` the node whose span is meant (the whole statement for an
+    assignment that writes), `operands` the expressions read, `target` the expression that is
+    made or written.  Nodes are used for their positions only.
+    """
+
+    index: int
+    source: Source
+    function: str | None
+    node: ast.AST
+    shown: ast.AST
+    operands: tuple[ast.AST, ...] = ()
+    target: ast.AST | None = None
+    #: what an undecidable condition is taken for: the arm that leaves the block is not
+    prefer: bool = True
+
+    @cached_property
+    def line(self) -> int:
+        """The line Python reports: of a method's name in a chain over several lines (3.12)."""
+        func = getattr(self.node, "func", None)
+        if isinstance(self.shown, ast.Call) and isinstance(func, ast.Attribute):
+            return int(func.end_lineno or func.lineno)
+        return int(getattr(self.shown, "lineno", 1))
+
+    @cached_property
+    def place(self) -> Place:
+        return self.source.place(self.line, self.function, self.shown)
+
+    @cached_property
+    def key(self) -> tuple[int, int]:
+        """Identifies the statement: its source and the position of what is shown."""
+        return id(self.source), self.index
+
+    def covers(self, line: int) -> bool:
+        """Whether a frame that stands at `line` may be executing this site."""
+        first = getattr(self.shown, "lineno", 0)
+        return bool(first <= line <= (getattr(self.shown, "end_lineno", None) or first))
+
+    def text(self, node: ast.AST | None) -> str:
+        """The user's source text of a node, on one line."""
+        if node is None:
+            return ""
+        found = ast.get_source_segment(self.source.python, node)  # type: ignore[arg-type]
+        return " ".join((found or "").split())
+
+    @cached_property
+    def target_text(self) -> str:
+        return self.text(self.target)
+
+    @cached_property
+    def operand_texts(self) -> tuple[str, ...]:
+        return tuple(self.text(o) for o in self.operands)

@@ -1,0 +1,104 @@
+"""Values of the walk that are not what the program had: unknown ones, and numbers read from tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+class Unknown:
+    """A value the walk knows nothing about; whatever is done with it stays unknown.
+
+    Its truth is what `decide` says (an arm must be taken), iteration gives a few unknowns.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            # Protocols are looked up with getattr too (`__array__`, `__torch_function__`).
+            raise AttributeError(name)
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None: ...
+
+    def __call__(self, *args: object, **kwargs: object) -> Unknown:
+        return self
+
+    def __iter__(self) -> Iterator[Unknown]:
+        return iter((self, self))
+
+    def __next__(self) -> Unknown:
+        return self
+
+    def __len__(self) -> int:
+        return 2
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __enter__(self) -> Unknown:
+        return self
+
+    def __exit__(self, *error: object) -> bool:
+        return False
+
+    def __contains__(self, item: object) -> bool:
+        return False
+
+    def __getitem__(self, key: object) -> Unknown:
+        return self
+
+    def __setitem__(self, key: object, value: object) -> None: ...
+
+    def __delitem__(self, key: object) -> None: ...
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+UNKNOWN = Unknown()
+
+
+def _same(self: Unknown, *other: object) -> Unknown:
+    return self
+
+
+for _name in (
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift "
+    "radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul rand ror rxor "
+    "neg pos invert abs eq ne lt le gt ge"
+).split():
+    setattr(Unknown, f"__{_name}__", _same)
+
+
+class Blank:
+    """What an f-string shows for a value the walk does not format."""
+
+    def __format__(self, spec: str) -> str:
+        return "?"
+
+    __str__ = __repr__ = lambda self: "?"
+
+
+class ReadFloat(float):
+    """A number that was read out of a tensor: it carries the step that read it."""
+
+    step: Any = None
+
+
+class ReadInt(int):
+    step: Any = None
+
+
+def read(number: Any, step: Any) -> Any:
+    """A plain number as one that remembers its step; anything else as it is."""
+    if type(number) is float:
+        found: Any = ReadFloat(number)
+    elif type(number) is int:
+        found = ReadInt(number)
+    else:
+        return number
+    found.step = step
+    return found
