@@ -1,0 +1,227 @@
+"""Copies where memory is shared: before a write, of what is saved, of an alias."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ..model import Edit, Place
+from ..program import Program
+from .code import dotted, expression, find, head, method, repeatable, same, targets, unpacked
+from .code import statement as make
+from .draft import Draft
+from .imports import Imports, imports_at
+from .inplace_writes import base_of, inplace_calls, without_data, written_places
+from .locate import Statement, Tree, tree_at
+from .names import can_rebind, is_own_local
+
+Edits = tuple[Edit, ...]
+
+
+def clone_before_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
+    """Give the written tensor memory of its own first: `x = x.clone()` on a line before.
+
+    `target` names the tensor where the statement does not show it (`self.enqueue(k)`) or shows
+    several.  A write through `.data` is made an ordinary write.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts = []
+    for statement in tree.candidates(place):
+        written = _written(tree, imports, statement, target)
+        if written is not None:
+            drafts.append(_cloned_first(tree, statement, written))
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def clone_operand(program: Program, place: Place, operand: str) -> Edits | None:
+    """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`."""
+    return _append_to_operand(program, place, operand, "clone()")
+
+
+def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edits | None:
+    """Make the alias that the statement creates a copy.
+
+    `prob.detach()` -> `prob.detach().clone()`, `x.data` -> `x.detach().clone()`,
+    `torch.from_numpy(b)` -> `torch.from_numpy(b.copy())`, `.numpy()` -> `.numpy().copy()`.
+    `expr` chooses an expression and is needed for views (`x[0]`, `x.view(-1)`) and plain names.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts = []
+    for statement in tree.candidates(place):
+        found = _aliases(tree, imports, statement) if expr is None else find(tree, statement, expr)
+        if place.span is not None and len(found) > 1:
+            found = [n for n in found if tree.span(n) == place.span] or found
+        drafts += [_copied(tree, imports, node) for node in found]
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
+    """`a, b = torch.split(x, 2)` -> the same, then `b = b.clone()`: b is a view no longer."""
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    leaves = [leaf for t in targets(statement) for leaf in unpacked(t)]
+    chosen = [leaf for leaf in leaves if same(tree, leaf, target)]
+    if len(chosen) != 1 or not repeatable(chosen[0]):
+        return None
+    draft = Draft(tree)
+    new = make("{x} = {x}.clone()", x=chosen[0])
+    if isinstance(statement, cst.For):
+        body = statement.body
+        first = body.body[0] if body.body else None
+        if isinstance(first, cst.SimpleStatementLine):
+            first = first.body[0]
+        if not isinstance(first, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return None
+        draft.before(first, [new])
+    elif isinstance(statement, cst.Assign):
+        draft.after(statement, [new])
+    return draft.edits()
+
+
+def clone_argument(
+    program: Program, place: Place, callee: str, function: str | None = None
+) -> Edits | None:
+    """One call of an in-place module made harmless: `self.act(rest)` -> `self.act(rest.clone())`.
+
+    With `function` the call goes to that function instead: `torch.relu(rest)`.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    calls = [
+        node
+        for statement in tree.candidates(place)
+        for node in head(statement)
+        if isinstance(node, cst.Call) and same(tree, node.func, callee)
+    ]
+    if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].args[0].star:
+        return None
+    draft, argument = Draft(tree), calls[0].args[0]
+    if function is not None:
+        draft.replace(calls[0].func, expression(function))
+    else:
+        draft.replace(argument.value, method(argument.value, "clone()"))
+    return draft.edits()
+
+
+def _append_to_operand(program: Program, place: Place, operand: str, call: str) -> Edits | None:
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    drafts = []
+    for statement in tree.candidates(place):
+        found = find(tree, statement, operand)
+        if found and not any(_starred(tree, node) for node in found):
+            draft = Draft(tree)
+            for node in found:
+                draft.replace(node, method(node, call))
+            drafts.append(draft)
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def _starred(tree: Tree, node: cst.CSTNode) -> bool:
+    parent = tree.parents[node]
+    return isinstance(parent, cst.StarredElement) or (
+        isinstance(parent, cst.Arg) and bool(parent.star)
+    )
+
+
+def _written(
+    tree: Tree, imports: Imports, statement: Statement, target: str | None
+) -> cst.BaseExpression | None:
+    """The tensor to copy: what the statement writes to, or `target` where it occurs in it."""
+    places = [*written_places(statement)]
+    places += [c.target for c in inplace_calls(tree, imports, statement)]
+    if target is None:
+        bases = {tree.code(b): b for b in (_owner(p) for p in places) if b is not None}
+        return next(iter(bases.values())) if len(bases) == 1 else None
+    shown = [n for n in head(statement) if isinstance(n, cst.BaseExpression)]
+    return next((n for n in shown if same(tree, n, target)), None)
+
+
+def _owner(place: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The tensor that owns the written memory; None where `xs[0][i]` may mean a list of tensors."""
+    levels, node = 0, place
+    while isinstance(node, cst.Subscript):
+        levels, node = levels + 1, node.value
+    return base_of(without_data(place)) if levels <= 1 else None
+
+
+def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression) -> Draft:
+    draft = Draft(tree)
+    name = without_data(written)
+    if not isinstance(name, (cst.Name, cst.Attribute, cst.Subscript)) or not repeatable(name):
+        return draft
+    if tree.block_of(statement) is None or isinstance(statement, cst.While):
+        return draft
+    if not can_rebind(tree, statement, name) and not _written_and_read(tree, statement, name):
+        return draft
+    draft.before(statement, [make("{x} = {x}.clone()", x=name)])
+    for node in head(statement):
+        if (
+            isinstance(node, cst.Attribute)
+            and node.attr.value == "data"
+            and same(tree, node.value, tree.code(name))
+        ):
+            draft.replace(node, node.value)
+    return draft
+
+
+def _written_and_read(tree: Tree, statement: Statement, name: cst.BaseExpression) -> bool:
+    """`return x.add_(1)`: the copy is read in the statement itself."""
+    if isinstance(statement, (cst.AugAssign, cst.Expr)) or not isinstance(name, cst.Name):
+        return False
+    return is_own_local(tree, statement, name) and bool(find(tree, statement, name.value))
+
+
+def _aliases(tree: Tree, imports: Imports, statement: Statement) -> list[cst.BaseExpression]:
+    """Expressions that give tensor memory a second name and do not go on to copy it."""
+    found: list[cst.BaseExpression] = []
+    for node in head(statement):
+        if isinstance(node, (cst.Call, cst.Attribute)) and _makes_alias(tree, imports, node):
+            parent = tree.parents[node]
+            if not isinstance(parent, cst.Attribute):
+                found.append(node)
+    return found
+
+
+def _makes_alias(tree: Tree, imports: Imports, node: cst.Call | cst.Attribute) -> bool:
+    if isinstance(node, cst.Attribute):
+        parent = tree.parents[node]
+        called = isinstance(parent, cst.Call) and parent.func is node
+        return node.attr.value == "data" and not called
+    if imports.full(dotted(node.func)) in {"torch.from_numpy", "torch.as_tensor", "torch.asarray"}:
+        return bool(node.args)
+    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    return name in {"detach", "numpy"} and not node.args
+
+
+def _copied(tree: Tree, imports: Imports, node: cst.BaseExpression) -> Draft:
+    draft = Draft(tree)
+    if isinstance(node, cst.Attribute) and node.attr.value == "data":
+        draft.replace(node, method(node.value, "detach().clone()"))
+    elif isinstance(node, cst.Call) and imports.full(dotted(node.func)) in {
+        "torch.from_numpy",
+        "torch.as_tensor",
+        "torch.asarray",
+    }:
+        if imports.full(dotted(node.func)) == "torch.from_numpy":
+            draft.replace(node.args[0].value, method(node.args[0].value, "copy()"))
+        else:
+            draft.replace(node, method(node, "clone()"))
+    elif isinstance(node, cst.Call) and _method_name(node) == "numpy":
+        draft.replace(node, method(node, "copy()"))
+    else:
+        draft.replace(node, method(node, "clone()"))
+    return draft
+
+
+def _method_name(node: cst.Call) -> str:
+    return node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
