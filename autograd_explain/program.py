@@ -11,6 +11,7 @@ import ast
 import linecache
 import os
 import site
+import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -127,10 +128,26 @@ def _library_roots() -> tuple[str, ...]:
     paths = {*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()}
     # `scripts` and `data` are bin/ and the prefix itself, which may hold the user's project.
     paths -= {sysconfig.get_path("scripts"), sysconfig.get_path("data")}
+    paths |= {p for p in sys.path if _holds_packages(p)}
     return tuple(os.path.join(os.path.abspath(p), "") for p in paths)
+
+
+def _holds_packages(folder: str) -> bool:
+    """Whether pip installed into this folder (`--target`); an editable project has no dist-info."""
+    try:
+        return any(name.endswith(".dist-info") for name in os.listdir(folder or "."))
+    except OSError:
+        return False
 
 
 def is_library(path: str) -> bool:
     """Whether a file belongs to Python, to an installed package or to this package."""
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-    return path.startswith((*_library_roots(), own)) or "site-packages" in path
+    return path.startswith((*_library_roots(), own)) or bool(_PACKAGES.intersection(_parts(path)))
+
+
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
+
+
+def _parts(path: str) -> list[str]:
+    return path.replace("\\", "/").split("/")

@@ -20,13 +20,13 @@ import IPython
 
 from ..incident import LiveFrame
 from ..program import Program, Source
-from .compiled import settle
+from .compiled import TIMEIT, settle
 
 MAX_CELLS = 500
 
 #: Names under which IPython's own cell magics compile their body (%%prun's is `<string>`, which
 #: proves nothing: dataclasses use it too).
-COMPILED_AS = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
+COMPILED_AS = {"time": ("<timed exec>", "<timed eval>"), "timeit": (TIMEIT,)}
 #: Magics of ours that are turned into a line of the cell instead (see `transform`).
 INLINE = ("autograd_check",)
 _MAGIC = re.compile(r"\s*%%(\w+)(?!\w*\?)")
@@ -117,17 +117,19 @@ class Cells:
         self._resolve(run)
         return run
 
-    def program(self, frames: Iterable[LiveFrame] = ()) -> Program:
-        """Everything that ran, oldest first, the running cells included.
+    def program(self) -> Program:
+        """Everything that ran, oldest first, the running cells included."""
+        return self.settled(())[0]
 
-        `frames` decide which cell it was where several were compiled under one name.
-        """
+    def settled(self, frames: Iterable[LiveFrame]) -> tuple[Program, tuple[LiveFrame, ...]]:
+        """The program, and the frames with file names that belong to one cell each."""
         found = list(self._before_loading())
         possible: list[Source] = []
         for run in self._runs:
             found.extend(self._resolve(run))
             possible.extend(run.possible)
-        return Program(settle(found[-MAX_CELLS:], possible, frames))
+        sources, settled = settle(found[-MAX_CELLS:], possible, frames)
+        return Program(sources), settled
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -156,7 +156,7 @@ class Session:
         if not found and check.recording is not None and not check.choice.automatic:
             screen.show_line("nothing_wrong", options.language)
 
-    def _on_warning(self, text: str, filename: str, frame: FrameType) -> None:
+    def _on_warning(self, text: str, frame: FrameType) -> None:
         """Diagnose at once, while the frame is live; shown when the cell has ended."""
         outermost = self.cells.outermost
         visit = self._visits.get(id(outermost)) if outermost is not None else None
@@ -164,13 +164,12 @@ class Session:
             return
         if len(visit.warnings) < _MAX_WARNINGS and self._warning_hook is not None:
             with self._warning_hook.silence(), guard.guarded("warning"):
-                self._diagnose_warning(text, filename, frame, visit)
+                self._diagnose_warning(text, frame, visit)
 
-    def _diagnose_warning(self, text: str, filename: str, frame: FrameType, visit: Visit) -> None:
-        frames = stack_of(frame)
-        program = self.cells.program(frames)
-        source = program.source(filename)
-        place = program.place(filename, frame.f_lineno)
+    def _diagnose_warning(self, text: str, frame: FrameType, visit: Visit) -> None:
+        program, frames = self.cells.settled(stack_of(frame))
+        source = program.source(frames[-1].filename) if frames else None
+        place = source.place(frame.f_lineno) if source is not None else None
         if source is None or (text, place) in visit.warned or not self.settings.enabled:
             return  # without a source it was raised in a library: not the user's line
         visit.warned.add((text, place))
@@ -196,11 +195,12 @@ class Session:
         exception: BaseException | None = None,
         **more: Any,
     ) -> Incident:
-        frames = frames_of(exception.__traceback__) if exception is not None else ()
+        raised = frames_of(exception.__traceback__) if exception is not None else ()
+        program, frames = self.cells.settled(raised)
         return Incident(
             kind,
             message,
-            self.cells.program(frames),
+            program,
             self.shell.user_ns,
             frames,
             exception=exception,

@@ -18,13 +18,13 @@ from typing import Any
 from ..incident import LiveFrame
 from ..program import Source
 
-Handler = Callable[[str, str, FrameType], None]
+Handler = Callable[[str, FrameType], None]
 
 
 class WarningHook:
     """Takes the place of `warnings.showwarning` and calls the one that was there before.
 
-    `handle(text, filename, frame)` gets each UserWarning after it was shown.
+    `handle(text, frame)` gets each UserWarning after it was shown.
     """
 
     def __init__(self, handle: Handler) -> None:
@@ -49,7 +49,7 @@ class WarningHook:
         if self.active and file is None and issubclass(category, UserWarning):
             frame = _caller(sys._getframe(1))
             if frame is not None:
-                self._handle(str(message), filename, frame)
+                self._handle(str(message), frame)
 
     @contextmanager
     def silence(self) -> Iterator[None]:
@@ -79,7 +79,7 @@ def stack_of(frame: FrameType) -> tuple[LiveFrame, ...]:
     found = []
     here: FrameType | None = frame
     while here is not None and not _is_shell(here):
-        found.append(LiveFrame(here, here.f_lineno))
+        found.append(LiveFrame(here, here.f_lineno, here.f_lasti))
         here = here.f_back
     return tuple(reversed(found))
 
