@@ -43,7 +43,7 @@ def _one_line(value: str) -> str:
 def _fill_block(token: Token, facts: Mapping[str, str], drop: bool) -> Token:
     if token.type != "inline" or not token.children:
         return token
-    children = list(_joined_lines(token.children))
+    children = list(joined_lines(token.children))
     sentences = _sentences(children) if drop else [children]
     kept = [s for s in sentences if not drop or _names(s) <= facts.keys()]
     filled = [_fill(t, facts) for s in kept for t in s]
@@ -81,7 +81,7 @@ def _split_keeping_space(text: str) -> list[str]:
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
-def _joined_lines(children: Sequence[Token]) -> Iterator[Token]:
+def joined_lines(children: Sequence[Token]) -> Iterator[Token]:
     """A line break in the source is a space, and nothing at all between CJK characters."""
     for number, token in enumerate(children):
         if token.type != "softbreak":

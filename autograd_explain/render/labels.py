@@ -26,12 +26,12 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
     "changed": (
         "overwrote it[: version {before} → {version}]",
         "上書き[：バージョン {before} → {version}]",
-        "就地改写[：版本 {before} → {version}]",
+        "原地改写[：版本 {before} → {version}]",
     ),
     "changed_silently": (
         "overwrote it, and the version counter did not notice",
         "上書きしたが、バージョンカウンタには現れない",
-        "就地改写，但版本计数器没有变化",
+        "原地改写，但版本计数器没有变化",
     ),
     "cause": ("the cause", "原因はここ", "原因在这里"),
     "cause_failed": ("fails here", "ここで失敗", "在此处失败"),
@@ -113,8 +113,8 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
     "unchanged_lines": ("{count} unchanged lines", "変更なし {count} 行", "{count} 行未改动"),
     "more_lines": ("… {count} more lines", "… ほか {count} 行", "… 还有 {count} 行"),
     # a tensor in words
-    "leaf": ("leaf", "葉", "叶子"),
-    "non_leaf": ("not a leaf", "葉でない", "非叶子"),
+    "leaf": ("leaf", "リーフ", "叶子"),
+    "non_leaf": ("not a leaf", "非リーフ", "非叶子"),
     "requires_grad": ("requires grad", "requires_grad あり", "需要梯度"),
     # how to go on
     "hint_fix": (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -183,9 +183,12 @@ def load(folder: Path) -> dict[str, str]:
 
 
 def document(texts: Mapping[str, str], language: str) -> Document:
-    """The text in `language`, else in English, else in any language there is."""
-    text = texts.get(language) or texts.get("en") or next(iter(texts.values()), "")
-    return read(text)
+    """The text in `language`, else in English, else in any language there is.
+
+    Links that a translation leaves out are those of the English text.
+    """
+    found = read(texts.get(language) or texts.get("en") or next(iter(texts.values()), ""))
+    return found if found.see else replace(found, see=read(texts.get("en", "")).see)
 
 
 def revision(english: bytes) -> str:

@@ -42,6 +42,7 @@ class Part:
 class Topic(Shown):
     """A cause's texts with the facts of its own example, in a language.  It pickles.
 
+    A fact that the example has no value for shows as its own name (`step`).
     `case` and `fixed` are the failing and the repaired program ("" where there is none), and
     `messages` those of PyTorch's that the cause explains.
     """
@@ -60,7 +61,11 @@ class Topic(Shown):
 
     @property
     def summary(self) -> Passage:
-        return self._document.summary(self.example)
+        return self._document.summary(self.facts)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return {name: value or name for name, value in self.example.items()}
 
     @property
     def see(self) -> tuple[Mapping[str, str], ...]:
@@ -115,7 +120,7 @@ def _program(path: Path) -> str:
 
 
 def _parts(topic: Topic, document: Document) -> Iterator[Part]:
-    language, facts = topic.language, topic.example
+    language, facts = topic.language, topic.facts
     if topic.messages:
         yield Part("message", word("message", language), messages=topic.messages)
     yield from _cause(document, facts, language)

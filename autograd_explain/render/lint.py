@@ -1,0 +1,144 @@
+"""What must hold for the texts of a cause, in every language; an empty list is a clean folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from markdown_it.token import Token
+
+from . import texts as texts_module
+from .fill import is_cjk, joined_lines, placeholders
+from .texts import LANGUAGES, Document, parser, split_title
+
+_KNOWN = re.compile(r"(summary|cause|warnings)( \w+)?\Z|fix [\w-]+\Z|(check|background)\Z")
+_LISTS = ("warnings", "check")
+_KANA = re.compile(r"[ぁ-んァ-ヺ]")
+_HALF_WIDTH = re.compile(r"[、-鿿][,;!?.](?![\w.(])")
+_CHAR, _MARK = "[ぁ-んァ-ヺ一-鿿]", "[、。，；：！？（）「」]"
+_SPACED = re.compile(rf"{_CHAR} +{_CHAR}|{_MARK} | {_MARK}|\u3000")
+_COMMENT = re.compile(r"#(?! raises | -> ).*")
+
+
+def problems(folder: Path, example: Mapping[str, str]) -> list[str]:
+    """Everything wrong with the text files of a cause whose EXAMPLE facts are `example`."""
+    texts = texts_module.load(folder)
+    missing = [f"{language}.md is missing" for language in LANGUAGES if language not in texts]
+    if "en" not in texts:
+        return missing
+    documents = {language: texts_module.read(text) for language, text in texts.items()}
+    found = list(missing)
+    for language, document in documents.items():
+        found += (f"{language}.md: {p}" for p in _alone(document, language, example))
+        if language != "en":
+            found += (f"{language}.md: {p}" for p in _against(document, documents["en"]))
+    revision = texts_module.revision((folder / "en.md").read_bytes())
+    for language, document in documents.items():
+        if language != "en" and document.english != revision:
+            found.append(f"{language}.md: translates another en.md (accept it once it is in step)")
+    return found
+
+
+# -- one language -------------------------------------------------------------------------
+
+
+def _alone(document: Document, language: str, example: Mapping[str, str]) -> Iterator[str]:
+    yield from _front_matter(document)
+    if not document.source("summary"):
+        yield "no `## summary`"
+    for name, source in document.sections.items():
+        tokens = parser().parse(_title_apart(name, source))
+        found = (
+            *_section_form(name, source, tokens),
+            *(f"{{{n}}} is not in EXAMPLE" for n in sorted(placeholders(tokens) - example.keys())),
+            *_writing(tokens, language),
+        )
+        yield from (f"`## {name}`: {problem}" for problem in found)
+
+
+def _title_apart(name: str, source: str) -> str:
+    return "\n\n".join(split_title(source)) if name.startswith("fix ") else source
+
+
+def _front_matter(document: Document) -> Iterator[str]:
+    if not document.title:
+        yield "no title"
+    if not 3 <= len(document.questions) <= 8:
+        yield "not 3 to 8 questions"
+    for link in document.see:
+        if not link.get("title") or not link.get("url", "").startswith("https://"):
+            yield f"`see` without title or https address: {dict(link)}"
+
+
+def _section_form(name: str, source: str, tokens: list[Token]) -> Iterator[str]:
+    if not _KNOWN.match(name):
+        yield "no such section is ever shown"
+    if not source:
+        yield "empty"
+    if name.startswith("fix "):
+        title, _ = split_title(source)
+        if not title or len(title) > 100 or title.startswith(("-", "```", "#")):
+            yield "its first line is the title of the rewrite, at most 100 characters"
+        elif title.endswith((".", "。")):
+            yield "a title ends without a full stop"
+    if name.startswith(_LISTS) and any(t.level == 0 and "list" not in t.type for t in tokens):
+        yield "it is a bullet list and nothing else"
+    if name.startswith("summary") and [t.type for t in tokens[3:]]:
+        yield "it is one paragraph"
+
+
+def _writing(tokens: list[Token], language: str) -> Iterator[str]:
+    """Marks that Markdown did not take for markup, and slips of Chinese and Japanese typing."""
+    text = "\n".join(_prose(t) for t in tokens if t.children)
+    if "**" in text or "`" in text:
+        yield f"literal {'**' if '**' in text else '`'} (put spaces outside the marks)"
+    if language == "en":
+        return
+    if text and not any(map(is_cjk, text)):
+        yield "not translated"
+    for what, pattern in (("half-width mark", _HALF_WIDTH), ("space within CJK", _SPACED)):
+        slip = pattern.search(text)
+        if slip:
+            yield f"{what}: {text[max(slip.start() - 6, 0) : slip.end() + 6]!r}"
+    if language == "zh" and _KANA.search(text):
+        yield "kana in a Chinese text"
+
+
+def _prose(token: Token) -> str:
+    """The text of an inline token; code counts as one Latin letter."""
+    return "".join(
+        "x" if t.type == "code_inline" else t.content for t in joined_lines(token.children or ())
+    )
+
+
+# -- against the English text -------------------------------------------------------------
+
+
+def _against(document: Document, english: Document) -> Iterator[str]:
+    if list(document.sections) != list(english.sections):
+        yield f"sections {list(document.sections)} instead of {list(english.sections)}"
+        return
+    if document.see and [s.get("url") for s in document.see] != [s.get("url") for s in english.see]:
+        yield "its `see` leads elsewhere than that of en.md"
+    for name, source in document.sections.items():
+        mine, theirs = parser().parse(source), parser().parse(english.sections[name])
+        for what, parts in (
+            ("placeholders", placeholders),
+            ("inline code", _code),
+            ("code", _fences),
+        ):
+            ours, wanted = parts(mine), parts(theirs)
+            if ours != wanted:
+                odd = sorted(ours.symmetric_difference(wanted))
+                yield f"`## {name}`: {what} differ from en.md: {odd}"
+
+
+def _code(tokens: list[Token]) -> set[str]:
+    return {c.content for t in tokens for c in t.children or () if c.type == "code_inline"}
+
+
+def _fences(tokens: list[Token]) -> set[str]:
+    """Fenced code without its comments, which are translated; claims are not."""
+    code = (t.content for t in tokens if t.type == "fence")
+    return {"\n".join(_COMMENT.sub("", line).rstrip() for line in c.splitlines()) for c in code}
