@@ -15,8 +15,9 @@ from ..history import Moment, SavedTensor
 from .guard import undisturbed
 from .match import Pairing
 from .pairs import pair
-from .trace import Step, Write, storage_of, version_of
+from .trace import Step
 from .walk import Arrival, TooBig, Walk
+from .writes import writes_past
 
 if TYPE_CHECKING:
     from ..graph import GraphNode
@@ -50,7 +51,23 @@ class AbstractHistory:
 
     def writes(self, saved: SavedTensor) -> tuple[Moment, ...]:
         """The in-place writes that took the saved tensor past its saved version, oldest first."""
-        return ()
+        answers = [
+            found
+            for twin in self._saved_twins(saved)
+            if (found := writes_past(self._walk.trace, twin, saved))
+        ]
+        if len({_statement(a[0]) for a in answers}) != 1:
+            return ()
+        return answers[0]
+
+    def _saved_twins(self, saved: SavedTensor) -> list[SavedTensor]:
+        """The overwritten slots of the stand-ins' graph that may correspond to a live one."""
+        arrival = self.arrival
+        if arrival is None:
+            return []
+        slots = [s for s in arrival.overwritten if _same_slot(s, saved)]
+        nodes = {id(n.node) for n in self._candidates(saved.node)}
+        return [s for s in slots if id(s.node.node) in nodes]
 
     # -- more than the contract ------------------------------------------------------------------
 
@@ -101,6 +118,15 @@ class AbstractHistory:
     def _birth(self, tensor: torch.Tensor) -> Step | None:
         twin = self._pairs.get(id(tensor))
         return None if twin is None else self._walk.trace.birth(twin)
+
+
+def _same_slot(twin: SavedTensor, live: SavedTensor) -> bool:
+    return twin.name == live.name and twin.tensor.shape == live.tensor.shape
+
+
+def _statement(moment: Moment) -> tuple[Any, ...]:
+    place = moment.place
+    return place.cell, place.file, place.line, moment.op
 
 
 def _only(steps: list[Step]) -> Step | None:
