@@ -16,15 +16,17 @@ if TYPE_CHECKING:
         clone_argument,
         clone_before_write,
         clone_operand,
+        clone_result,
         clone_unpacked,
     )
     from .detach import detach_before, detach_expression, detach_use, store_number
     from .edits import Edited, apply, merge
+    from .functional import out_of_place
     from .grad_mode import block_instead_of_switch, remove_grad_switch, under_no_grad
     from .imports import torch_at
     from .index_write import IndexFacts, functional_write
+    from .modules import module_not_inplace
     from .move import move_after, move_before, toggled_run
-    from .functional import out_of_place
     from .proposal import Proposal
     from .retain import requires_grad_after, retain_grad_after
 
@@ -35,6 +37,7 @@ _HOME = {
         "clone_argument",
         "clone_before_write",
         "clone_operand",
+        "clone_result",
         "clone_unpacked",
     ),
     "detach": ("detach_before", "detach_expression", "detach_use", "store_number"),
@@ -42,6 +45,7 @@ _HOME = {
     "grad_mode": ("block_instead_of_switch", "remove_grad_switch", "under_no_grad"),
     "imports": ("torch_at",),
     "index_write": ("IndexFacts", "functional_write"),
+    "modules": ("module_not_inplace",),
     "move": ("move_after", "move_before", "toggled_run"),
     "functional": ("out_of_place",),
     "proposal": ("Proposal",),
@@ -60,6 +64,7 @@ __all__ = [
     "clone_argument",
     "clone_before_write",
     "clone_operand",
+    "clone_result",
     "clone_unpacked",
     "detach_before",
     "detach_expression",
@@ -67,6 +72,7 @@ __all__ = [
     "dtype_in_constructor",
     "functional_write",
     "merge",
+    "module_not_inplace",
     "move_after",
     "move_before",
     "out_of_place",

@@ -10,7 +10,7 @@ from .code import dotted, expression, find, head, method, repeatable, same, targ
 from .code import statement as make
 from .draft import Draft
 from .imports import Imports, imports_at
-from .inplace_writes import base_of, inplace_calls, without_data, written_places
+from .inplace_writes import base_of, inplace_calls, is_view, without_data, written_places
 from .locate import Statement, Tree, tree_at
 from .names import can_rebind, is_own_local
 
@@ -40,6 +40,33 @@ def clone_operand(program: Program, place: Place, operand: str) -> Edits | None:
     return _append_to_operand(program, place, operand, "clone()")
 
 
+def clone_result(program: Program, place: Place) -> Edits | None:
+    """The program goes on with a copy of a result that the operation itself saved.
+
+    `out = self.relu(out)` -> `out = self.relu(out).clone()`; `place` is the operation's statement,
+    or its span the operation.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    exact = [] if place.span is None else tree.expressions(place.span)
+    values = exact[:1] or [v for s in tree.candidates(place) if (v := _single_value(s)) is not None]
+    if len(values) != 1 or not isinstance(values[0], (cst.Call, cst.BinaryOperation)):
+        return None
+    draft = Draft(tree)
+    draft.replace(values[0], method(values[0], "clone()"))
+    return draft.edits()
+
+
+def _single_value(statement: Statement) -> cst.BaseExpression | None:
+    if isinstance(statement, (cst.AnnAssign, cst.Return)):
+        return statement.value
+    if isinstance(statement, cst.Assign):
+        whole = not any(isinstance(t, (cst.Tuple, cst.List)) for t in targets(statement))
+        return statement.value if whole else None
+    return None
+
+
 def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edits | None:
     """Make the alias that the statement creates a copy.
 
@@ -54,8 +81,9 @@ def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edit
     drafts = []
     for statement in tree.candidates(place):
         found = _aliases(tree, imports, statement) if expr is None else find(tree, statement, expr)
-        if place.span is not None and len(found) > 1:
-            found = [n for n in found if tree.span(n) == place.span] or found
+        if place.span is not None:
+            meant = [n for n in tree.expressions(place.span) if is_view(n) or n in found]
+            found = meant[:1] or found
         drafts += [_copied(tree, imports, node) for node in found]
     return drafts[0].edits() if len(drafts) == 1 else None
 
