@@ -126,8 +126,12 @@ def label(place: Place | None) -> str:
     return f"{(place.file or '?').rsplit('/', 1)[-1]}:{place.line}"
 
 
-def observed(scene: Scene) -> bool:
-    return scene.certainty is Certainty.OBSERVED
+def is_parameter(overwrite: Overwrite) -> bool:
+    """Whether the overwritten tensor is a leaf that is trained (or a view of one)."""
+    tensor = overwrite.saved.tensor
+    base = tensor._base if tensor._is_view() else None
+    leaf = tensor if base is None else base
+    return leaf.is_leaf and leaf.requires_grad
 
 
 def read_operand(overwrite: Overwrite) -> str:

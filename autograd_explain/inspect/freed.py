@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ..model import Certainty, Place
@@ -77,7 +78,7 @@ def _observed_old(scene: Scene, nodes: list[GraphNode]) -> list[GraphNode]:
 
 def _below_gap(nodes: list[GraphNode]) -> list[GraphNode]:
     """The nodes older than the newest gap in the sequence numbers; () where there is none."""
-    for i, (newer, older) in enumerate(zip(nodes, nodes[1:], strict=False)):
+    for i, (newer, older) in enumerate(pairwise(nodes)):
         if newer.sequence - older.sequence > 1:
             return nodes[i + 1 :]
     return []
@@ -141,7 +142,7 @@ def failing_loops(scene: Scene) -> tuple[tuple[str, int, int], ...]:
 
 
 def inside_failing_loop(scene: Scene, moment: Moment) -> bool:
-    """Whether a moment happened inside a loop that the failing line is in, directly or in a call."""
+    """Whether a moment happened inside a loop around the failing line, directly or in a call."""
     for place in (*moment.chain, moment.place):
         source = scene.program.source_at(place)
         for filename, first, last in failing_loops(scene):

@@ -5,6 +5,7 @@ from autograd_explain.inspect.attribution import (
     culprit,
     events,
     find_overwrite,
+    is_parameter,
     label,
     read_operand,
 )
@@ -25,6 +26,7 @@ EXAMPLE = {
     "node": "SigmoidBackward0",
     "slot": "result",
     "operand": "",
+    "parameter": "no",
     "write": "gate += 0.1",
     "write_place": "In[2]:4",
     "saved_version": "0",
@@ -49,6 +51,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "node": found.saved.node.name,
             "slot": found.saved.name,
             "operand": read_operand(found),
+            "parameter": "yes" if is_parameter(found) else "no",
             "write": guilty.place.source if guilty else "",
             "write_place": label(guilty.place if guilty else None),
             "saved_version": str(found.saved.saved_version),

@@ -1,8 +1,14 @@
 """An optimizer stepped between the forward pass and a backward that needs the old parameters."""
 
-from autograd_explain.inspect.attribution import culprit, events, find_overwrite, label
+from autograd_explain.inspect.attribution import (
+    Overwrite,
+    culprit,
+    events,
+    find_overwrite,
+    label,
+)
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -48,6 +54,28 @@ def diagnose(scene: Scene) -> Finding | None:
             "failed_place": label(place),
             "optimizer": optimizer,
         },
-        tensors=(fact,),
-        events=events(scene, found),
+        tensors=(fact, *_roots(scene)),
+        events=(*events(scene, found), *_loss_made(scene)),
+        # The failing backward may also leave gradients in what the optimizer updates; then its
+        # step cannot simply wait for that backward.
+        variant="shares_gradients" if _reaches_parameters(scene, found) else "",
     )
+
+
+def _roots(scene: Scene) -> tuple[TensorFact, ...]:
+    return tuple(scene.fact(Role.ROOT, root) for root in scene.roots[:1])
+
+
+def _loss_made(scene: Scene) -> tuple[Event, ...]:
+    """The statement that computed the loss whose backward failed."""
+    made = scene.history.creation(scene.roots[0]) if scene.roots else None
+    event = scene.event(What.CREATED, made)
+    return () if event is None else (event,)
+
+
+def _reaches_parameters(scene: Scene, found: Overwrite) -> bool:
+    """Whether the failing backward accumulates into parameters of the optimizer that stepped."""
+    holders = scene.names.holders(found.saved.tensor)
+    held = {id(p) for _, o in holders for group in o.param_groups for p in group["params"]}
+    leaves = (node.variable for node in scene.graph.nodes)
+    return any(leaf is not None and id(leaf) in held for leaf in leaves)

@@ -1,0 +1,76 @@
+"""Whether giving a name a new tensor is enough, or others look at the tensor it names.
+
+`x += 1` may be rewritten as `x = x + 1` only where nobody else has to see the change: a
+helper that changes its argument for the caller, or a loop over the tensors of a list, does.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from ..model import Place
+from ..program import Program
+from .statements import statement_at
+
+
+def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> bool:
+    """Whether the written name is read again in its own scope after the statement at `place`.
+
+    Attributes and items keep the new tensor where the old one was, so they always are enough.
+    """
+    if not isinstance(target, ast.Name):
+        return isinstance(target, (ast.Attribute, ast.Subscript))
+    statement, scope = statement_at(program, place), _scope(program, place)
+    if statement is None or scope is None:
+        return False
+    if _bound_by_loop(scope, statement, target.id):
+        return False
+    if _is_argument(scope, target.id):
+        return _handed_back(scope, target.id)
+    return True
+
+
+def _scope(program: Program, place: Place) -> ast.AST | None:
+    """The function around a place, or the whole source."""
+    source = program.source_at(place)
+    if source is None:
+        return None
+    line = place.line - source.offset
+    functions = [
+        n
+        for n in ast.walk(source.tree)
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
+    return max(functions, key=lambda n: n.lineno, default=source.tree)
+
+
+def _bound_by_loop(scope: ast.AST, statement: ast.stmt, name: str) -> bool:
+    """The name is the target of a loop around the statement: its list keeps the old tensor."""
+    for loop in ast.walk(scope):
+        if isinstance(loop, ast.For) and any(n is statement for n in ast.walk(loop)):
+            targets = (n for n in ast.walk(loop.target) if isinstance(n, ast.Name))
+            if any(n.id == name for n in targets):
+                return True
+    return False
+
+
+def _is_argument(scope: ast.AST, name: str) -> bool:
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    arguments = scope.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return any(a.arg == name for a in every)
+
+
+def _handed_back(scope: ast.AST, name: str) -> bool:
+    """The function returns something made from the name, so callers need not see the write."""
+    returns = (n for n in ast.walk(scope) if isinstance(n, ast.Return) and n.value is not None)
+    return any(
+        isinstance(n, ast.Name) and n.id == name for r in returns for n in ast.walk(r)
+    ) or _is_forward(scope)
+
+
+def _is_forward(scope: ast.AST) -> bool:
+    """A module's forward is not meant to change its input for the caller."""
+    return isinstance(scope, ast.FunctionDef) and scope.name == "forward"
