@@ -14,6 +14,7 @@ from ..graph import Graph
 from ..history import Moment, SavedTensor
 from .guard import undisturbed
 from .match import Pairing
+from .origin import evaluate, steps_behind
 from .pairs import pair
 from .trace import Step
 from .walk import Arrival, TooBig, Walk
@@ -46,8 +47,11 @@ class AbstractHistory:
 
     def creation(self, tensor: torch.Tensor) -> Moment | None:
         """The moment that made this live tensor, or None."""
-        step = self._birth(tensor)
-        return None if step is None else step.moment
+        step = self._walk.trace.birth(self._pairs.get(id(tensor)))
+        if step is not None:
+            return step.moment
+        node = None if tensor.grad_fn is None else self.graph.find(tensor.grad_fn)
+        return None if node is None else self.maker(node)
 
     def writes(self, saved: SavedTensor) -> tuple[Moment, ...]:
         """The in-place writes that took the saved tensor past its saved version, oldest first."""
@@ -76,6 +80,31 @@ class AbstractHistory:
         """Every operation the walk saw, in order."""
         return tuple(self._walk.trace.steps)
 
+    def origin(
+        self, what: str | torch.Tensor = "", place: Place | None = None
+    ) -> tuple[Moment, ...]:
+        """The operations behind a value, newest first.
+
+        `what` is a live tensor, or a name, attribute or item as written at `place` (by default
+        the failing line); "" means what the failing line worked on.
+        """
+        value = self._twin(what, place)
+        arrival = self.arrival
+        before = None if arrival is None else arrival.order
+        return tuple(s.moment for s in steps_behind(self._walk.trace, value, before))
+
+    def _twin(self, what: str | torch.Tensor, place: Place | None) -> Any:
+        """The stand-in of a live tensor or of an expression."""
+        if isinstance(what, torch.Tensor):
+            return self._pairs.get(id(what))
+        arrival = self.arrival
+        if not what:
+            return arrival.inputs[0] if arrival is not None and arrival.inputs else None
+        place = place or self.incident.place
+        frames = () if arrival is None else arrival.frames
+        scopes = [v for name, v in frames if place is not None and name == place.function]
+        return evaluate(what, {**self._walk.globals, **(scopes[0] if scopes else {})})
+
     # -- the walk ----------------------------------------------------------------------------------
 
     @cached_property
@@ -95,7 +124,8 @@ class AbstractHistory:
     def arrival(self) -> Arrival | None:
         """Where the walk stood at the failing line for the last time."""
         arrivals = self._walk.arrivals
-        return arrivals[-1] if arrivals else None
+        with_graph = [a for a in arrivals if a.graph is not None]
+        return next(reversed(with_graph or arrivals), None)
 
     @cached_property
     def _pairs(self) -> dict[int, Any]:
@@ -114,10 +144,6 @@ class AbstractHistory:
 
     def _owner(self, node: GraphNode) -> Step | None:
         return self._walk.trace.owner(node.sequence)
-
-    def _birth(self, tensor: torch.Tensor) -> Step | None:
-        twin = self._pairs.get(id(tensor))
-        return None if twin is None else self._walk.trace.birth(twin)
 
 
 def _same_slot(twin: SavedTensor, live: SavedTensor) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from .policy import is_twin_class, is_twin_function, may_change
+from .policy import is_twin_function, is_twin_module, may_change
 from .site import Site
 from .trace import Step, Trace, Write, sequence_number, storage_of, tensors_in, version_of
 from .values import UNKNOWN, Blank, ReadFloat, ReadInt, Unknown, read
-from .walk import Reached, Walk
+from .walk import Walk
 
 _BLANK = Blank()
 _READS = (ReadFloat, ReadInt)
@@ -69,8 +69,10 @@ class Hooks:
             return self.run(site, special, args, kwargs, name or _name_of(function))
         if type(function) is Unknown:
             return walk.unknown_call(site, name, args, kwargs)
-        if is_twin_function(getattr(function, "__func__", function)):
+        if is_twin_function(getattr(function, "__func__", function)) or is_twin_module(function):
             return self.enter(site, function, args, kwargs)
+        if type(function) is torch.nn.Sequential and len(args) == 1 and not kwargs:
+            return self.sequence(site, function, args[0])
         if not walk.policy.allows(function):
             function = walk.twin_of(function)
             if type(function) is Unknown:
@@ -92,6 +94,12 @@ class Hooks:
         finally:
             walk.stack.pop()
 
+    def sequence(self, site: Site, modules: torch.nn.Sequential, value: Any) -> Any:
+        """A Sequential, module by module: each is an operation of its own at the same place."""
+        for module in modules:
+            value = self.perform(site, module, (value,), {})
+        return value
+
     def run(
         self, site: Site, function: Callable[..., Any], args: tuple[Any, ...],
         kwargs: dict[str, Any], name: str,
@@ -101,7 +109,7 @@ class Hooks:
         owner = getattr(function, "__self__", None)
         op = _operation(function, name)
         inputs = (*args, *kwargs.values()) if owner is None else (owner, *args, *kwargs.values())
-        walk.arrive(site, inputs, op, function)
+        walk.arrive(site, inputs, op, owner)
         touched = walk.touchable(function, inputs, op)
         walk.spend(8 if touched else 1)
         versions = [version_of(t) for t in touched]
@@ -140,6 +148,8 @@ class Hooks:
         """Adds a step where the operation is worth one, and gives the result back."""
         walk = self.walk
         outputs = walk.tracked(result)
+        if isinstance(result, torch.nn.Module) and not result._modules:
+            outputs = tuple(result.parameters())  # a module was built, its parameters with it
         number = type(result) in (int, float)
         sources = walk.tracked(inputs) if outputs or number or writes or first != last else ()
         notable = op in _NOTABLE
@@ -493,7 +503,7 @@ def _operation(function: Any, name: str) -> str:
 
 _NOTABLE = frozenset(
     """backward step zero_grad set_grad_enabled requires_grad_ retain_grad load_state_dict item
-    tolist numpy detach_ eval train register_hook manual_seed grad""".split()
+    tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad""".split()
 )
 _PLAIN = {
     "iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "truediv", "ifloordiv": "floordiv",
@@ -504,5 +514,3 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     name: getattr(operator, name)
     for name in (*_PLAIN, *_PLAIN.values(), "eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert")
 }
-
-__all__ = ["Hooks", "Reached", "is_twin_class"]

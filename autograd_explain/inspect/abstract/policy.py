@@ -12,6 +12,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from .instrument import TWIN
 from .values import Unknown
 
@@ -73,6 +75,10 @@ def is_twin_function(function: Any) -> bool:
 
 def is_twin_class(kind: type) -> bool:
     return any("_ag_twin" in vars(k) for k in kind.__mro__)
+
+
+def is_twin_module(value: Any) -> bool:
+    return isinstance(value, torch.nn.Module) and is_twin_class(type(value))
 
 
 class Policy:

@@ -89,9 +89,11 @@ class Trace:
     def add(self, step: Step) -> None:
         self.steps.append(step)
         self.writes.extend(step.writes)
+        given = {id(value) for value in step.inputs}
         for value in step.outputs:
             # Steps keep their outputs alive, so that an id names one value.
-            self.born.setdefault(id(value), step)
+            if id(value) not in given:
+                self.born.setdefault(id(value), step)
 
     def birth(self, value: Any) -> Step | None:
         """The step that made a stand-in (or an array, or read a number)."""

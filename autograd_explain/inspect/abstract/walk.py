@@ -12,7 +12,7 @@ import ast
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,10 +49,10 @@ class Arrival:
     chain: tuple[Site, ...]
     roots: tuple[torch.Tensor, ...]
     op: str
+    inputs: tuple[Any, ...]
     frames: list[tuple[str, dict[str, Any]]]
     graph: Graph | None = None
     overwritten: list[Any] = field(default_factory=list)
-    freed: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -187,16 +187,16 @@ class Walk:
     # -- the failing line ------------------------------------------------------------------------
 
     def arrive(
-        self, site: Site, values: Iterable[Any], op: str = "", function: Any = None
+        self, site: Site, values: tuple[Any, ...], op: str = "", owner: Any = None
     ) -> None:
         """Notes the walk's state where `site` may be what failed."""
         if not self._final_cell or not self._live or not self._is_failing(site):
             return
-        roots = _roots(op, function, values)
         arrival = Arrival(
-            len(self.trace.steps), (*self.stack, site), roots, op, self._frames()
-        )
-        if roots and (op in ("backward", "grad") or not arrival.op):
+            len(self.trace.steps), (*self.stack, site), _roots(owner, values), op,
+            self.tracked(values), self._frames(),
+        )  # fmt: skip
+        if arrival.roots and op in ("backward", "grad"):
             self._look_at_graph(arrival)
         if self.arrivals and self.arrivals[-1].chain[-1].shown is site.shown:
             self.arrivals.pop()
@@ -261,7 +261,7 @@ class Walk:
     ) -> Any:
         """A call of something the walk does not know."""
         self.spend(1)
-        self.arrive(site, (*args, *kwargs.values()), name)
+        self.arrive(site, (*args, *kwargs.values()), name or _called(site))
         if name in ("tqdm", "trange", "track", "notebook_tqdm") and args:
             return args[0]
         return UNKNOWN
@@ -553,11 +553,16 @@ def _head(text: str) -> str:
     return text[:48].partition("[")[0].strip()
 
 
-def _roots(op: str, function: Any, values: Iterable[Any]) -> tuple[torch.Tensor, ...]:
-    found = tensors_in(values, 2)
-    if op in ("backward", "grad") and isinstance(getattr(function, "__self__", None), torch.Tensor):
-        found = found[:1]
+def _roots(owner: Any, values: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
+    """What a backward starts from: its tensor, or the tensors of its first argument."""
+    found = [owner] if isinstance(owner, torch.Tensor) else tensors_in(values[:1], 2)
     return tuple(t for t in found if t.requires_grad and t.grad_fn is not None)
+
+
+def _called(site: Site) -> str:
+    """The name a call is written with."""
+    func = getattr(site.node, "func", None)
+    return str(getattr(func, "attr", getattr(func, "id", "")))
 
 
 def _last(iterable: Any) -> Any:
