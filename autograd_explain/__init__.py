@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 _session: Session | None = None
-_last: Explanation | None = None
+# %reload_ext runs this module again: the last report outlives that.
+_last: Explanation | None = globals().get("_last")
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

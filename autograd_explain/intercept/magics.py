@@ -153,4 +153,6 @@ def unregister(shell: Any) -> None:
         for name, function in list(table.items()):
             if isinstance(getattr(function, "__self__", None), AutogradMagics):
                 del table[name]
-    shell.magics_manager.registry.pop(AutogradMagics.__name__, None)
+    ours = shell.magics_manager.registry.pop(AutogradMagics.__name__, None)
+    if ours in shell.configurables:
+        shell.configurables.remove(ours)

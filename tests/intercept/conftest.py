@@ -37,7 +37,7 @@ def plain_shell() -> Iterator[InteractiveShell]:
 def shell(plain_shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
     """A shell with the extension loaded, in English."""
     monkeypatch.setenv("AUTOGRAD_EXPLAIN_LANG", "en")
-    autograd_explain.load_ipython_extension(plain_shell)
+    plain_shell.extension_manager.load_extension("autograd_explain")
     return plain_shell
 
 
