@@ -1,48 +1,126 @@
-"""What a watched cell did to its tensors: seen while it ran, told afterwards."""
+"""What watched cells did to their tensors: seen while they ran, told afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._C._autograd import _get_sequence_nr as sequence
+
+from ..program import Program
+from .history import ObservedHistory
+from .kinds import Operations
+from .log import Log
+from .mode import Recorder
+from .moments import Moments
+from .presence import Presence
+from .signal import Signal
+from .sites import Sites
+from .steps import StepHooks
+from .suspicion import Suspicion
+from .tensors import quiet
+from .warn import warnings_at_home
 
 if TYPE_CHECKING:
     from ..incident import Incident
-    from ..inspect.history import History, Moment
-    from ..program import Program
 
-
-@dataclass(frozen=True)
-class Signal:
-    """Something wrong that raised nothing; `name` is what knowledge entries list in PATTERNS."""
-
-    name: str
-    moments: Mapping[str, tuple[Moment, ...]] = field(default_factory=dict)
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+#: How far back the graph of a failure is followed to see whether it was made under watch.
+_MAX_NODES = 5_000
 
 
 class Recording:
-    """The log of a session's watched cells; one Recording may span several of them."""
+    """The log of a session's watched cells; it goes on from cell to cell.
 
-    limits: tuple[str, ...] = ()
+    Holds numbers, code objects and weak references: no tensor, no frame, no module.
+    """
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self.sites = Sites()
+        self.operations = Operations()
+        self.suspicion = Suspicion(self.log)
+        self.program = Program()
+        self._limits: set[str] = set()
+        self._cells: set[int | None] = set()
+        self._watched: list[tuple[int, int]] = []
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What could not be watched, as keys: compiled, compile_not_followed, mode_removed,
+        log_full, recorder_failed."""
+        full = {"log_full"} if len(self.log.made) == self.log.made.maxlen else set()
+        return tuple(sorted(self._limits | full))
 
     def covers(self, incident: Incident) -> bool:
         """Whether the operations behind this failure were watched."""
-        return False
+        if incident.cell not in self._cells:
+            return False
+        return all(self._was_watched(n) for n in _graph_sequences(incident))
 
-    def history(self, program: Program) -> History:
-        """The past as it was observed."""
-        raise NotImplementedError
+    def _was_watched(self, number: int) -> bool:
+        return any(first <= number < end for first, end in self._watched)
 
-    def signals(self) -> tuple[Signal, ...]:
-        """What went wrong silently, as far as it was seen."""
+    def history(self, program: Program) -> ObservedHistory:
+        """The past as it was observed, told in the lines of `program`."""
+        return ObservedHistory(self.log, self.moments(program))
+
+    def moments(self, program: Program) -> Moments:
+        return Moments(self.sites, self.operations.names, program)
+
+    def signals(self, namespace: Mapping[str, Any] | None = None) -> tuple[Signal, ...]:
+        """What went wrong silently in the last watched cell."""
         return ()
 
+    @contextmanager
+    def watching(self, program: Program, cell: int | None) -> Iterator[Recording]:
+        """Record while the body runs."""
+        self.program = program
+        self._cells.add(cell)
+        own = frozenset(s.filename for s in program.cells if s.cell == cell and cell is not None)
+        self.sites.enter(program.is_user_code, cell, own)
+        recorder = Recorder(self.log, self.sites, self.operations, self.suspicion)
+        presence = Presence(recorder)
+        hooks = StepHooks(recorder, presence, program.is_user_code)
+        first = sequence()
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(warnings_at_home())
+                hooks.enter()
+                stack.callback(hooks.leave)
+                presence.enter()
+                stack.callback(presence.leave)
+                yield self
+        finally:
+            self._watched.append((first, sequence()))
+            self._limits |= presence.limits
+            if recorder.broken is not None:
+                self._limits.add("recorder_failed")
+                self.failure = recorder.broken
 
-@contextmanager
+    failure: Exception | None = None
+
+
 def watch(
     program: Program, cell: int | None, recording: Recording | None = None
-) -> Iterator[Recording]:
-    """Record while the body runs, continuing `recording` where one is given."""
-    yield recording if recording is not None else Recording()
+) -> Any:
+    """A context manager that records its body, continuing `recording` where one is given."""
+    return (recording if recording is not None else Recording()).watching(program, cell)
+
+
+def _graph_sequences(incident: Incident) -> Iterator[int]:
+    """Sequence numbers of the graph behind a failed backward, leaves left out."""
+    from ..inspect.scene import _roots
+
+    seen = set()
+    with quiet():
+        todo = [r.grad_fn for r in _roots(incident.frames) if isinstance(r, torch.Tensor)]
+    while todo and len(seen) < _MAX_NODES:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.next_functions or not hasattr(node, "variable"):
+            yield node._sequence_nr()
+        todo.extend(fn for fn, _ in node.next_functions)

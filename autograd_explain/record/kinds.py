@@ -1,0 +1,171 @@
+"""What a torch function can do that is worth noting; decided once per function.
+
+The operator schemas tell which functions write and which return aliases, so nothing here has to
+know torch's operators by name, apart from the few that the schemas do not describe.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import torch
+
+Operation = tuple[int, int]  # a Kind and the number of the operation's name
+
+
+class Kind(IntEnum):
+    """Why a call is looked at.  The recorder compares these as plain integers."""
+
+    PASS = 0  #: nothing to note: sizes, flags, hooks
+    CALL = 1  #: may create nodes; writes nothing
+    VIEW = 2  #: may return an alias of its first argument
+    WRITE = 3  #: writes its first argument
+    COMPOSITE = 4  #: unknown inside: versions of all arguments are compared
+    BATCH_NORM = 5  #: writes running statistics without a new version
+    GET_DATA = 6
+    SET_DATA = 7
+    GET_GRAD = 8
+    SET_GRAD = 9
+    NUMPY = 10  #: hands the memory to numpy
+    NUMBER = 11  #: leaves torch for Python numbers
+    COPY = 12  #: torch.tensor and its like: a new leaf from a value
+    BACKWARD = 13
+    ENTER = 14  #: a profiler range; optimizers open one around zero_grad
+    LEAF = 15  #: may make a leaf that requires a gradient
+
+
+_NOTHING = frozenset(
+    """
+    dim ndimension size stride numel nelement type element_size data_ptr storage untyped_storage
+    storage_offset storage_type get_device register_hook register_post_accumulate_grad_hook
+    retain_grad __len__ __repr__ __str__ __format__ __hash__ __dir__ __bool__ __contains__
+    __reduce_ex__ __setstate__ _record_function_exit _set_grad_enabled is_floating_point is_complex
+    is_tensor equal allclose is_same_size result_type can_cast promote_types names has_names
+    share_memory_ pin_memory __deepcopy__ _typed_storage __torch_dispatch__
+    """.split()
+)
+_WRITES = frozenset(
+    """
+    __setitem__ __iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __imod__ __ipow__
+    __iand__ __ior__ __ixor__ __ilshift__ __irshift__
+    """.split()
+)
+_SPECIAL = {
+    "batch_norm": Kind.BATCH_NORM,
+    "native_batch_norm": Kind.BATCH_NORM,
+    "instance_norm": Kind.BATCH_NORM,
+    "numpy": Kind.NUMPY,
+    "__array__": Kind.NUMPY,
+    "item": Kind.NUMBER,
+    "tolist": Kind.NUMBER,
+    "__float__": Kind.NUMBER,
+    "__int__": Kind.NUMBER,
+    "__index__": Kind.NUMBER,
+    "__complex__": Kind.NUMBER,
+    "tensor": Kind.COPY,
+    "new_tensor": Kind.COPY,
+    "as_tensor": Kind.COPY,
+    "asarray": Kind.COPY,
+    "_record_function_enter_new": Kind.ENTER,
+    "requires_grad_": Kind.LEAF,
+}
+_DESCRIPTORS = {
+    ("data", "__get__"): Kind.GET_DATA,
+    ("data", "__set__"): Kind.SET_DATA,
+    ("grad", "__get__"): Kind.GET_GRAD,
+    ("grad", "__set__"): Kind.SET_GRAD,
+    ("grad", "__delete__"): Kind.SET_GRAD,
+    ("requires_grad", "__set__"): Kind.LEAF,
+}
+_VIEW_PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+_MethodWrapper = type(torch.Tensor.shape.__get__)
+
+
+class Operations:
+    """Numbers for the names of operations, and each function's kind."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.known: dict[Any, Operation] = {}
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        if name not in self._numbers:
+            self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return self._numbers[name]
+
+    def learn(self, func: Callable[..., Any]) -> Operation:
+        """Decide about a function that was not seen before."""
+        name = _name(func)
+        found = (int(classify(func)), self.number(name))
+        try:
+            self.known[func] = found
+        except TypeError:  # an unhashable callable of somebody's
+            pass
+        return found
+
+
+def classify(func: Callable[..., Any]) -> Kind:
+    """What calling this torch function may do."""
+    if type(func) is _MethodWrapper:
+        return _classify_property(func)
+    name = getattr(func, "__name__", "")
+    if func in _backward_functions():
+        return Kind.BACKWARD
+    if name in _SPECIAL:
+        return _SPECIAL[name]
+    if name in _NOTHING or name.startswith("is_"):
+        return Kind.PASS
+    if name in _WRITES or (name.endswith("_") and not name.endswith("__")):
+        # A Python function such as nn.init.normal_ may name its tensor by keyword.
+        return Kind.COMPOSITE if isinstance(func, types.FunctionType) else Kind.WRITE
+    if isinstance(func, types.FunctionType):
+        return Kind.COMPOSITE
+    return _classify_by_schema(name)
+
+
+def _classify_property(func: Any) -> Kind:
+    name = getattr(func.__self__, "__name__", "")
+    if name in _VIEW_PROPERTIES and func.__name__ == "__get__":
+        return Kind.VIEW
+    return _DESCRIPTORS.get((name, func.__name__), Kind.PASS)
+
+
+def _classify_by_schema(name: str) -> Kind:
+    if name.startswith("__") and name.endswith("__"):
+        # Operators keep their ATen name: __add__ is add, __radd__ is radd or add.
+        inner = name[2:-2]
+        names = (name, inner, inner.removeprefix("r"))
+    else:
+        names = (name,)
+    schemas = [
+        s for n in names for s in torch._C._jit_get_schemas_for_operator(f"aten::{n}")
+    ]
+    if not schemas:
+        return Kind.COMPOSITE
+    if any({"layout", "pin_memory"} <= {a.name for a in s.arguments} for s in schemas):
+        return Kind.CALL if name in ("to", "_to_copy") else Kind.LEAF
+    if any(_writes(a) for s in schemas for a in s.arguments if not a.is_out):
+        return Kind.COMPOSITE
+    if any(r.alias_info is not None and not r.alias_info.is_write for s in schemas for r in s.returns):
+        return Kind.VIEW
+    return Kind.CALL
+
+
+def _writes(argument: Any) -> bool:
+    return argument.alias_info is not None and bool(argument.alias_info.is_write)
+
+
+def _backward_functions() -> frozenset[Any]:
+    return frozenset({torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad})
+
+
+def _name(func: Any) -> str:
+    """torch's name of the operation; for a property its own name."""
+    if type(func) is _MethodWrapper:
+        return str(getattr(func.__self__, "__name__", "property"))
+    return str(getattr(func, "__name__", type(func).__name__))

@@ -1,0 +1,240 @@
+"""The function mode that watches.
+
+A `TorchFunctionMode` and nothing else: a dispatch mode stops foreach optimizers from bumping
+versions, and saved-tensor hooks switch torch's own version check off, so either would make the
+error go away that is to be explained.  What it notes per call is small: the autograd sequence
+numbers before and after (so every node made meanwhile belongs to this call, nodes made inside
+torch's composite operations included) and, for calls that may write, version counters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
+from torch.overrides import TorchFunctionMode
+
+from .kinds import Kind, Operations
+from .log import Alias, Log, Wrote
+from .sites import Sites
+from .suspicion import Suspicion
+from .tensors import address, quiet, storage, tensors_in, version
+
+# Plain integers: comparing members of an enum costs twice as much.
+_PASS, _CALL, _VIEW = int(Kind.PASS), int(Kind.CALL), int(Kind.VIEW)
+_WRITE, _COMPOSITE = int(Kind.WRITE), int(Kind.COMPOSITE)
+_APPLY = "torch/autograd/function.py"
+_NO_KEYWORDS: dict[str, Any] = {}
+
+
+class Recorder(TorchFunctionMode):
+    """Notes into `log` what passes; never changes what a call gets or gives.
+
+    `log`, `sites`, `operations` and `suspicion` outlive it: one recording spans several cells.
+    An error of its own switches it off (`broken`) and reaches nobody.
+    """
+
+    def __init__(
+        self, log: Log, sites: Sites, operations: Operations, suspicion: Suspicion
+    ) -> None:
+        super().__init__()
+        from .special import Special
+
+        self.log = log
+        self.sites = sites
+        self.operations = operations
+        self.suspicion = suspicion
+        self.broken: Exception | None = None
+        self.seen = sequence()  #: nodes below this number are accounted for
+        self._known = operations.known
+        self._special = Special(self).handlers
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        __tracebackhide__ = True
+        kind, operation = self._known.get(func) or self.operations.learn(func)
+        if kind == _PASS or self.broken is not None:
+            return func(*args) if kwargs is None else func(*args, **kwargs)
+        if kwargs is None:
+            kwargs = _NO_KEYWORDS
+        elif "out" in kwargs:
+            kind = _COMPOSITE
+        if kind == _CALL or kind == _VIEW:
+            before = sequence()
+            result = func(*args, **kwargs)
+            after = sequence()
+            suspicion = self.suspicion
+            if after != self.seen:
+                self.made(before, after, sys._getframe(1), operation, args)
+            else:
+                self._ended(args, result, sys._getframe(1), operation)
+            if kind == _VIEW:
+                self._viewed(args, result, sys._getframe(1), operation)
+            if suspicion.traces:
+                suspicion.spread(args, kwargs, result)
+            return result
+        if kind == _WRITE:
+            return self._write(func, args, kwargs, sys._getframe(1), operation)
+        if kind == _COMPOSITE:
+            return self.composite(func, args, kwargs, sys._getframe(1), operation)
+        return self._special[kind](func, types, args, kwargs, sys._getframe(1), operation)
+
+    # Nodes
+
+    def made(
+        self, before: int, after: int, frame: FrameType, operation: int, args: tuple[Any, ...]
+    ) -> None:
+        """Nodes were made: in this call, or unseen since the last one."""
+        try:
+            if before != self.seen:
+                self.made_unseen(before, frame)
+            if after != before:
+                log = self.log
+                site = self.sites.here(frame, operation)
+                log.clock = clock = log.clock + 1
+                log.made.append((before, after, site, clock))
+                suspicion = self.suspicion
+                if suspicion.shared or site not in suspicion.visited:
+                    suspicion.saving(args, site)
+            self.seen = after
+        except Exception as error:
+            self.broken = error
+
+    def made_unseen(self, before: int, frame: FrameType) -> None:
+        """Nodes between two calls: made by `Function.apply`, which no function mode sees.
+
+        Its node is made before `forward` runs, so the first torch call inside `forward` tells.
+        """
+        outer: FrameType | None = frame
+        while outer is not None and not outer.f_code.co_filename.endswith(_APPLY):
+            outer = outer.f_back
+        site = 0 if outer is None else self.sites.here(outer, self.operations.number("apply"))
+        self.log.made.append((self.seen, before, site, self.log.tick()))
+        self.suspicion.custom_functions = True
+        self.seen = before
+
+    def _ended(
+        self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
+    ) -> None:
+        """No node was made: where an argument required a gradient, the graph ends here."""
+        try:
+            with quiet():
+                for tensor in tensors_in(args):
+                    if tensor.requires_grad:
+                        site = self.sites.here(frame, operation)
+                        self.suspicion.ended(args, result, site)
+                        return
+        except Exception as error:
+            self.broken = error
+
+    # Writes
+
+    def _write(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """An in-place operation: it writes its first argument, a tensor or a list of them."""
+        __tracebackhide__ = True
+        target = args[0] if args else None
+        if not isinstance(target, Tensor):
+            return self.composite(func, args, kwargs, frame, operation)
+        with quiet():
+            old = version(target)
+        before = sequence()
+        result = func(*args, **kwargs)
+        after = sequence()
+        if after != self.seen:
+            self.made(before, after, frame, operation, args)
+        try:
+            with quiet():
+                self.wrote(target, old, frame, operation, args)
+        except Exception as error:
+            self.broken = error
+        if self.suspicion.traces:
+            self.suspicion.spread(args, kwargs, result)
+        return result
+
+    def composite(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """A call that may write any argument: the version counters tell which."""
+        __tracebackhide__ = True
+        with quiet():
+            given = [(t, version(t)) for t in tensors_in((*args, *kwargs.values()))]
+        before = sequence()
+        result = func(*args, **kwargs)
+        after = sequence()
+        if after != self.seen:
+            self.made(before, after, frame, operation, args)
+        else:
+            self._ended(args, result, frame, operation)
+        try:
+            with quiet():
+                for tensor, old in given:
+                    if version(tensor) != old:
+                        self.wrote(tensor, old, frame, operation)
+        except Exception as error:
+            self.broken = error
+        if self.suspicion.traces:
+            self.suspicion.spread(args, kwargs, result)
+        return result
+
+    def wrote(
+        self,
+        tensor: Tensor,
+        old: int,
+        frame: FrameType,
+        operation: int,
+        args: tuple[Any, ...] = (),
+    ) -> None:
+        """Note a write that took `tensor` past version `old`."""
+        new = version(tensor)
+        if new == old and new != -1:
+            return  # detach_ and the like
+        log = self.log
+        site = self.sites.here(frame, operation)
+        clock = log.tick()
+        own = not self.suspicion.through_data(tensor)
+        log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), old, new, own))
+        if not own:
+            self.suspicion.hidden_write(tensor, args, clock, site, self.seen)
+
+    # Aliases
+
+    def _viewed(
+        self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
+    ) -> None:
+        source = args[0] if args else None
+        if result is source or not isinstance(source, Tensor):
+            return
+        try:
+            with quiet():
+                kept = storage(source)
+                for out in tensors_in((result,)):
+                    if out is not source and storage(out) == kept:
+                        self.alias(out, source, kept, self.sites.here(frame, operation))
+        except Exception as error:
+            self.broken = error
+
+    def alias(self, made: Tensor, of: Tensor, kept: int, site: int) -> None:
+        """Note that `made` shares the storage `kept` of `of`."""
+        log = self.log
+        log.aliases.append(Alias(log.tick(), site, kept, address(made), address(of)))

@@ -1,0 +1,199 @@
+"""Sites become Moments: the user's line, the expression meant, what it made, wrote and read."""
+
+from __future__ import annotations
+
+import ast
+
+from ..inspect.history import Moment
+from ..inspect.statements import base_of, is_inplace_name
+from ..model import Place
+from ..program import Program
+from .expressions import Spot, spot_of
+from .sites import Site, Sites
+
+# Library functions that stand between the user and one torch function and add nothing.
+_THIN = (
+    "torch/overrides.py",
+    "torch/_tensor.py",
+    "torch/functional.py",
+    "torch/nn/init.py",
+    "torch/autograd/function.py",
+)
+_FUNCTIONAL = "torch/nn/functional.py"
+_MODULE = "torch/nn/modules/module.py"
+_ITEM = "copy_"
+
+
+class Moments:
+    """Reads sites against a program; every site once."""
+
+    def __init__(self, sites: Sites, names: list[str], program: Program) -> None:
+        self._sites = sites
+        self._names = names
+        self._program = program
+        self._spots: dict[int, tuple[Spot, tuple[Place, ...]] | None] = {}
+
+    def made(self, site: int, clock: int) -> Moment | None:
+        """The moment of a call that made something."""
+        found = self._spot(site)
+        if found is None:
+            return None
+        spot, chain = found
+        target, operands = "", _operands(spot)
+        if self._is_direct(site) or self._is_one_module(site):
+            target = _made_by(spot)
+        place = spot.place(whole=False)
+        return Moment(clock, place, self._op(site), chain, target, operands, grad_mode=True)
+
+    def wrote(
+        self, site: int, clock: int, version: int | None, via: tuple[Moment, ...] = ()
+    ) -> Moment | None:
+        """The moment of a call that wrote something."""
+        found = self._spot(site)
+        if found is None:
+            return None
+        spot, chain = found
+        op = self._op(site)
+        target = self._written(site, spot)
+        operands = _operands(spot)
+        if op == "__setitem__":
+            op = _ITEM
+        place = spot.place(whole=True)
+        return Moment(clock, place, op, chain, target, operands, version, via)
+
+    def mark(self, site: int, clock: int, what: str) -> Moment | None:
+        """A backward, a step or a zero_grad; the operand is what it was called on."""
+        found = self._spot(site)
+        if found is None:
+            return None
+        spot, chain = found
+        return Moment(clock, spot.place(whole=False), what, chain, operands=_receiver(spot))
+
+    def place(self, site: int) -> Place | None:
+        found = self._spot(site)
+        return None if found is None else found[0].place(whole=False)
+
+    def spot(self, site: int) -> Spot | None:
+        found = self._spot(site)
+        return None if found is None else found[0]
+
+    def _spot(self, number: int) -> tuple[Spot, tuple[Place, ...]] | None:
+        if number not in self._spots:
+            self._spots[number] = self._find(self._sites.all[number])
+        return self._spots[number]
+
+    def _find(self, site: Site) -> tuple[Spot, tuple[Place, ...]] | None:
+        spots = [spot_of(self._program, step) for step in site.steps]
+        if not spots or spots[0] is None:
+            return None
+        outer = [s.place(whole=False) for s in spots[1:] if s is not None]
+        return spots[0], tuple(reversed(outer))
+
+    def _op(self, number: int) -> str:
+        site = self._sites.all[number]
+        if any("/torch/optim/" in file.replace("\\", "/") for file, _ in site.below):
+            # A step that stayed watched, for its closure's sake.
+            return "step"
+        return self._names[site.operation]
+
+    def _is_direct(self, number: int) -> bool:
+        """Whether the user called the torch function, not a library that did."""
+        below = self._sites.all[number].below
+        return all(_ends(file, (*_THIN, _FUNCTIONAL)) for file, _ in below)
+
+    def _is_one_module(self, number: int) -> bool:
+        """Whether the user called a module of torch's that does one operation (nn.ReLU)."""
+        below = self._sites.all[number].below
+        rest = [(f, n) for f, n in below if not _ends(f, (*_THIN, _FUNCTIONAL))]
+        if rest and rest[0][1] == "_conv_forward":
+            rest = rest[1:]
+        names = [n for f, n in rest[1:] if _ends(f, (_MODULE,))]
+        return bool(rest) and rest[0][1] == "forward" and len(names) == len(rest) - 1 <= 2
+
+    def _written(self, number: int, spot: Spot) -> str:
+        """The user's expression for the written tensor, "" where it has none."""
+        if self._op(number) == "step":
+            return ""
+        statement, node = spot.statement, spot.node
+        if isinstance(statement, ast.AugAssign) and node in (statement, statement.target):
+            return spot.text(base_of(statement.target))
+        if isinstance(node, ast.Subscript):
+            return spot.text(base_of(node))
+        if isinstance(node, ast.Attribute):  # `x.data = y`
+            return spot.text(node.value)
+        if isinstance(node, ast.Call):
+            return self._written_by_call(number, spot, node)
+        return ""
+
+    def _written_by_call(self, number: int, spot: Spot, call: ast.Call) -> str:
+        for keyword in call.keywords:
+            if keyword.arg == "out":
+                return spot.text(keyword.value)
+        if self._is_direct(number):
+            function = call.func
+            method = isinstance(function, ast.Attribute) and is_inplace_name(function.attr)
+            if isinstance(function, ast.Attribute) and method and not _is_namespace(function.value):
+                return spot.text(base_of(function.value))
+            return _first(spot, call)
+        return _first(spot, call) if self._is_one_module(number) else ""
+
+
+def _first(spot: Spot, call: ast.Call) -> str:
+    return spot.text(base_of(call.args[0])) if call.args else ""
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """`torch`, `F`, `nn.init`: what functions are called on."""
+    return ast.unparse(node).split(".")[-1] in {"torch", "F", "functional", "init", "nn", "_C"}
+
+
+def _made_by(spot: Spot) -> str:
+    """`out` in `out = relu(x)`; the expression itself where it has no name."""
+    assigned = spot.assigned
+    if assigned is not None:
+        return spot.text(assigned)
+    return spot.text(spot.node) if isinstance(spot.node, ast.expr) else ""
+
+
+def _operands(spot: Spot) -> tuple[str, ...]:
+    """The expressions that the operation read, receiver first."""
+    node = spot.node
+    read: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and not _is_namespace(node.func.value):
+            read.append(node.func.value)
+        read += [*node.args, *(k.value for k in node.keywords)]
+    elif isinstance(node, ast.BinOp):
+        read = [node.left, node.right]
+    elif isinstance(node, ast.AugAssign):
+        read = [node.target, node.value]
+    elif isinstance(node, ast.Compare):
+        read = [node.left, *node.comparators]
+    elif isinstance(node, ast.UnaryOp):
+        read = [node.operand]
+    elif isinstance(node, ast.Attribute):
+        read = [node.value]
+    elif isinstance(node, ast.Subscript):
+        statement = spot.statement
+        stored = isinstance(statement, ast.Assign) and node in statement.targets
+        read = [statement.value if stored and isinstance(statement, ast.Assign) else node.value]
+    return tuple(spot.text(e) for e in read if not _is_number(e))
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant)
+
+
+def _receiver(spot: Spot) -> tuple[str, ...]:
+    node = spot.node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if _is_namespace(node.func.value) or ast.unparse(node.func.value).endswith("autograd"):
+            return tuple(spot.text(a) for a in node.args[:1])
+        return (spot.text(node.func.value),)
+    return ()
+
+
+def _ends(filename: str, tails: tuple[str, ...]) -> bool:
+    return filename.replace("\\", "/").endswith(tails)

@@ -1,0 +1,164 @@
+"""When the recorder is on torch's stack of function modes, and when it steps aside.
+
+It is never traced: torch.compile would write a mode that it finds into the program, so the
+recorder leaves the stack while dynamo's frame evaluation is on.  And it is never asked for:
+nn.TransformerEncoderLayer and nn.MultiheadAttention leave their fast path, which changes the last
+bits of their result, when `torch.overrides.has_torch_function` says that a mode listens.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._C._autograd import _get_sequence_nr as sequence
+
+if TYPE_CHECKING:
+    from .mode import Recorder
+
+_count = torch._C._len_torch_function_stack
+_at = torch._C._get_function_stack_at
+_push = torch._C._push_on_torch_function_stack
+_pop = torch._C._pop_torch_function_stack
+_EVAL_FRAME = "torch._dynamo.eval_frame"
+#: dynamo's own names for switching frame evaluation on (a callback) and off (None).
+_SWITCHES = ("set_eval_frame", "_maybe_set_eval_frame")
+_asked = torch.overrides.has_torch_function
+_watching: list[Presence] = []
+
+
+def has_torch_function(relevant_args: Any) -> bool:
+    """`torch.overrides.has_torch_function` as it answers without a recorder."""
+    present = _watching[-1] if _watching else None
+    aside = present is not None and present.step_aside()
+    try:
+        return bool(_asked(relevant_args))
+    finally:
+        if aside and present is not None:
+            present.step_back()
+
+
+# torch.jit.script knows the original by its identity (torch/jit/_builtins.py).
+with suppress(Exception):
+    sys.modules["torch.jit._builtins"]._register_builtin(  # type: ignore[attr-defined]
+        has_torch_function, "aten::has_torch_function"
+    )
+
+
+class Presence:
+    """Puts a recorder on the stack and takes it off; `limits` says what was not watched."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._compile = torch.compile
+        self._switches: dict[str, Callable[[Any], Any]] = {}
+        self.limits: set[str] = set()
+
+    # A watched cell
+
+    def enter(self) -> None:
+        # Functions that hand themselves over to a mode imported theirs by name; only modules that
+        # choose a path ask through `torch.overrides`.
+        torch.overrides.has_torch_function = has_torch_function
+        _watching.append(self)
+        if not self._patch_dynamo():
+            torch.compile = self._compile_later
+        _push(self._recorder)
+
+    def leave(self) -> None:
+        if not self._remove():
+            self.limits.add("mode_removed")
+        _watching.remove(self)
+        if torch.overrides.has_torch_function is has_torch_function and not _watching:
+            torch.overrides.has_torch_function = _asked
+        if torch.compile == self._compile_later:
+            torch.compile = self._compile
+        module = sys.modules.get(_EVAL_FRAME)
+        for name, original in self._switches.items():
+            setattr(module, name, original)
+        self._switches.clear()
+
+    # Stepping aside
+
+    @property
+    def on_top(self) -> bool:
+        """Whether the recorder is the innermost function mode of this thread."""
+        count = _count()
+        return count > 0 and _at(count - 1) is self._recorder
+
+    def step_aside(self) -> bool:
+        """Leave the stack; False, and nothing done, where another mode stands above."""
+        if not self.on_top:
+            return False
+        _pop()
+        return True
+
+    def step_back(self) -> None:
+        """Return to the stack after `step_aside`."""
+        if not any(_at(i) is self._recorder for i in range(_count())):
+            _push(self._recorder)
+
+    def _remove(self) -> bool:
+        above = []
+        found = False
+        while not found and _count():
+            mode = _pop()
+            found = mode is self._recorder
+            if not found:
+                above.append(mode)
+        for mode in reversed(above):
+            _push(mode)
+        return found
+
+    # torch.compile
+
+    def _compile_later(self, *args: Any, **kwargs: Any) -> Any:
+        """torch.compile imports dynamo; then its switches can be followed."""
+        result = self._compile(*args, **kwargs)
+        if self._patch_dynamo():
+            torch.compile = self._compile
+        return result
+
+    def _patch_dynamo(self) -> bool:
+        module = sys.modules.get(_EVAL_FRAME)
+        if module is None:
+            return False
+        for name in _SWITCHES:
+            original = getattr(module, name, None)
+            if original is None:
+                self.limits.add("compile_not_followed")
+            elif name not in self._switches:
+                self._switches[name] = original
+                setattr(module, name, self._following(original))
+        return True
+
+    def _following(self, switch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def follow(callback: Any) -> Any:
+            if callback is None:
+                prior = switch(callback)
+                if prior is not None:
+                    self._after_compiled(sys._getframe(1))
+                return prior
+            self._before_compiled()
+            return switch(callback)
+
+        return follow
+
+    def _before_compiled(self) -> None:
+        if self.step_aside():
+            self.limits.add("compiled")
+            torch.overrides.has_torch_function = _asked
+
+    def _after_compiled(self, frame: FrameType) -> None:
+        """Nodes of a compiled function belong to the line that called it."""
+        recorder = self._recorder
+        torch.overrides.has_torch_function = has_torch_function
+        self.step_back()
+        now = sequence()
+        if now != recorder.seen:
+            operation = recorder.operations.number("compiled")
+            recorder.made(recorder.seen, now, frame, operation, ())

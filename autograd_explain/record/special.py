@@ -1,0 +1,267 @@
+"""Calls that need a look of their own: `.data`, `.grad`, numpy, copies, backward.
+
+Each handler runs the call exactly once and notes afterwards; `Noting` keeps our own questions
+from other modes and our own errors from the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
+
+from .kinds import Kind
+from .log import Wrote
+from .warn import call_warning_at
+from .tensors import address, quiet, storage, tensors_in, version
+
+if TYPE_CHECKING:
+    from .mode import Recorder
+
+_mode_count = torch._C._len_torch_function_stack
+# From torch 2.13 on a mode can stay in force inside the function that it lets through.
+_redispatch = getattr(torch.overrides, "redispatch_function", None)
+_PLAIN = (Tensor, torch.nn.Parameter)
+_ZERO_GRAD = "Optimizer.zero_grad#"
+
+
+class Call(NamedTuple):
+    """A call on its way through the mode; `frame` is torch's caller."""
+
+    func: Callable[..., Any]
+    types: tuple[type, ...]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    frame: FrameType
+    operation: int
+
+    def run(self) -> Any:
+        __tracebackhide__ = True
+        return self.func(*self.args, **self.kwargs)
+
+
+class Noting:
+    """While we look: torch functions disabled, an error of ours switches the recorder off."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._quiet = quiet()
+
+    def __enter__(self) -> None:
+        self._quiet.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        self._quiet.__exit__(kind, error, traceback)
+        if isinstance(error, Exception):
+            self._recorder.broken = error
+            return True
+        return False
+
+
+class Special:
+    """The handlers by kind."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._log = recorder.log
+        self._suspicion = recorder.suspicion
+        self._backwards = 0
+        methods: Mapping[Kind, Callable[[Call], Any]] = {
+            Kind.BATCH_NORM: self._batch_norm,
+            Kind.GET_DATA: self._get_data,
+            Kind.SET_DATA: self._set_data,
+            Kind.GET_GRAD: self._get_grad,
+            Kind.SET_GRAD: self._set_grad,
+            Kind.NUMPY: self._numpy,
+            Kind.NUMBER: self._number,
+            Kind.COPY: self._copy,
+            Kind.BACKWARD: self._backward,
+            Kind.ENTER: self._enter,
+            Kind.LEAF: self._leaf,
+        }
+        self.handlers = {int(kind): _taking_apart(method) for kind, method in methods.items()}
+
+    def _site(self, call: Call) -> int:
+        return self._recorder.sites.here(call.frame, call.operation)
+
+    # Memory
+
+    def _batch_norm(self, call: Call) -> Any:
+        """Running statistics, the buffers among the arguments, are written without a bump."""
+        __tracebackhide__ = True
+        recorder = self._recorder
+        result = recorder.composite(call.func, call.args, call.kwargs, call.frame, call.operation)
+        with Noting(recorder):
+            for tensor in tensors_in((*call.args[1:], *call.kwargs.values())):
+                if not tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
+                    self._wrote_unversioned(tensor, self._site(call), own=True)
+        return result
+
+    def _wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
+        clock, v = self._log.tick(), version(tensor)
+        wrote = Wrote(clock, site, storage(tensor), address(tensor), v, v, own)
+        self._log.wrote.append(wrote)
+        return clock
+
+    def _get_data(self, call: Call) -> Any:
+        """`.data` gives an alias with a version counter of its own."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            site = self._site(call)
+            source = call.args[0]
+            self._recorder.alias(result, source, storage(result), site)
+            self._suspicion.got_data(source, result)
+            if source.requires_grad:
+                self._suspicion.cut(source, result, site, "data")
+        return result
+
+    def _set_data(self, call: Call) -> Any:
+        """`x.data = y` puts other memory under the same tensor, its version unchanged."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            site = self._site(call)
+            clock = self._wrote_unversioned(call.args[0], site, own=False)
+            self._suspicion.replaced_data(call.args[0], clock, site, self._recorder.seen)
+        return result
+
+    def _numpy(self, call: Call) -> Any:
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            self._suspicion.to_numpy(call.args[0], self._site(call), self._log.tick())
+        return result
+
+    # Leaving the graph
+
+    def _number(self, call: Call) -> Any:
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            if call.args[0].requires_grad:
+                self._suspicion.cut(call.args[0], None, self._site(call), "number")
+        return result
+
+    def _copy(self, call: Call) -> Any:
+        """`torch.tensor(x)` and its like make a leaf that has forgotten x's graph."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            for source in tensors_in((*call.args, *call.kwargs.values())):
+                if source is not result and source.requires_grad:
+                    self._suspicion.cut(source, result, self._site(call), "copy")
+            self._suspicion.spread(call.args, call.kwargs, result)
+        return result
+
+    def _leaf(self, call: Call) -> Any:
+        """Factories and `requires_grad_`: a tensor from which gradients start."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
+            if isinstance(made, Tensor) and made.requires_grad:
+                self._log.leaf(address(made), made, self._site(call))
+        return result
+
+    # Gradients
+
+    def _get_grad(self, call: Call) -> Any:
+        """`.grad` warns for a non-leaf, naming the innermost Python line, which would be ours."""
+        __tracebackhide__ = True
+        if type(call.args[0]) is torch.nn.Parameter:
+            return call.run()
+        return call_warning_at(call.frame, call.func, call.args)
+
+    def _set_grad(self, call: Call) -> Any:
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            code = call.frame.f_code
+            if code.co_name != "zero_grad" or "/optim/" not in code.co_filename:
+                self._zeroed(None, call.frame)
+        return result
+
+    def _enter(self, call: Call) -> Any:
+        """A profiler range begins; `Optimizer.zero_grad` opens one under its own name."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            if call.args and str(call.args[0]).startswith(_ZERO_GRAD):
+                outer: FrameType | None = call.frame
+                while outer is not None and outer.f_code.co_name != "zero_grad":
+                    outer = outer.f_back
+                if outer is not None:
+                    self._zeroed(outer.f_locals.get("self"), outer)
+        return result
+
+    def _zeroed(self, optimizer: Any, frame: FrameType) -> None:
+        """Gradients were cleared; `optimizer` is None where something else did it."""
+        number = self._recorder.operations.number("zero_grad")
+        site = self._recorder.sites.here(frame, number)
+        marks = self._log.landmarks
+        if not marks or marks[-1].what != "zero_grad" or marks[-1].site != site:
+            self._suspicion.zeroed(optimizer, self._log.landmark(site, "zero_grad"), site)
+
+    def _backward(self, call: Call) -> Any:
+        """Looked at before it runs, and watched inside: hooks, checkpointed functions and custom
+        backward functions are the user's code too."""
+        __tracebackhide__ = True
+        outermost = self._backwards == 0
+        if outermost:
+            self._before_backward(call)
+        before = sequence()
+        self._backwards += 1
+        try:
+            result = self._run_watched(call)
+        finally:
+            self._backwards -= 1
+        if outermost:
+            self._after_backward(call, before)
+        return result
+
+    def _run_watched(self, call: Call) -> Any:
+        """Run the call with the mode in force inside it, where no other mode would notice."""
+        __tracebackhide__ = True
+        alone = _mode_count() == 0 and all(t in _PLAIN for t in call.types)
+        if _redispatch is None or not alone:
+            return call.run()
+        with self._recorder:
+            return _redispatch(call.func, call.types, call.args, call.kwargs)
+
+    def _before_backward(self, call: Call) -> None:
+        recorder = self._recorder
+        with Noting(recorder):
+            if sequence() != recorder.seen:
+                recorder.made_unseen(sequence(), call.frame)
+            site = self._site(call)
+            roots = tensors_in(call.args[:1] or tuple(call.kwargs.values())[:1])
+            clock = self._log.landmark(site, "backward")
+            whole = call.func is not torch.autograd.grad
+            self._suspicion.before_backward(tuple(roots), clock, site, whole)
+
+    def _after_backward(self, call: Call, before: int) -> None:
+        recorder = self._recorder
+        with Noting(recorder):
+            after = sequence()
+            if after != before:  # create_graph=True
+                self._log.made.append((before, after, self._site(call), self._log.tick()))
+                recorder.seen = after
+            self._suspicion.after_backward()
+
+
+def _taking_apart(method: Callable[[Call], Any]) -> Callable[..., Any]:
+    def handle(*parts: Any) -> Any:
+        __tracebackhide__ = True
+        return method(Call(*parts))
+
+    return handle

@@ -1,0 +1,130 @@
+"""Optimizer steps: one entry each, whatever the optimizer does inside.
+
+torch's global step hooks tell before and after.  The recorder steps aside meanwhile, as a step is
+the costliest thing to watch call by call and the least telling: its writes belong to the user's
+`optimizer.step()` line.  A step that runs code of the user's (a closure, hooks of their own, an
+optimizer class of their own) stays watched.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from .log import Log
+from .tensors import quiet, storage, version
+
+if TYPE_CHECKING:
+    from .mode import Recorder
+    from .presence import Presence
+
+
+class StepHooks:
+    """Registered while a cell is watched; silent in other threads."""
+
+    def __init__(
+        self, recorder: Recorder, presence: Presence, is_user: Callable[[str], bool]
+    ) -> None:
+        self._recorder = recorder
+        self._presence = presence
+        self._is_user = is_user
+        self._thread = threading.get_ident()
+        self._open: _Step | None = None
+        self._handles: tuple[Any, ...] = ()
+
+    def enter(self) -> None:
+        self._handles = (
+            register_optimizer_step_pre_hook(self._before),
+            register_optimizer_step_post_hook(self._after),
+        )
+
+    def leave(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._recover()
+
+    def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        recorder = self._recorder
+        if threading.get_ident() != self._thread or recorder.broken is not None:
+            return
+        self._recover()
+        aside = self._may_step_aside(optimizer, args, kwargs) and self._presence.step_aside()
+        try:
+            with quiet():
+                self._open = _Step(optimizer, aside, recorder)
+                self._open.begin(sys._getframe(1))
+        except Exception as error:
+            recorder.broken = error
+
+    def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        step, self._open = self._open, None
+        if step is None or threading.get_ident() != self._thread:
+            return
+        try:
+            with quiet():
+                step.end()
+        except Exception as error:
+            self._recorder.broken = error
+        if step.aside:
+            self._presence.step_back()
+
+    def _recover(self) -> None:
+        """A step that raised never reached its post hook."""
+        step, self._open = self._open, None
+        if step is not None and step.aside:
+            self._presence.step_back()
+
+    def _may_step_aside(self, optimizer: Optimizer, args: Any, kwargs: Any) -> bool:
+        # `args` begins with the optimizer itself; a closure follows.
+        if any(a is not None for a in args[1:]) or any(v is not None for v in kwargs.values()):
+            return False
+        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+            return False
+        code = getattr(inspect.unwrap(type(optimizer).step), "__code__", None)
+        return code is None or not self._is_user(code.co_filename)
+
+
+class _Step:
+    """One step from its pre hook to its post hook."""
+
+    def __init__(self, optimizer: Optimizer, aside: bool, recorder: Recorder) -> None:
+        self.aside = aside
+        self._optimizer = optimizer
+        self._recorder = recorder
+        self._parameters: list[Tensor] = []
+        self._before: list[int] = []
+        self._site = 0
+
+    def begin(self, frame: FrameType) -> None:
+        recorder = self._recorder
+        self._site = recorder.sites.here(frame, recorder.operations.number("step"))
+        groups = self._optimizer.param_groups
+        self._parameters = [p for group in groups for p in group["params"]]
+        self._before = [version(p) for p in self._parameters]
+        recorder.suspicion.before_step(self._optimizer, self._parameters, self._site)
+
+    def end(self) -> None:
+        recorder = self._recorder
+        log: Log = recorder.log
+        now = sequence()
+        if now != recorder.seen:  # differentiable=True
+            log.made.append((recorder.seen, now, self._site, log.tick()))
+            recorder.seen = now
+        storages = tuple(storage(p) for p in self._parameters)
+        after = [version(p) for p in self._parameters]
+        log.step(self._site, storages, self._before, after)
+        recorder.suspicion.after_step(
+            self._optimizer, self._parameters, self._before == after, log.clock, self._site
+        )
