@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .backward import detach_after, keep_graph
     from .casts import as_new_leaf, dtype_in_constructor, requires_grad_last
     from .clone import (
         clone_alias,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .retain import requires_grad_after, retain_grad_after
 
 _HOME = {
+    "backward": ("detach_after", "keep_graph"),
     "casts": ("as_new_leaf", "dtype_in_constructor", "requires_grad_last"),
     "clone": (
         "clone_alias",
@@ -66,11 +68,13 @@ __all__ = [
     "clone_operand",
     "clone_result",
     "clone_unpacked",
+    "detach_after",
     "detach_before",
     "detach_expression",
     "detach_use",
     "dtype_in_constructor",
     "functional_write",
+    "keep_graph",
     "merge",
     "module_not_inplace",
     "move_after",

@@ -6,13 +6,14 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import dotted, expression, find, head, method, repeatable, same, targets, unpacked
+from .code import dotted, expression, find, head, method, parse, repeatable, same, targets, unpacked
 from .code import statement as make
 from .draft import Draft
 from .imports import Imports, imports_at
-from .inplace_writes import base_of, inplace_calls, is_view, without_data, written_places
+from .inplace_writes import is_view, without_data
 from .locate import Statement, Tree, tree_at
 from .names import can_rebind, is_own_local
+from .written import written_parts
 
 Edits = tuple[Edit, ...]
 
@@ -29,7 +30,7 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
     imports = imports_at(program, place)
     drafts = []
     for statement in tree.candidates(place):
-        written = _written(tree, imports, statement, target)
+        written = _written(program, tree, imports, statement, target)
         if written is not None:
             drafts.append(_cloned_first(tree, statement, written))
     return drafts[0].edits() if len(drafts) == 1 else None
@@ -162,24 +163,13 @@ def _starred(tree: Tree, node: cst.CSTNode) -> bool:
 
 
 def _written(
-    tree: Tree, imports: Imports, statement: Statement, target: str | None
+    program: Program, tree: Tree, imports: Imports, statement: Statement, target: str | None
 ) -> cst.BaseExpression | None:
     """The tensor to copy: what the statement writes to, or `target` where it occurs in it."""
-    places = [*written_places(statement)]
-    places += [c.target for c in inplace_calls(tree, imports, statement)]
-    if target is None:
-        bases = {tree.code(b): b for b in (_owner(p) for p in places) if b is not None}
-        return next(iter(bases.values())) if len(bases) == 1 else None
-    shown = [n for n in head(statement) if isinstance(n, cst.BaseExpression)]
-    return next((n for n in shown if same(tree, n, target)), None)
-
-
-def _owner(place: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The tensor that owns the written memory; None where `xs[0][i]` may mean a list of tensors."""
-    levels, node = 0, place
-    while isinstance(node, cst.Subscript):
-        levels, node = levels + 1, node.value
-    return base_of(without_data(place)) if levels <= 1 else None
+    parts = written_parts(program, tree, imports, statement, target)
+    if len(parts) == 1:
+        return parts[0]
+    return None if target is None else parse(target)
 
 
 def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression) -> Draft:

@@ -54,6 +54,14 @@ def statement(template: str, **nodes: Any) -> cst.BaseSmallStatement:
     return line.body[0]
 
 
+def parse(code: str) -> cst.BaseExpression | None:
+    """An expression given as text; None where it is none."""
+    try:
+        return cst.parse_expression(code)
+    except (cst.ParserSyntaxError, RecursionError):
+        return None
+
+
 def method(node: cst.BaseExpression, call: str) -> cst.BaseExpression:
     """`node.call`, with parentheses where the receiver needs them: `(a + b).detach()`."""
     return expression("{x}." + call, x=receiver(node))

@@ -8,7 +8,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import expression, find, method, repeatable, same, targets, unpacked
+from .code import expression, find, method, parse, repeatable, same, targets, unpacked
 from .code import statement as make
 from .draft import Draft
 from .locate import Statement, Tree, tree_at
@@ -66,7 +66,7 @@ def detach_before(
     statement = None if tree is None else tree.statement(place)
     if tree is None or statement is None:
         return None
-    node = _parsed(expr)
+    node = parse(expr)
     if node is None or not isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)):
         return None
     draft = Draft(tree)
@@ -198,10 +198,3 @@ def head_names(node: cst.CSTNode) -> list[cst.Name]:
     for child in node.children:
         found += head_names(child)
     return found
-
-
-def _parsed(code: str) -> cst.BaseExpression | None:
-    try:
-        return cst.parse_expression(code)
-    except cst.ParserSyntaxError:
-        return None

@@ -19,6 +19,11 @@ class Imports:
 
     names: tuple[tuple[str, str], ...]
 
+    @classmethod
+    def of(cls, program: Program, source: Source) -> Imports:
+        others = [c for c in program.cells if c is not source] if source.cell is not None else []
+        return cls(tuple(pair for s in (*others, source) for pair in _imports(s)))
+
     def full(self, path: str | None) -> str:
         """`F.relu` -> `torch.nn.functional.relu`; "" for what was not imported."""
         if path is None:
@@ -46,11 +51,7 @@ class Imports:
 
 def imports_at(program: Program, place: Place) -> Imports:
     source = program.source_at(place)
-    if source is None:
-        return Imports(())
-    sources = [c for c in program.cells if c is not source] if source.cell is not None else []
-    names = [pair for s in (*sources, source) for pair in _imports(s)]
-    return Imports(tuple(names))
+    return Imports(()) if source is None else Imports.of(program, source)
 
 
 def torch_at(program: Program, place: Place) -> str | None:

@@ -14,7 +14,7 @@ from .code import expression, is_number, method, repeatable, same
 from .code import statement as make
 from .draft import Draft
 from .imports import imports_at
-from .inplace_writes import without_data
+from .inplace_writes import inplace_calls, is_view, without_data, written_places
 from .locate import Tree, tree_at
 from .names import can_rebind
 
@@ -51,7 +51,21 @@ def functional_write(
             draft = _masked(program, place, tree, statement, target, facts)
             if draft is not None:
                 return draft.edits()
-    return clone_before_write(program, place, target)
+    return clone_before_write(program, place, target) if _writes_part(program, place) else None
+
+
+def _writes_part(program: Program, place: Place) -> bool:
+    """Whether the place writes to a part of a tensor: by item, or through `x[0].add_(1)`."""
+    tree = tree_at(program, place)
+    if tree is None:
+        return False
+    imports = imports_at(program, place)
+    for statement in tree.candidates(place):
+        places = [*written_places(statement)]
+        places += [c.target for c in inplace_calls(tree, imports, statement)]
+        if any(is_view(p) for p in places):
+            return True
+    return False
 
 
 def _masked(

@@ -93,18 +93,21 @@ class Tree:
         return tuple(sorted(found, key=lambda n: (self.start(n), -_end(self.span(n))[0])))
 
     def candidates(self, place: Place) -> tuple[Statement, ...]:
-        """The statements a place may mean: one where it has a span or a line to itself."""
+        """The statements a place may mean: one where it has a span or a line to itself.
+
+        Of `if c: x += 1` both: callers know what they look for.
+        """
         if place.span is not None:
             exact = self._around(place.span)
             return () if exact is None else (exact,)
-        holding = [s for s in self.statements if self._on_line(s, place.line)]
-        small = [s for s in holding if isinstance(s, cst.BaseSmallStatement)]
-        return tuple(small or holding[-1:])
+        return tuple(s for s in self.statements if self._on_line(s, place.line))
 
     def statement(self, place: Place) -> Statement | None:
         """The one statement at a place; None where several are possible or none is."""
         found = self.candidates(place)
-        return found[0] if len(found) == 1 else None
+        small = [s for s in found if isinstance(s, cst.BaseSmallStatement)]
+        chosen = small or found[-1:]
+        return chosen[0] if len(chosen) == 1 else None
 
     def _on_line(self, statement: Statement, line: int) -> bool:
         span = self.span(statement)
