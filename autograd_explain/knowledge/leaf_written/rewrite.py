@@ -3,8 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.statements import write_at
-from autograd_explain.model import Finding, Place, Safety, What
+from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import functional_write, out_of_place, under_no_grad
 from autograd_explain.rewrite.proposal import Proposal
@@ -15,7 +14,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if event is None or event.place is None:
         return
     place = event.place
-    update = finding.variant in ("update", "init") or _gradient_is_read(program, place)
+    update = finding.variant in ("update", "init") or _gradient_is_read(finding, program)
     makers = (_no_grad, _out_of_place) if update else (_out_of_place, _no_grad)
     for make in makers:
         yield from make(program, place, update)
@@ -36,15 +35,18 @@ def _out_of_place(program: Program, place: Place, update: bool) -> Iterator[Prop
         yield Proposal("out_of_place", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
-def _gradient_is_read(program: Program, place: Place) -> bool:
-    """Whether the program reads `.grad` of the written name: then it must stay the leaf."""
-    write, source = write_at(program, place), program.source_at(place)
-    if write is None or source is None:
-        return False
-    target = write.target_text
+def _gradient_is_read(finding: Finding, program: Program) -> bool:
+    """Whether the program reads `.grad` of this tensor: then it must stay the leaf.
+
+    Other places may reach it by another path (`params.vec`, `self.owner.vec`), so the last part
+    of the names counts.
+    """
+    fact = finding.tensor(Role.CULPRIT)
+    names = {name.rsplit(".", 1)[-1] for name in fact.names} if fact is not None else set()
     return any(
         isinstance(node, ast.Attribute)
         and node.attr == "grad"
-        and ast.unparse(node.value) == target
-        for node in ast.walk(source.tree)
+        and ast.unparse(node.value).rsplit(".", 1)[-1] in names
+        for cell in program.cells
+        for node in ast.walk(cell.tree)
     )

@@ -1,5 +1,11 @@
 """A second backward went into a part of the graph that the first one freed."""
 
+from __future__ import annotations
+
+import ast
+
+import torch
+
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.freed import (
     FreedPart,
@@ -12,6 +18,7 @@ from autograd_explain.inspect.freed import (
 )
 from autograd_explain.inspect.history import Moment
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.statements import resolve
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
 PATTERNS = ("backward-twice",)
@@ -25,7 +32,9 @@ EXAMPLE = {
     "failed": "loss.backward()",
     "failed_place": "In[2]:4",
     "step": "",
-    "step_place": "",
+    "step_place": "?",
+    "state": "hidden",
+    "state_kind": "tensor",
 }
 
 
@@ -37,6 +46,7 @@ def diagnose(scene: Scene) -> Finding | None:
     first = calls[-1] if calls else None
     steps = steps_since(scene, first) if first is not None else ()
     fact = _culprit(scene, part)
+    state, state_kind = _carried_state(scene, fact.names)
     place = scene.place
     first_place = first.place if first is not None else place
     return Finding(
@@ -52,6 +62,8 @@ def diagnose(scene: Scene) -> Finding | None:
             "failed_place": label(place),
             "step": steps[0].place.source if steps else "",
             "step_place": label(steps[0].place if steps else None),
+            "state": state,
+            "state_kind": state_kind,
         },
         tensors=(fact,),
         events=_events(scene, part, first, steps),
@@ -110,8 +122,31 @@ def _live_twins(scene: Scene, assigned: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         n.name
         for n in scene.names.tensors
-        if n.name in exact or (endings and n.name.endswith(endings))
+        if n.name in exact or _without_item(n.name).endswith(endings or ("\0",))
     )[:4]
+
+
+def _carried_state(scene: Scene, names: tuple[str, ...]) -> tuple[str, str]:
+    """The name under which the failing line can reach the state, and whether it is a tuple."""
+    frame = scene.incident.user_frames[-1]
+    for name in (n for full in names for n in (full, _without_item(full))):
+        value = resolve(_expression(name), frame)
+        if isinstance(value, torch.Tensor) and not value.is_leaf:
+            return name, "tensor"
+        if isinstance(value, tuple) and any(isinstance(v, torch.Tensor) for v in value):
+            return name, "tuple"
+    return "", ""
+
+
+def _without_item(name: str) -> str:
+    return name.rsplit("[", 1)[0] if name.endswith("]") else name
+
+
+def _expression(name: str) -> ast.expr | None:
+    try:
+        return ast.parse(name, mode="eval").body
+    except SyntaxError:
+        return None
 
 
 def _events(
