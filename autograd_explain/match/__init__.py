@@ -13,7 +13,7 @@ from .context import fits
 from .table import Index, built_in, rows, with_extra
 from .wording import Hit, Owner
 
-__all__ = ["Match", "match_message", "rows"]
+__all__ = ["Match", "find_messages", "match_message", "rows"]
 
 _PLAIN = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "‑": "-", "‐": "-", "\xa0": " "})
 
@@ -52,6 +52,23 @@ def match_message(text: str, extra: Mapping[str, str] = {}, *, source: str = "")
     return _match(text, *_best(found)) if found else None
 
 
+def find_messages(text: str, extra: Mapping[str, str] = {}, *, source: str = "") -> list[Match]:
+    """Every autograd message in `text`, in order; of one that stands there twice the first.
+
+    `source` are program lines known besides those that `text` itself shows.
+    """
+    index = with_extra(tuple(extra.items())) if extra else built_in()
+    if not text.isascii():
+        text = text.translate(_PLAIN)
+    left = _candidates(text, index, source)
+    found = []
+    while left:
+        hit, owners = _reading(left, min(left, key=lambda c: (c[0].start, -c[0].literals))[0])
+        found.append(_match(text, hit, owners))
+        left = [c for c in left if c[0].start >= hit.end]
+    return found
+
+
 Candidate = tuple[Hit, tuple[Owner, ...]]
 
 
@@ -69,10 +86,14 @@ def _candidates(text: str, index: Index, source: str) -> list[Candidate]:
 
 
 def _best(found: list[Candidate]) -> tuple[Hit, tuple[Owner, ...]]:
-    """Of several messages in a text the last error; of several readings the most specific."""
+    """Of several messages in a text the last error."""
     outer = [c for c in found if not any(_covers(other[0], c[0]) for other in found)]
-    hit = max(outer, key=lambda c: (not _is_warning(c), c[0].start))[0]
-    equal = [c for c in outer if c[0].start == hit.start and c[0].literals == hit.literals]
+    return _reading(outer, max(outer, key=lambda c: (not _is_warning(c), c[0].start))[0])
+
+
+def _reading(found: list[Candidate], hit: Hit) -> tuple[Hit, tuple[Owner, ...]]:
+    """The most plausible of the readings that are as specific as `hit`, and who else has it."""
+    equal = [c for c in found if c[0].start == hit.start and c[0].literals == hit.literals]
     equal.sort(key=lambda c: (not c[0].complete, c[1][0].rank))
     return equal[0][0], tuple(owner for _, owners in equal for owner in owners)
 

@@ -51,7 +51,7 @@ class Surroundings:
         return cls(
             exception=found.group(1) if found else "",
             at_start=not _PRINTED.sub("", lead).strip(),
-            lines=source or text[max(0, line_start - 1500) : line_start],
+            lines=source + text[max(0, line_start - 1500) : line_start],
         )
 
     def shows(self, pattern: re.Pattern[str]) -> bool:

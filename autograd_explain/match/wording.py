@@ -26,8 +26,9 @@ KINDS = {
     "any": r"[\s\S]*?",
     "prefix": r"(?:\w+\.)?",
 }
-#: At the end of a segment a hole takes all it can, up to the end of the line.
-LAST_KINDS = {**KINDS, "word": r"[^\s'\"`]+", "text": r"[^\n]+", "lines": r"[\s\S]+", "any": ""}
+_PARAGRAPH = r"[\s\S]+?(?=\n\s*\n|\Z)"
+#: At the end of a segment a hole takes all it can, up to the line's or paragraph's end.
+LAST_KINDS = {**KINDS, "word": r"[^\s'\"`]+", "text": r"[^\n]+", "lines": _PARAGRAPH, "any": ""}
 
 #: Before a hole that begins a message only the error's class is not part of the value.
 _CLASS = r"(?:[^\n]*?(?:Error|Warning|Exception): )?"
@@ -145,7 +146,7 @@ class Wording:
 def _agreement(segment: Segment, text: str) -> int:
     """Letters with which a message that breaks off within a clause still agrees."""
     expected, rest = " ".join(segment[0].text.split()), " ".join(text.split())
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(expected, rest)))
+    return sum(1 for _ in takewhile(bool, map(str.__eq__, expected, rest)))
 
 
 def _pieces(template: str) -> list[Piece]:
