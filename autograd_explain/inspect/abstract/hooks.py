@@ -107,7 +107,7 @@ class Hooks:
         """Executes one operation and notes what it made and wrote."""
         walk = self.walk
         owner = getattr(function, "__self__", None)
-        op = _operation(function, name)
+        op = _operation(function, name, kwargs)
         inputs = (*args, *kwargs.values()) if owner is None else (owner, *args, *kwargs.values())
         walk.arrive(site, inputs, op, owner)
         touched = walk.touchable(function, inputs, op)
@@ -492,8 +492,10 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__name__", "") or type(function).__name__)
 
 
-def _operation(function: Any, name: str) -> str:
+def _operation(function: Any, name: str, kwargs: dict[str, Any]) -> str:
     """torch's name of what a call does: `relu`, `relu_` for nn.ReLU(inplace=True), `step`."""
+    if kwargs.get("inplace") is True and not name.endswith("_") and not isinstance(function, type):
+        return f"{name}_"
     if isinstance(function, torch.nn.Module):
         from .names import operation_of_module
 

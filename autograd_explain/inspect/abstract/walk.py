@@ -13,7 +13,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ import torch
 from ...incident import Incident
 from ...program import Program, Source
 from ..graph import Graph
+from ..history import SavedTensor
 from .adopt import Adopter
 from .instrument import TWIN, compile_twin
 from .policy import Policy, is_twin_class, is_twin_function, safe_builtins
@@ -41,18 +42,37 @@ class TooBig(BaseException):
     """Stand-ins with numbers are too costly for this program."""
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Arrival:
-    """The walk at the failing line: what was live there, and what a backward started from."""
+    """The walk at the failing line: what it works on, and the locals of the twin's frames.
+
+    `graph` and `overwritten` (its saved slots that were written since) are those of the backward
+    that failed, taken before torch frees any of it.
+    """
 
     order: int
     chain: tuple[Site, ...]
-    roots: tuple[torch.Tensor, ...]
     op: str
     inputs: tuple[Any, ...]
     frames: list[tuple[str, dict[str, Any]]]
-    graph: Graph | None = None
-    overwritten: list[Any] = field(default_factory=list)
+    graph: Graph | None
+    overwritten: tuple[SavedTensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Backward:
+    """The graph of a backward that may be the failing one, before it runs."""
+
+    site: Site
+    graph: Graph
+    overwritten: tuple[SavedTensor, ...]
+
+    @classmethod
+    def before(cls, site: Site, roots: tuple[torch.Tensor, ...]) -> _Backward | None:
+        if not roots:
+            return None
+        graph = Graph(roots, limit=20_000, seconds=0.1)
+        return cls(site, graph, tuple(graph.overwritten()))
 
 
 @dataclass(frozen=True)
@@ -100,6 +120,7 @@ class Walk:
         self._live = [(f.filename, f.line, f.function, f.frame) for f in incident.user_frames]
         self._forced = _forced_arms(program, incident) if steer else {}
         self._final_cell = False
+        self._backward: _Backward | None = None
         self.builtins = _Builtins(self, {**safe_builtins(), **Hooks(self).table()})
         self.globals["__builtins__"] = self.builtins
 
@@ -190,14 +211,20 @@ class Walk:
         self, site: Site, values: tuple[Any, ...], op: str = "", owner: Any = None
     ) -> None:
         """Notes the walk's state where `site` may be what failed."""
-        if not self._final_cell or not self._live or not self._is_failing(site):
+        if not self._final_cell or not self._live:
             return
+        if op in ("backward", "grad") and self._on_the_way(site):
+            self._backward = _Backward.before(site, _roots(owner, values))
+        if not self._is_failing(site):
+            return
+        backward = self._backward
+        if backward is not None and backward.site is not site and backward.site not in self.stack:
+            backward = None  # an earlier one, which went well
         arrival = Arrival(
-            len(self.trace.steps), (*self.stack, site), _roots(owner, values), op,
-            self.tracked(values), self._frames(),
+            len(self.trace.steps), (*self.stack, site), op, self.tracked(values), self._frames(),
+            None if backward is None else backward.graph,
+            () if backward is None else backward.overwritten,
         )  # fmt: skip
-        if arrival.roots and op in ("backward", "grad"):
-            self._look_at_graph(arrival)
         if self.arrivals and self.arrivals[-1].chain[-1].shown is site.shown:
             self.arrivals.pop()
         self.arrivals = [*self.arrivals[-8:], arrival]
@@ -209,11 +236,12 @@ class Walk:
         outer = self.stack[0] if self.stack else site
         return outer.source.filename != self._live[0][0] or outer.covers(self._live[0][1])
 
-    def _look_at_graph(self, arrival: Arrival) -> None:
-        """Before torch frees it: which saved values are overwritten, which nodes are freed."""
-        graph = Graph(arrival.roots, limit=20_000, seconds=0.1)
-        arrival.graph = graph
-        arrival.overwritten = list(graph.overwritten())
+    def _on_the_way(self, site: Site) -> bool:
+        """Whether one of the frames of the failure stands at this site."""
+        return any(
+            site.source.filename == filename and site.covers(line)
+            for filename, line, _, _ in self._live
+        )
 
     def _frames(self) -> list[tuple[str, dict[str, Any]]]:
         """The twin's frames, innermost first, with copies of their locals."""
