@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from .labels import label, word
+from .labels import label, source, word
 from .picture import svg
 from .texts import Passage
 from .view import View
+from .visible import visible
 
 if TYPE_CHECKING:
     from .topic import Topic
@@ -51,7 +52,7 @@ def fill(template: str, language: str, **values: Any) -> str:
         return word(key, language, **facts)
 
     text = page.render(word=words, language=language, style=Markup(style()), **values)
-    return text.strip()
+    return visible(text.strip())
 
 
 @cache
@@ -78,6 +79,7 @@ def html(view: View, detail: str = "short") -> str:
         beside=all(len(row.source) <= BESIDE for row in view.rows),
         picture=Markup(picture),
         standing=STANDING,
+        colon=source("colon", view.language),
     )
 
 

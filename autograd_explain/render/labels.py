@@ -15,7 +15,7 @@ from .texts import LANGUAGES, Passage, line
 
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 
-LABELS: Mapping[str, tuple[str, str, str]] = {
+WORDS: Mapping[str, tuple[str, str, str]] = {
     # what happened at a line
     "created": ("created[ `{name}`]", "[`{name}` を]ここで作成", "在此创建[ `{name}`]"),
     "saved": (
@@ -65,6 +65,11 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
     ),
     "called_from": ("called from {places}", "呼び出し元：{places}", "调用自：{places}"),
     "place_unknown": ("line not found", "該当行は不明", "未找到对应的行"),
+    "more_writes": (
+        "… {count} more writes",
+        "… ほか {count} 回の書き込み",
+        "… 还有 {count} 次写入",
+    ),
     "observed": ("observed", "観測", "已观测"),
     "inferred": ("inferred", "推定", "推断"),
     # the timeline
@@ -79,9 +84,6 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
     ),
     # headings
     "rewrite": ("Rewrite", "書き換え案", "改写方案"),
-    "rewrites": ("Rewrites", "書き換え案", "改写方案"),
-    "other_rewrites": ("Other rewrites", "ほかの書き換え案", "其他改写方案"),
-    "summary": ("Summary", "要約", "概要"),
     "cause_heading": ("Why", "なぜ起きるか", "为什么"),
     "variant": ("Another case", "別の場合", "另一种情形"),
     "warnings": (
@@ -99,19 +101,19 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
     "repaired_program": ("Repaired", "修正", "修改"),
     "more": ("More", "詳しく", "更多"),
     # a rewrite's standing
-    "verified": ("verified", "検証済み", "已验证"),
-    "runs": ("runs", "実行可", "可运行"),
-    "fails": ("fails", "失敗", "运行失败"),
-    "differs": ("differs", "結果が異なる", "结果不同"),
-    "not_tried": ("not tried", "未検証", "未验证"),
-    "changes_meaning": (
+    "outcome_verified": ("verified", "検証済み", "已验证"),
+    "outcome_runs": ("runs", "実行可", "可运行"),
+    "outcome_fails": ("fails", "失敗", "失败"),
+    "outcome_differs": ("differs", "結果が異なる", "结果不同"),
+    "outcome_not_tried": ("not tried", "未検証", "未验证"),
+    "safety_changes_meaning": (
         "changes what is computed",
         "計算内容が変わる",
         "会改变计算内容",
     ),
-    "show_only": ("a sketch to adapt", "参考例（要調整）", "仅供参考，需自行调整"),
-    "unchanged_lines": ("{count} unchanged lines", "変更なし {count} 行", "{count} 行未改动"),
+    "safety_show_only": ("a sketch to adapt", "参考例（要調整）", "仅供参考，需自行调整"),
     "more_lines": ("… {count} more lines", "… ほか {count} 行", "… 还有 {count} 行"),
+    "colon": (": ", "：", "："),
     # a tensor in words
     "leaf": ("leaf", "リーフ", "叶子"),
     "non_leaf": ("not a leaf", "非リーフ", "非叶子"),
@@ -132,13 +134,8 @@ LABELS: Mapping[str, tuple[str, str, str]] = {
         "`%autograd_explain {cause}` で詳しい説明",
         "`%autograd_explain {cause}` 查看完整说明",
     ),
-    "hint_other": (
-        "{count} more: `%autograd_fix {number}`",
-        "ほか {count} 案：`%autograd_fix {number}`",
-        "另有 {count} 个方案：`%autograd_fix {number}`",
-    ),
-    **REASONS,
 }
+LABELS = {**WORDS, **REASONS}
 
 
 def source(key: str, language: str) -> str:

@@ -39,7 +39,7 @@ class Gutter:
         return self.name_width + self.number_width + 4
 
     def line(self, name: str = "", number: int | None = None) -> Text:
-        shown = crop(name, self.name_width)
+        shown = crop_middle(name, self.name_width)
         pad = " " * (self.name_width - cell_len(shown))
         count = "" if number is None else str(number)
         return Text(f"{shown}{pad} {count:>{self.number_width}} │ ", "dim")
@@ -54,14 +54,17 @@ def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:
     before = ""
     for row in rows:
         yield from _row(row, gutter, width, row.where if row.where != before else "")
-        before = row.where
+        before = row.where or before
 
 
 def _row(row: Row, gutter: Gutter, width: int, name: str) -> Iterator[Text]:
     room = max(width - gutter.width, 16)
-    source, start, end = window(row.source, row.start, row.end, room)
     style = STYLES[row.tone]
-    code = Text(source, "" if row.line is not None else "dim italic")
+    if row.line is None:
+        yield from indented(wrap(_label(row, style), room), gutter.line())
+        return
+    source, start, end = window(row.source, row.start, row.end, room)
+    code = Text(source)
     if row.tone == "guilty":
         code.stylize("bold")
     code.stylize(style, start, end)
@@ -73,18 +76,26 @@ def _row(row: Row, gutter: Gutter, width: int, name: str) -> Iterator[Text]:
 
 
 def _labelled(row: Row, under: Text, room: int, style: str) -> Iterator[Text]:
-    label = one_line(row.label, style)
-    if row.certainty:
-        label.append(f" [{row.certainty}]", "dim")
+    label = _label(row, style)
     beside = room - cell_len(under.plain) - 1
     if beside >= min(cell_len(label.plain), _NARROWEST):
         first = Text.assemble(under, " " if under.plain else "")
         yield from indented(wrap(label, beside), first, Text(" " * cell_len(first.plain)))
+    elif (row.start, row.end) == (0, len(row.source)):
+        corner = Text("┗━ " if row.tone == "guilty" else "╰─ ", style)
+        yield from indented(wrap(label, room - 3), corner, "   ")
     else:
         yield under
         yield from wrap(label, room)
     if row.called_from:
         yield from wrap(one_line(row.called_from, "dim"), room)
+
+
+def _label(row: Row, style: str) -> Text:
+    label = one_line(row.label, style)
+    if row.certainty:
+        label.append(" ").append(f"[{row.certainty}]", "dim")
+    return label
 
 
 def window(source: str, start: int, end: int, room: int) -> tuple[str, int, int]:
@@ -111,6 +122,14 @@ def crop(text: str, room: int) -> str:
     return text + "…"
 
 
+def crop_middle(name: str, room: int) -> str:
+    """A file's name shortened so that its ending can still be read."""
+    if cell_len(name) <= room:
+        return name
+    tail = name[-(room // 2) :]
+    return crop(name, room - cell_len(tail)) + tail
+
+
 # -- the version timeline -----------------------------------------------------------------
 
 
@@ -119,7 +138,7 @@ def timeline(stops: Sequence[Stop], title: str, width: int) -> list[Text]:
     room = width - cell_len(title) - 2
     rows = [[f"{s.caption} {s.where}".strip() for s in stops]]
     if sum(cell_len(caption) + 2 for caption in rows[0]) > room:
-        rows = [[s.caption for s in stops], [crop(s.where, 18) for s in stops]]
+        rows = [[s.caption for s in stops], [crop_middle(s.where, 18) for s in stops]]
     heads = [f"{GLYPHS[s.tone]} {s.version}" for s in stops]
     sizes = [
         max(cell_len(head) + 6, *(cell_len(row[i]) + 2 for row in rows))

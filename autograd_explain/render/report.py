@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model import Diagnosis, Rewrite
 from .diff import Hunk
 from .fill import is_cjk
-from .labels import word
+from .labels import source, word
 from .markdown import code, escape, fence
 from .texts import Document, Passage
 from .view import RewriteView, View, outcome_reason
+from .visible import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -79,7 +80,11 @@ def to_markdown(diagnosis: Diagnosis, view: View) -> str:
         *(note.markdown() for note in view.notes),
         f"<sub>{code('autograd_explain')} · {code(view.cause)}</sub>",
     ]
-    return "\n\n".join(p for p in parts if p) + "\n"
+    return _page(parts)
+
+
+def _page(parts: Iterable[str]) -> str:
+    return visible("\n\n".join(part for part in parts if part)) + "\n"
 
 
 def _message(view: View) -> Iterator[str]:
@@ -100,7 +105,7 @@ def _listing(view: View) -> Iterator[str]:
 
 def _rewrite(rewrite: Rewrite, shown: RewriteView, view: View) -> Iterator[str]:
     standing = [shown.outcome_word, shown.reason.markdown()]
-    text = ": ".join(s for s in standing if s)
+    text = source("colon", view.language).join(s for s in standing if s)
     caution = f" · {shown.caution.markdown()}" if shown.caution else ""
     number = f" {shown.number}" if len(view.rewrites) > 1 else ""
     title = word("rewrite", view.language)
@@ -136,7 +141,7 @@ def topic_markdown(topic: Topic) -> str:
     parts += [text for part in topic.parts() for text in _topic_part(part)]
     if topic.see:
         parts += [f"## {word('see', topic.language)}", _links(topic.see)]
-    return "\n\n".join(p for p in parts if p) + "\n"
+    return _page(parts)
 
 
 def _topic_part(part: Part) -> Iterator[str]:

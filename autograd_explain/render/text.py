@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from .labels import word
+from .labels import source, word
 from .listing import diff, listing, timeline
 from .prose import indented, one_line, paragraphs
 from .texts import Passage
 from .view import RewriteView, View
+from .visible import visible
 from .wrap import wrap
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _ASCII = str.maketrans(
     {
         "─": "-", "━": "=", "┅": "-", "│": "|", "●": "*", "◆": "#", "✗": "x", "✓": "v", "○": "o",
         "≠": "!=", "•": "*", "·": "-", "→": "->", "…": "...", "⋮": ":", "▸": ">",
+        "╰": "`", "┗": "`", "␛": "^",
     }
 )  # fmt: skip
 
@@ -53,6 +55,8 @@ def write(make: Callable[[int], Text], file: Any) -> None:
 
 def draw(text: Text, color: bool) -> str:
     """Text as it stands (long addresses run on), without trailing blanks where colourless."""
+    text = text.copy()
+    text.plain = visible(text.plain)
     file = io.StringIO()
     console = Console(
         file=file,
@@ -201,18 +205,18 @@ def _rewrite(
     number = f" {rewrite.number}" if len(view.rewrites) > 1 else ""
     title = Text.assemble((f"{name}{number}", "bold green"), "  ", one_line(rewrite.title, "bold"))
     yield from wrap(title, width)
-    yield from indented(wrap(_standing(rewrite), width - 4), "  ", "    ")
+    yield from indented(wrap(_standing(rewrite, view.language), width - 4), "  ", "    ")
     if why:
         yield from indented(paragraphs(rewrite.why, width - 2), "  ")
     yield from indented(diff(rewrite.hunks, width - 2, context), "  ")
 
 
-def _standing(rewrite: RewriteView) -> Text:
+def _standing(rewrite: RewriteView, language: str) -> Text:
     """`✓ verified: runs; w.grad equals the reference`."""
     mark, style = _STANDING[_value(rewrite.outcome)]
     text = Text.assemble((f"{mark} {rewrite.outcome_word}", style))
     if rewrite.reason:
-        text.append(": ", style).append_text(one_line(rewrite.reason, style))
+        text.append(source("colon", language), style).append_text(one_line(rewrite.reason, style))
     if rewrite.caution:
         text.append(" · ", "dim").append_text(one_line(rewrite.caution, "yellow"))
     return text

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model import (
     Diagnosis,
@@ -28,6 +28,7 @@ from .labels import label, word
 from .places import short_place, where_of
 from .texts import Document, Passage
 
+Spot = tuple["int | None", "str | None", int]
 _PHASE = {What.CREATED: 0, What.SAVED: 1, What.FAILED: 3}
 
 
@@ -35,9 +36,9 @@ _PHASE = {What.CREATED: 0, What.SAVED: 1, What.FAILED: 3}
 class Row:
     """A line of the user's program with its label.
 
-    `start` and `end` delimit the expression meant, in characters of `source`.  `tone` is
-    "saved", "guilty", "changed", "needed" or "other".  `where` is the cell or the file's short
-    name, `title` the full one.
+    A row whose place is unknown has no line.  `start` and `end` delimit the expression meant, in
+    characters of `source`.  `tone` is "saved", "guilty", "changed", "needed" or "other".
+    `where` is the cell or the file's short name, `title` the full one.
     """
 
     where: str
@@ -92,7 +93,7 @@ def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
     """The report of a diagnosis in the words of its cause's text."""
     finding, facts = diagnosis.finding, diagnosis.finding.facts
     culprit = finding.tensor(Role.CULPRIT)
-    rows = tuple(_rows(diagnosis, language))
+    rows = tuple(_without_repetition(list(_rows(diagnosis, language)), language))
     return View(
         language=language,
         cause=finding.cause,
@@ -159,7 +160,7 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     events = sorted(finding.events, key=lambda e: _PHASE.get(e.what, 2))
     places = [_spot(e.place) for e in guilty if e.place is not None]
     for event in events:
-        if event.what is What.FAILED and _spot(event.place) in places and not _mismatch(finding):
+        if event.what is What.FAILED and _says_nothing_new(event, places, finding):
             continue
         text = _label(event, diagnosis, before, language)
         tone = "guilty" if event in guilty else _tone(event)
@@ -168,7 +169,25 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
             before = event.version
 
 
-def _spot(place: Place | None) -> tuple[int | None, str | None, int] | None:
+def _says_nothing_new(failed: Event, places: list[Spot | None], finding: Finding) -> bool:
+    """Whether the failing line is the guilty line, which says so itself."""
+    if failed.place is None:
+        return True
+    return _spot(failed.place) in places and not _mismatch(finding)
+
+
+def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:
+    """Of many further writes only the last is shown."""
+    further = [row for row in rows if row.tone == "changed"]
+    for row in rows:
+        if len(further) < 3 or row not in further[:-1]:
+            yield row
+        elif row is further[0]:
+            more = label("more_writes", language, count=len(further) - 1)
+            yield replace(row, line=None, where="", title="", source="", label=more, certainty="")
+
+
+def _spot(place: Place | None) -> Spot | None:
     return None if place is None else (place.cell, place.file, place.line)
 
 
@@ -239,7 +258,8 @@ def _row(event: Event, text: Passage, tone: str, language: str) -> Row:
     from_ = label("called_from", language, places=calls) if calls else Passage()
     if place is None:
         unknown = word("place_unknown", language)
-        return Row("", "", None, unknown, 0, 0, text, certainty, tone, from_)
+        tag = ", ".join(t for t in (certainty, unknown) if t)
+        return Row("", "", None, "", 0, 0, text, tag, tone, from_)
     start, end = _marked(place)
     return Row(
         where_of(place.cell, place.file),
@@ -277,9 +297,9 @@ def _rewrite(
         number=number,
         title=document.fix_title(rewrite.fix, known),
         outcome=rewrite.outcome,
-        outcome_word=word(rewrite.outcome.value, language),
+        outcome_word=word(f"outcome_{rewrite.outcome.value}", language),
         reason=outcome_reason(rewrite, language),
-        caution=label(rewrite.safety.value, language) if unsafe else Passage(),
+        caution=label(f"safety_{rewrite.safety.value}", language) if unsafe else Passage(),
         why=document.fix_reason(rewrite.fix, known),
         hunks=tuple(h for edit in rewrite.edits for h in hunks_of(edit)),
     )

@@ -9,11 +9,11 @@ from rich.text import Text
 
 from .fill import is_cjk
 
-CODE = "bold cyan"  #: the style of inline code, which is kept on one line where it can be
+CODE = "bold cyan"  #: the style of inline code
 _NOT_FIRST = frozenset(
-    "、。，．・：；！？）」』】〉》〕］｝’”…‥ー々ゝゞぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ"
+    ",.;:!?)]}、。，．・：；！？）」』】〉》〕］｝’”…‥ー々ゝゞぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ"
 )
-_NOT_LAST = frozenset("（「『【〈《〔［｛‘“")
+_NOT_LAST = frozenset("([{（「『【〈《〔［｛‘“")
 
 
 def wrap(text: Text, width: int) -> list[Text]:
@@ -21,19 +21,20 @@ def wrap(text: Text, width: int) -> list[Text]:
     lines = []
     width = max(width, 2)
     for paragraph in text.split("\n", allow_blank=True):
-        cuts = list(_cuts(paragraph.plain, width, _inside_code(paragraph, width)))
+        cuts = list(_cuts(paragraph.plain, width, _kept_whole(paragraph, width)))
         for line in paragraph.divide(cuts):
             line.rstrip()
             lines.append(line)
     return lines
 
 
-def _inside_code(text: Text, width: int) -> set[int]:
-    """Offsets within inline code that is short enough to stay whole."""
+def _kept_whole(text: Text, width: int) -> set[int]:
+    """Offsets within inline code, tags and hints that are short enough to stay on one line."""
     return {
         offset
         for span in text.spans
-        if str(span.style).endswith(CODE) and cell_len(text.plain[span.start : span.end]) <= width
+        if str(span.style).endswith((CODE, "dim"))
+        and cell_len(text.plain[span.start : span.end]) <= width
         for offset in range(span.start + 1, span.end)
     }
 

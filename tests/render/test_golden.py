@@ -1,0 +1,50 @@
+"""The screens as a whole, in every language (AUTOGRAD_EXPLAIN_RENEW=1 renews the files)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from autograd_explain.render import LANGUAGES, Explanation
+
+from .samples import SAMPLES
+
+Golden = Callable[[str, str], None]
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+
+
+@pytest.fixture(params=SAMPLES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def _in_every_language(name: str, show: Callable[[Explanation], str]) -> str:
+    explanation = SAMPLES[name]()
+    shown = (f"{'=' * 30} {lang}\n{show(explanation.in_language(lang))}\n" for lang in LANGUAGES)
+    return "".join(shown)
+
+
+def _text(explanation: Explanation) -> str:
+    return f"{explanation.to_text(80)}\n\n{explanation.with_detail('full').to_text(100)}"
+
+
+def test_text(name: str, golden: Golden) -> None:
+    golden(f"{name}.txt", _in_every_language(name, _text))
+
+
+def test_html(name: str, golden: Golden) -> None:
+    golden(f"{name}.html", _in_every_language(name, lambda e: _STYLE.sub("", e.to_html())))
+
+
+def test_markdown(name: str, golden: Golden) -> None:
+    golden(f"{name}.md", _in_every_language(name, Explanation.to_markdown))
+
+
+def test_dict(name: str, golden: Golden) -> None:
+    def show(explanation: Explanation) -> str:
+        return json.dumps(explanation.to_dict(), ensure_ascii=False, indent=1)
+
+    golden(f"{name}.json", _in_every_language(name, show))
