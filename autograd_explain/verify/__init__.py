@@ -19,8 +19,9 @@ Nothing here imports torch in the calling process before a child needs it.
 """
 
 from .checkpoint import Checkpoint
+from .plan import GradientDifference
 from .request import Reference, Request, reference_for
-from .verifier import GradientDifference, reference_gradients, verify
+from .verifier import reference_gradients, verify
 
 __all__ = [
     "Checkpoint",

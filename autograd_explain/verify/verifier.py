@@ -2,32 +2,260 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from ..model import Rewrite
+from ..model import Outcome, Reason, Rewrite, Safety
 from ..rewrite.proposal import Proposal
-from .request import Request
+from .cells import Cell, cells_of
+from .plan import GradientDifference, Plan, Trial, Verdict
+from .process import Child, Crash, can_fork, fork_child, write_message
+from .request import Reference, Request
+
+#: What a process that overstays its time gets to report what it has.
+_GRACE = 0.5
+_RANK = {Outcome.VERIFIED: 0, Outcome.RUNS: 1, Outcome.DIFFERS: 1, Outcome.NOT_TRIED: 3}
+_ORIGINAL = -1
 
 
-@dataclass(frozen=True)
-class GradientDifference:
-    """A gradient of the original program that is not what the reference says.
+def verify(
+    proposals: Sequence[Proposal], request: Request, *, keep_all: bool = False
+) -> tuple[Rewrite, ...]:
+    """The proposals as rewrites with what running them showed, verified ones first.
 
-    `plain` and `reference` are the two values as short text ("1", "[1, 0.5, …]"; "None").
+    One that fails or differs from the reference is left out, unless its difference is intended
+    (`keep_all` leaves none out).
     """
-
-    name: str
-    plain: str
-    reference: str
-    error: float
-
-
-def verify(proposals: Sequence[Proposal], request: Request) -> tuple[Rewrite, ...]:
-    """The proposals as rewrites, verified ones first."""
-    return tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)
+    trials = _Trials(request)
+    for index, proposal in enumerate(proposals):
+        trials.add(index, proposal)
+    verdicts = trials.run()
+    found = []
+    for index, proposal in enumerate(proposals):
+        verdict = verdicts.get(index, _not_tried(index, "interrupted"))
+        if keep_all or _stays(proposal, verdict):
+            found.append((_rank(verdict), _rewrite(proposal, verdict)))
+    return tuple(rewrite for _, rewrite in sorted(found, key=lambda pair: pair[0]))
 
 
 def reference_gradients(request: Request) -> tuple[GradientDifference, ...]:
-    """The gradients of the original program that differ from the reference."""
-    return ()
+    """The gradients of the original program that differ from the reference; () where none does
+    or where no reference is sound."""
+    if request.reference is Reference.NONE:
+        return ()
+    trials = _Trials(request, gradients=True)
+    verdict = trials.run().get(_ORIGINAL)
+    return verdict.gradients if verdict is not None else ()
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A state to replay from: the live copy, or cells run from an empty session."""
+
+    copied: bool
+    shared: bool = True
+
+
+_COPIED = _Start(copied=True)
+_SHARED = _Start(copied=False)
+_WHOLE = _Start(copied=False, shared=False)
+
+
+class _Trials:
+    """The trials of one request, and the verdicts on them."""
+
+    def __init__(self, request: Request, gradients: bool = False) -> None:
+        self._request = request
+        self._cells = cells_of(request.program, request.cell)
+        self._deadline = time.monotonic() + request.seconds
+        self._trials: dict[int, tuple[Trial, int]] = {}
+        self._verdicts: dict[int, Verdict] = {}
+        self._gradients = gradients
+        self._interrupted = False
+        if gradients:
+            self._trials[_ORIGINAL] = Trial(_ORIGINAL, ()), len(self._cells) - 1
+
+    def add(self, index: int, proposal: Proposal) -> None:
+        if proposal.safety is Safety.SHOW_ONLY or not proposal.edits:
+            self._verdicts[index] = _not_tried(index, "show_only")
+            return
+        first = self._first_edited(proposal)
+        if first is None:
+            self._verdicts[index] = _not_tried(index, "not_replayable", what="In[?]")
+            return
+        self._trials[index] = Trial(index, proposal.edits), first
+
+    def run(self) -> dict[int, Verdict]:
+        """From the live copy where that can be, then from the start."""
+        live = self._request.checkpoint is not None and self._request.checkpoint.alive
+        last = len(self._cells) - 1
+        if live:
+            self._attempt(_COPIED, [i for i, (_, first) in self._trials.items() if first == last])
+        for start in (_SHARED, _WHOLE):
+            self._attempt(start, self._open())
+        return self._verdicts
+
+    def _open(self) -> list[int]:
+        known = self._verdicts
+        return [i for i in self._trials if i not in known or known[i].retry]
+
+    def _attempt(self, start: _Start, indices: list[int]) -> None:
+        if not indices or self._interrupted:
+            return
+        plan = self._plan(start, indices)
+        reason = self._hopeless(plan)
+        if reason is None:
+            try:
+                reason = self._listen(self._begin(plan, start))
+            except KeyboardInterrupt:
+                self._interrupted = True
+                reason = Reason("interrupted")
+            except OSError as error:
+                reason = Reason("crashed", {"what": str(error)})
+        for index in indices:
+            self._verdicts.setdefault(index, Verdict(index, Outcome.NOT_TRIED, reason))
+
+    def _plan(self, start: _Start, indices: Iterable[int]) -> Plan:
+        request = self._request
+        chosen = [self._trials[i] for i in indices]
+        first = min(first for _, first in chosen)
+        return Plan(
+            cells=self._cells[first:],
+            trials=tuple(trial for trial, _ in chosen if trial.index >= 0),
+            reference=request.reference,
+            kind=request.kind,
+            message=request.message,
+            seconds=max(0.1, self._deadline - time.monotonic()),
+            megabytes=request.megabytes,
+            prefix=() if start.copied else self._cells[:first],
+            fresh=not start.copied,
+            shared=start.shared,
+            failed=request.failed,
+            gradients=self._gradients,
+        )
+
+    def _hopeless(self, plan: Plan) -> Reason | None:
+        """A replay that would take longer than the time left is not begun."""
+        known = self._request.durations
+        needed = sum(known.get(c.number, 0.0) for c in (*plan.prefix, *plan.cells))
+        left = self._deadline - time.monotonic()
+        if left > 0 and needed <= left and self._cells:
+            return None
+        return self._over()
+
+    def _over(self) -> Reason:
+        return Reason("budget", {"seconds": f"{self._request.seconds:.3g}"})
+
+    def _first_edited(self, proposal: Proposal) -> int | None:
+        """The position of the first cell that must run anew: edited files may be used by any."""
+        if any(edit.cell is None for edit in proposal.edits):
+            return 0 if self._cells else None
+        numbers = [cell.number for cell in self._cells]
+        if any(edit.cell not in numbers for edit in proposal.edits):
+            return None
+        return min(numbers.index(edit.cell or 0) for edit in proposal.edits)
+
+    def _begin(self, plan: Plan, start: _Start) -> Child:
+        checkpoint = self._request.checkpoint
+        if start.copied and checkpoint is not None:
+            child = checkpoint.converse(plan)
+            if child is None:
+                raise OSError("the checkpoint is gone")
+            return child
+        return _fork_worker(plan) if can_fork() else _spawn_worker(plan)
+
+    def _listen(self, child: Child) -> Reason:
+        """Collect verdicts until the child has no more, the time is over, or Ctrl-C; gives the
+        reason for those that did not come."""
+        checkpoint = self._request.checkpoint
+        owned = checkpoint is None or not checkpoint.owns(child)
+        end = self._deadline + _GRACE
+        done = False
+        try:
+            while not done and not child.closed and time.monotonic() < end:
+                child.wait(end - time.monotonic())
+                for message in child.messages():
+                    done = message is None
+                    if isinstance(message, Verdict):
+                        self._verdicts[message.index] = message
+                    elif isinstance(message, Crash):
+                        return Reason("crashed", {"what": message.what})
+            if child.closed and not done:
+                return Reason("crashed")
+            return self._over()
+        finally:
+            if owned:
+                child.end(group=True)
+            elif not done and checkpoint is not None:
+                checkpoint.discard()
+
+
+def _fork_worker(plan: Plan) -> Child:
+    """A fork of the session that replays from an empty namespace: torch is loaded already."""
+
+    def body(reader: int, writer: int) -> None:
+        from .isolate import isolate
+
+        isolate((reader, writer))
+        from .coordinator import coordinate
+
+        for verdict in coordinate(plan, None):
+            write_message(writer, verdict)
+        write_message(writer, None)
+
+    return fork_child(body)
+
+
+def _spawn_worker(plan: Plan) -> Child:
+    from .pool import worker_command, worker_environment
+
+    process = subprocess.Popen(
+        worker_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, env=worker_environment(),
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(pickle.dumps(("plan", plan, sys.path)))
+    process.stdin.close()
+    reader = os.dup(process.stdout.fileno())
+    process.stdout.close()
+    return SpawnedChild(process, reader)
+
+
+class SpawnedChild(Child):
+    """A fresh interpreter; `subprocess` looks after it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], reader: int) -> None:
+        super().__init__(process.pid, reader)
+        self._process = process
+
+    def end(self, group: bool = False) -> None:
+        super().end(group)
+        self._process.wait()
+
+
+def _stays(proposal: Proposal, verdict: Verdict) -> bool:
+    if verdict.outcome is Outcome.DIFFERS:
+        return proposal.intended_difference
+    return verdict.outcome is not Outcome.FAILS
+
+
+def _rank(verdict: Verdict) -> int:
+    """Verified first, what could not be tried last; one that makes torch warn after one that
+    does not."""
+    return _RANK.get(verdict.outcome, 4) + (1 if verdict.warns else 0)
+
+
+def _rewrite(proposal: Proposal, verdict: Verdict) -> Rewrite:
+    plain = Rewrite(proposal.fix, proposal.edits, proposal.safety, proposal.facts)
+    return replace(
+        plain, outcome=verdict.outcome, reason=verdict.reason, comparison=verdict.comparison
+    )
+
+
+def _not_tried(index: int, key: str, **values: str) -> Verdict:
+    return Verdict(index, Outcome.NOT_TRIED, Reason(key, values))

@@ -1,0 +1,155 @@
+"""The process that tries the rewrites: original program first, then every proposal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ..model import Reason
+from .cells import edited
+from .judge import Basis, basis_of, blocked, blocked_by, gradients_of, verdict_of
+from .plan import Plan, Trial, Verdict
+from .pool import ForkPool, Limits, Pool, SpawnPool
+from .process import can_fork
+from .replay import Job, Mode, Result, Session
+from .request import Reference
+from .sandbox import Refused, Sandbox
+from .snapshot import Snapshot
+
+_MODES = {
+    Reference.SAVED_VALUES: (Mode.COPIES, Mode.COPIES),
+    # The second run has torch's own version check: it fails where something was overwritten
+    # between two backwards, and then keeping the graph says nothing about what was meant.
+    Reference.RETAINED_GRAPH: (Mode.RETAINED_COPIES, Mode.RETAINED),
+}
+_BYTES_OF_BUDGET = 4  # a snapshot may take this share of the memory
+
+
+def coordinate(plan: Plan, session: Session | None) -> Iterator[Verdict]:
+    """Try a plan.  `session` is the state to begin with; a fresh one is made without it."""
+    limits = Limits(time.monotonic() + plan.seconds, plan.megabytes)
+    if session is None and not can_fork():
+        yield from _Trials(replace(plan, shared=False), SpawnPool(limits)).run()
+        return
+    if session is None:
+        sandbox = Sandbox()
+        sandbox.enter()
+        session = Session.fresh(sandbox)
+        _preload(plan)
+        if plan.shared:
+            reason = _run_prefix(plan, session)
+            if reason is not None:
+                yield from blocked(plan, reason, retry=False)
+                return
+    yield from _Trials(plan, ForkPool(session, limits)).run()
+
+
+def _preload(plan: Plan) -> None:
+    """The first optimizer of a process loads torch._dynamo (torch 2.13: 0.9 s), in each replay
+    anew unless it is there before they fork."""
+    if any("optim" in cell.text for cell in (*plan.prefix, *plan.cells)):
+        import torch._dynamo  # noqa: F401
+
+
+def _run_prefix(plan: Plan, session: Session) -> Reason | None:
+    try:
+        failure = session.run(plan.prefix, {}, plan.failed)
+    except Refused:
+        return session.sandbox.reason
+    if failure is not None:
+        return Reason("not_replayable", {"what": failure.short})
+    return session.sandbox.reason
+
+
+class _Trials:
+    def __init__(self, plan: Plan, pool: Pool) -> None:
+        self._plan = plan
+        self._pool = pool
+
+    def run(self) -> Iterator[Verdict]:
+        plan = self._plan
+        results = dict(self._pool.run(self._first_jobs()))
+        reason = blocked_by(plan, results["plain"])
+        if reason is not None:
+            retry = not plan.fresh and reason.key in ("cuda", "not_replayable")
+            yield from blocked(plan, reason, retry)
+            return
+        reference = results.get("reference")
+        results |= dict(self._pool.run(self._tracked_job(reference)))
+        yield from self._last(reference, results.get("tracked"))
+
+    def _last(self, reference: Result | None, tracked: Result | None) -> Iterator[Verdict]:
+        """The second run of the reference and all the trials; judged when that run is known."""
+        references = [r.snapshot for r in (reference, tracked) if r is not None and r.snapshot]
+        jobs: dict[str, Job] = {}
+        if references and reference is not None and reference.completed:
+            mode = _MODES[self._plan.reference][1]
+            jobs["second"] = self._job(mode, against=tuple(references[:1]))
+        if self._plan.gradients and references:
+            jobs["-1"] = self._job(Mode.PLAIN, against=tuple(references))
+        for trial in self._plan.trials:
+            jobs[str(trial.index)] = self._job(
+                Mode.PLAIN, trial=trial, against=tuple(references)
+            )
+        second: Result | None = None
+        early: list[tuple[str, Result]] = []
+        for key, result in self._pool.run(jobs):
+            if key == "second":
+                second = result
+            else:
+                early.append((key, result))
+            if second is not None or "second" not in jobs:
+                yield from self._judged(reference, second, tracked, early)
+                early = []
+        yield from self._judged(reference, second, tracked, early)
+
+    def _judged(
+        self,
+        reference: Result | None,
+        second: Result | None,
+        tracked: Result | None,
+        results: list[tuple[str, Result]],
+    ) -> Iterator[Verdict]:
+        basis = basis_of(self._plan, reference, second, tracked)
+        for key, result in results:
+            verdict = verdict_of(self._plan, int(key), basis, result)
+            if int(key) < 0:
+                verdict = replace(verdict, gradients=gradients_of(basis, result))
+            yield verdict
+
+    def _first_jobs(self) -> Mapping[str, Job]:
+        jobs = {"plain": self._job(Mode.PLAIN)}
+        if self._plan.reference is not Reference.NONE:
+            jobs["reference"] = self._job(_MODES[self._plan.reference][0], keep=True)
+        return jobs
+
+    def _tracked_job(self, reference: Result | None) -> Mapping[str, Job]:
+        saved_values = self._plan.reference is Reference.SAVED_VALUES
+        if not saved_values or reference is None or not reference.untracked:
+            return {}
+        if reference.snapshot is None:
+            return {}
+        return {"tracked": self._job(Mode.TRACKED, against=(reference.snapshot,), keep=True)}
+
+    def _job(
+        self,
+        mode: Mode,
+        trial: Trial | None = None,
+        against: tuple[Snapshot, ...] = (),
+        keep: bool = False,
+    ) -> Job:
+        plan = self._plan
+        edits = () if trial is None else trial.edits
+        return Job(
+            cells=edited(plan.cells, edits),
+            mode=mode,
+            prefix=() if plan.shared else edited(plan.prefix, edits),
+            files={e.file: e.new_source for e in edits if e.file is not None},
+            failed=plan.failed,
+            kind=plan.kind,
+            message=plan.message,
+            against=against,
+            keep=keep,
+            limit=(plan.megabytes << 20) // _BYTES_OF_BUDGET,
+        )

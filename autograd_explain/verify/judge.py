@@ -1,0 +1,205 @@
+"""From results to outcomes.  `verified` is said only where nothing is left to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from ..model import Comparison, Kind, Outcome, Reason
+from .cells import Failure
+from .compare import Agreement
+from .plan import GradientDifference, Plan, Verdict
+from .replay import NON_LEAF_WARNING, Result
+from .request import Reference
+
+_OVERWRITTEN = "modified by an inplace operation"
+#: Doubts that another state can clear: graphs made before the state in which replays begin.
+_EARLIER = {"older_graph", "overwritten_earlier"}
+_NAMES_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the runs of the original program allow to say about rewrites.
+
+    `blocked` is why nothing can be tried, `why` why running is all that can be shown ("" where a
+    reference is sound); `unstable` are values that differ between two equal runs.  `tracked`
+    says that the second reference, which sees every write, decides.
+    """
+
+    reference: Result | None = None
+    blocked: Reason | None = None
+    why: str = ""
+    error: str = ""
+    unstable: frozenset[str] = frozenset()
+    tracked: bool = False
+    retry: bool = False
+
+
+def blocked_by(plan: Plan, plain: Result) -> Reason | None:
+    """Why the replay cannot speak for the session: the original must go wrong in the same way."""
+    stopped = _stopped(plan, plain)
+    if stopped is not None:
+        return stopped
+    if plan.kind is Kind.ERROR:
+        same = plain.failure is not None and same_message(plan.message, plain.failure)
+    elif plan.kind is Kind.WARNING:
+        same = plain.failure is None and (plain.warned or not plan.message)
+    else:
+        same = plain.failure is None
+    if same:
+        return None
+    found = "no error" if plain.failure is None else plain.failure.short
+    return Reason("not_replayable", {"what": found})
+
+
+def same_message(message: str, failure: Failure) -> bool:
+    """The same text; places in memory and stacks behind it may differ."""
+    first = " ".join(message.split())[:200]
+    second = " ".join(failure.text.split())[:200]
+    return not first or first == second or f"{failure.type}: {second}"[:200] == first
+
+
+def basis_of(
+    plan: Plan, first: Result | None, second: Result | None, tracked: Result | None
+) -> Basis:
+    """Judge the reference: it must exist, be sound, and come out the same again."""
+    if plan.reference is Reference.NONE or first is None:
+        return Basis(why="no_reference")
+    if not first.completed or first.snapshot is None:
+        error = first.failure.short if first.failure else first.stopped
+        return Basis(why="reference_failed", error=error)
+    if first.doubts & _EARLIER:
+        return Basis(first, why=sorted(first.doubts & _EARLIER)[-1], retry=True)
+    if first.doubts:
+        return Basis(first, why=sorted(first.doubts)[0])
+    if not first.snapshot.complete:
+        return Basis(first, why="too_large")
+    if second is None or second.stopped:
+        return Basis(first, why="nondeterministic")
+    return _repeated(plan, first, second, tracked)
+
+
+def _repeated(plan: Plan, first: Result, second: Result, tracked: Result | None) -> Basis:
+    if second.failure is not None:
+        between = _OVERWRITTEN in second.failure.text
+        return Basis(first, why="overwritten_between" if between else "nondeterministic")
+    again = second.agreements[0]
+    if again.differing or again.missing:
+        kept = plan.reference is Reference.RETAINED_GRAPH
+        return Basis(first, why="overwritten_between" if kept else "nondeterministic")
+    unstable = frozenset(again.differing_values)
+    if not first.untracked and not first.unclear:
+        return Basis(first, unstable=unstable)
+    if first.unclear or tracked is None or not tracked.completed:
+        return Basis(first, why="ambiguous", unstable=unstable)
+    return Basis(first, unstable=unstable, tracked=bool(tracked.agreements[0].differing))
+
+
+def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
+    """What trying a rewrite showed."""
+    stopped = _stopped(plan, result)
+    if stopped is not None:
+        return Verdict(index, Outcome.NOT_TRIED, stopped)
+    if result.failure is not None:
+        return Verdict(index, Outcome.FAILS, _failed(result.failure))
+    if plan.kind is Kind.WARNING and result.warned:
+        return Verdict(index, Outcome.FAILS, _warned(plan.message))
+    reference = basis.reference
+    if result.non_leaf and reference is not None and not reference.non_leaf:
+        return Verdict(index, Outcome.FAILS, _warned(NON_LEAF_WARNING))
+    if not result.agreements:
+        return _runs(index, basis, None, result)
+    return _compared(index, basis, result)
+
+
+def _compared(index: int, basis: Basis, result: Result) -> Verdict:
+    agreement = result.agreements[-1 if basis.tracked else 0]
+    comparison = comparison_of(agreement, basis.unstable)
+    if basis.why:  # a reference that cannot be trusted neither confirms nor refutes
+        return _runs(index, basis, None, result)
+    if comparison.differing:
+        if basis.tracked and not comparison_of(result.agreements[0], basis.unstable).differing:
+            return _runs(index, replace(basis, why="ambiguous"), None, result)
+        names = _joined(comparison.differing)
+        return Verdict(index, Outcome.DIFFERS, Reason("differs", {"names": names}), comparison)
+    why = _nothing_shown(agreement)
+    if why:
+        return _runs(index, replace(basis, why=why), comparison, result)
+    values = {"names": _joined(comparison.compared), "values": str(agreement.values)}
+    if comparison.worst > 0:
+        values["worst"] = f"{comparison.worst:.1e}"
+    if agreement.written:
+        values["kept"] = _joined(agreement.written)
+    return Verdict(index, Outcome.VERIFIED, Reason("agrees", values), comparison)
+
+
+def _nothing_shown(agreement: Agreement) -> str:
+    """Why agreement is no proof, "" where it is one."""
+    if agreement.missing:
+        return "gradient_missing"
+    if not agreement.gradients:
+        return "no_gradient"
+    if agreement.zeros == len(agreement.gradients):
+        return "zero_gradients"
+    return ""
+
+
+def comparison_of(agreement: Agreement, unstable: Collection[str] = ()) -> Comparison:
+    values = (v for v in agreement.differing_values if v not in unstable)
+    differing = tuple(dict.fromkeys((*agreement.differing, *values)))
+    return Comparison(tuple(agreement.gradients), agreement.worst, differing)
+
+
+def gradients_of(basis: Basis, result: Result) -> tuple[GradientDifference, ...]:
+    """Which gradients of a run differ from the reference; () where that is not sound."""
+    if basis.why or not result.agreements:
+        return ()
+    shown = result.agreements[-1 if basis.tracked else 0].shown
+    found = (GradientDifference(name, *values) for name, values in shown.items())
+    return tuple(sorted(found, key=lambda d: d.name))
+
+
+def blocked(plan: Plan, reason: Reason, retry: bool) -> list[Verdict]:
+    """Nothing could be tried."""
+    indices = [t.index for t in plan.trials] + ([-1] if plan.gradients else [])
+    return [Verdict(i, Outcome.NOT_TRIED, reason, retry=retry) for i in indices]
+
+
+def _stopped(plan: Plan, result: Result) -> Reason | None:
+    if result.refused is not None:
+        return result.refused
+    if result.stopped == "budget":
+        return Reason("budget", {"seconds": f"{plan.seconds:.3g}"})
+    return Reason(result.stopped) if result.stopped else None
+
+
+def _runs(index: int, basis: Basis, comparison: Comparison | None, result: Result) -> Verdict:
+    values = {"why": basis.why, **({"error": basis.error} if basis.error else {})}
+    return Verdict(
+        index,
+        Outcome.RUNS,
+        Reason("no_reference", values),
+        comparison,
+        basis.retry,
+        warns=result.non_leaf,
+    )
+
+
+def _failed(failure: Failure) -> Reason:
+    values = {"error": failure.short}
+    if failure.cell is not None:
+        values["cell"] = str(failure.cell)
+    if failure.line is not None:
+        values["line"] = str(failure.line)
+    return Reason("fails_with", values)
+
+
+def _warned(message: str) -> Reason:
+    line = message.strip().splitlines()[0] if message.strip() else "warning"
+    return Reason("fails_with", {"error": line if len(line) <= 120 else line[:119] + "…"})
+
+
+def _joined(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown}, … ({len(names)})"

@@ -1,0 +1,68 @@
+"""What is sent to the process that tries the rewrites, and what it sends back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..model import Comparison, Edit, Kind, Outcome, Reason
+from .cells import Cell
+from .request import Reference
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A proposal to try: its place in the caller's list and its edits."""
+
+    index: int
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A verification from one state.
+
+    `fresh` starts from an empty session in which `prefix` runs first, else the state is there.
+    `shared` runs the prefix once for all replays.  `gradients` also asks which gradients of the
+    original program differ from the reference.
+    """
+
+    cells: tuple[Cell, ...]
+    trials: tuple[Trial, ...]
+    reference: Reference
+    kind: Kind
+    message: str
+    seconds: float
+    megabytes: int
+    prefix: tuple[Cell, ...] = ()
+    fresh: bool = False
+    shared: bool = True
+    failed: frozenset[int] = frozenset()
+    gradients: bool = False
+
+
+@dataclass(frozen=True)
+class GradientDifference:
+    """A gradient of the original program that is not what the reference says.
+
+    `plain` and `reference` are the two values as short text ("1", "[1, 0.5, …]", "None");
+    `error` is the largest error as a multiple of what rounding may make (inf: not comparable).
+    """
+
+    name: str
+    plain: str
+    reference: str
+    error: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a trial showed.  `retry` says that another state may show more; `index` -1 is the
+    original program, whose `gradients` were asked for."""
+
+    index: int
+    outcome: Outcome
+    reason: Reason
+    comparison: Comparison | None = None
+    retry: bool = False
+    warns: bool = False
+    gradients: tuple[GradientDifference, ...] = ()

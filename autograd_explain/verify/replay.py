@@ -1,0 +1,249 @@
+"""One replay: run the cells in this process, which exists for it alone, and say what came out."""
+
+from __future__ import annotations
+
+import gc
+import random
+import re
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from ..model import Kind, Reason
+from .cells import Cell, Failure, Runner, failure_of, new_main
+from .compare import Agreement, compare
+from .ledger import Ledger
+from .reference import SavedCopies, retained_graphs
+from .sandbox import Refused, Sandbox
+from .shell import ReplayShell, install
+from .snapshot import Snapshot, take_snapshot
+from .tracked import UntrackedWrites
+
+NON_LEAF_WARNING = "The .grad attribute of a Tensor that is not a leaf"
+_SEED = 20_240_613
+
+
+class Mode(str, Enum):
+    """How the cells are run."""
+
+    PLAIN = "plain"
+    COPIES = "copies"  #: backwards get what was saved
+    TRACKED = "tracked"  #: the same, and no write is hidden from autograd
+    RETAINED = "retained"  #: graphs are kept
+    RETAINED_COPIES = "retained_copies"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run.  `prefix` are cells that are only run where the state is not there yet.
+
+    `against` are references to compare with; `files` are new texts of the user's files; `failed`
+    the cells that may fail because they had failed in the session.
+    """
+
+    cells: tuple[Cell, ...]
+    mode: Mode = Mode.PLAIN
+    prefix: tuple[Cell, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    failed: frozenset[int] = frozenset()
+    kind: Kind = Kind.ERROR
+    message: str = ""
+    against: tuple[Snapshot, ...] = ()
+    keep: bool = False
+    limit: int = 1 << 30
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a replay showed.
+
+    `refused` says that it wanted an effect outside, `stopped` that it was killed ("budget",
+    "memory", "crashed").  `warned` tells whether the request's warning came, `non_leaf` whether
+    the one about a non-leaf's `.grad` did.  `untracked` and `unclear` are as in `UntrackedWrites`.
+    """
+
+    failure: Failure | None = None
+    refused: Reason | None = None
+    stopped: str = ""
+    warned: bool = False
+    non_leaf: bool = False
+    doubts: frozenset[str] = frozenset()
+    untracked: bool = False
+    unclear: bool = False
+    snapshot: Snapshot | None = None
+    agreements: tuple[Agreement, ...] = ()
+
+    @property
+    def completed(self) -> bool:
+        return self.failure is None and self.refused is None and not self.stopped
+
+
+class Session:
+    """The state in which replays begin: a namespace, in a process of its own."""
+
+    def __init__(self, namespace: dict[str, Any], sandbox: Sandbox, copied: bool) -> None:
+        # From here on the collector sees new objects only; a fresh session has no others.
+        gc.freeze()
+        self._copied = copied
+        self.namespace = namespace
+        self.sandbox = sandbox
+        self.runner = Runner(namespace)
+
+    @classmethod
+    def copied(cls, namespace: dict[str, Any], sandbox: Sandbox) -> Session:
+        """The live session, in a fork of it."""
+        return cls(namespace, sandbox, copied=True)
+
+    @classmethod
+    def fresh(cls, sandbox: Sandbox) -> Session:
+        """A session in which nothing has run yet."""
+        _reset_torch()
+        _forget_user_modules()
+        return cls(new_main(), sandbox, copied=False)
+
+    def run(
+        self, cells: Collection[Cell], files: Mapping[str, str], may_fail: Collection[int]
+    ) -> Failure | None:
+        """Run cells; the first failure that the session had not seen ends it."""
+        install(ReplayShell(self.runner, self.sandbox, files))
+        names = {c.filename: c.number for c in cells}
+        for cell in cells:
+            try:
+                self.runner.run(cell)
+            except Refused:
+                raise
+            except BaseException as error:
+                if cell.number not in may_fail:
+                    return failure_of(error, cell, names)
+        return None
+
+    def replay(self, job: Job) -> Result:
+        """Run a job to its end.  The process is used up afterwards."""
+        self.sandbox.enter_replay()
+        heard = _Warnings(job.kind is Kind.WARNING, job.message)
+        files = frozenset({c.filename for c in (*job.prefix, *job.cells)} | {*job.files})
+        ledger, copies = Ledger(files), SavedCopies()
+        writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
+        try:
+            with heard.listening(), _edited_files(job.files), ledger.noting():
+                with self._mode(job, copies, writes):
+                    failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
+        except Refused:
+            failure = None
+        result = Result(
+            failure=failure,
+            refused=self.sandbox.reason,
+            warned=heard.asked_for,
+            non_leaf=heard.non_leaf,
+            doubts=frozenset(copies.doubts),
+            untracked=writes.seen,
+            unclear=writes.unclear,
+        )
+        return self._with_state(result, job, ledger, copies) if result.completed else result
+
+    def _with_state(self, result: Result, job: Job, ledger: Ledger, copies: SavedCopies) -> Result:
+        space = self.namespace
+        found = None
+        if job.keep:
+            found = take_snapshot(space, ledger, copies.overwritten, job.limit)
+        agreements = tuple(compare(s, space, ledger) for s in job.against)
+        return replace(result, snapshot=found, agreements=agreements)
+
+    @contextmanager
+    def _mode(self, job: Job, copies: SavedCopies, writes: UntrackedWrites) -> Iterator[None]:
+        with ExitStack() as stack:
+            if job.mode in (Mode.RETAINED, Mode.RETAINED_COPIES):
+                stack.enter_context(retained_graphs())
+            if job.mode in (Mode.COPIES, Mode.TRACKED, Mode.RETAINED_COPIES):
+                copies.protect_existing(_tensors_alive(self._copied))
+                stack.enter_context(copies.watch())
+                stack.enter_context(writes)
+            yield
+
+
+class _Warnings:
+    """Listens for the warnings that matter, whatever filters the program has."""
+
+    def __init__(self, asked: bool, message: str) -> None:
+        self.asked_for = False
+        self.non_leaf = False
+        self._start = message.strip()[:60] if asked else ""
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        warnings.showwarning = self._show  # type: ignore[assignment]
+        starts = [NON_LEAF_WARNING, self._start] if self._start else [NON_LEAF_WARNING]
+        for start in starts:
+            warnings.filterwarnings("always", re.escape(start))
+        yield
+
+    def _show(self, message: Any, *args: Any, **kwargs: Any) -> None:
+        text = str(message)
+        self.non_leaf = self.non_leaf or text.startswith(NON_LEAF_WARNING)
+        self.asked_for = self.asked_for or (bool(self._start) and text.startswith(self._start))
+
+
+@contextmanager
+def _edited_files(files: Mapping[str, str]) -> Iterator[None]:
+    """Imports of an edited file get its new text."""
+    if files:
+        import importlib.machinery as machinery
+
+        original = machinery.SourceFileLoader.get_data
+
+        def get_data(self: Any, path: str) -> bytes:
+            return files[path].encode() if path in files else original(self, path)
+
+        machinery.SourceFileLoader.get_data = get_data  # type: ignore[method-assign]
+        machinery.SourceFileLoader.path_stats = _no_stats  # type: ignore[method-assign]
+        sys.path_importer_cache.clear()
+    yield
+
+
+def _no_stats(self: Any, path: str) -> Any:
+    raise OSError("compiled files are not used while a replay edits sources")
+
+
+def _tensors_alive(all_of_them: bool) -> list[Any]:
+    """Every tensor with a history that the session has made, reachable by name or not."""
+    import torch
+
+    if all_of_them:
+        gc.unfreeze()
+    tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    with torch._C.DisableTorchFunctionSubclass():
+        return [t for t in tensors if t.requires_grad and t.grad_fn is not None]
+
+
+def _forget_user_modules() -> None:
+    """The user's own modules are imported anew, as in a fresh process."""
+    from ..program import is_library
+
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and file.endswith(".py") and not is_library(file):
+            del sys.modules[name]
+
+
+def _reset_torch() -> None:
+    """What an earlier cell may have left switched: a fresh process has torch's defaults."""
+    import torch
+
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    if torch.are_deterministic_algorithms_enabled():
+        torch.use_deterministic_algorithms(False)
+    torch.autograd.set_detect_anomaly(False)
+    torch.manual_seed(_SEED)
+    random.seed(_SEED)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(_SEED)
+    for name, table in vars(torch.nn.modules.module).items():
+        if name.startswith("_global_") and name.endswith("_hooks") and hasattr(table, "clear"):
+            table.clear()

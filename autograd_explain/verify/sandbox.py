@@ -1,0 +1,215 @@
+"""A replay has no effect outside itself: what it would write, send or start is refused."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..model import Reason
+from .seccomp import forbid_effects
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_FILE = "needs_file"
+_NETWORK = "needs_network"
+_PROCESS = "needs_subprocess"
+
+#: Audit events that are refused whatever their arguments.
+_REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink",
+            "os.truncate", "os.chmod", "os.chown", "os.chflags", "os.utime", "os.setxattr",
+            "os.removexattr", "os.lockf", "shutil.copyfile", "shutil.copymode",
+            "shutil.copystat", "shutil.copytree", "shutil.move", "shutil.rmtree",
+            "shutil.make_archive", "shutil.unpack_archive", "shutil.chown", "tempfile.mkstemp",
+            "tempfile.mkdtemp", "syslog.syslog",
+        ),
+        _FILE,
+    ),
+    **dict.fromkeys(
+        (
+            "socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg",
+            "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr",
+            "socket.sethostname", "http.client.connect", "urllib.Request", "ftplib.connect",
+            "smtplib.connect", "imaplib.open", "poplib.connect", "telnetlib.Telnet.open",
+            "webbrowser.open",
+        ),
+        _NETWORK,
+    ),
+    **dict.fromkeys(
+        (
+            "subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty",
+            "os.system", "os.startfile", "pty.spawn", "os.kill", "os.killpg",
+        ),
+        _PROCESS,
+    ),
+}  # fmt: skip
+
+
+class Refused(BaseException):
+    """The program wants an effect outside; not an Exception, so that no `except` swallows it."""
+
+
+class Sandbox:
+    """What is refused and what was.  One a process; entering cannot be undone."""
+
+    def __init__(self) -> None:
+        self.reason: Reason | None = None
+        self._suspended = 0
+
+    def enter(self) -> None:
+        """Refuse effects from here on.  Forks of our own are made inside `suspended`."""
+        _patch_python(self)
+        _patch_torch(self)
+        sys.addaudithook(self._audit)
+        forbid_effects(signals=False)
+
+    def enter_replay(self) -> None:
+        """In the process that runs one replay: not even signals."""
+        self._suspended = 0
+        forbid_effects(signals=True)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        self._suspended += 1
+        try:
+            yield
+        finally:
+            self._suspended -= 1
+
+    def refuse(self, key: str, what: object = "") -> Refused:
+        """Note the first refusal and give what is to be raised."""
+        if self.reason is None:
+            self.reason = Reason(key, {"what": _short(what)} if what else {})
+        return Refused(key)
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            if _writes(arguments):
+                self._deny(_FILE, arguments[0])
+        elif event == "socket.__new__":
+            if len(arguments) > 1 and arguments[1] not in (_unix_family(), -1):
+                self._deny(_NETWORK, "socket")
+        elif event == "sqlite3.connect":
+            if arguments and arguments[0] != ":memory:":
+                self._deny(_FILE, arguments[0])
+        elif event == "ctypes.dlopen":
+            if arguments and arguments[0] is not None and not _inside_import():
+                self._deny(_PROCESS, arguments[0])
+        elif event in _REFUSED:
+            self._deny(_REFUSED[event], arguments[0] if arguments else "")
+
+    def _deny(self, key: str, what: object) -> None:
+        if self._suspended:
+            return
+        if _inside_import():
+            # Libraries write caches while they are imported, and do without where they cannot.
+            raise PermissionError(f"a replay writes nothing: {what!r}")
+        raise self.refuse(key, what)
+
+
+def _writes(arguments: tuple[Any, ...]) -> bool:
+    path, mode, flags = (*arguments, None, None)[:3]
+    if isinstance(path, int) or path == os.devnull:
+        return False
+    if isinstance(flags, int) and flags & _WRITING:
+        return True
+    return isinstance(mode, str) and any(letter in mode for letter in "wax+")
+
+
+def _unix_family() -> int:
+    socket = sys.modules.get("socket")
+    return int(getattr(socket, "AF_UNIX", -1))
+
+
+def _inside_import() -> bool:
+    frame = sys._getframe(2)
+    found: Any = frame
+    while found is not None:
+        if found.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        found = found.f_back
+    return False
+
+
+def _short(what: object) -> str:
+    if isinstance(what, bytes):
+        what = what.decode(errors="replace")
+    if isinstance(what, (list, tuple)):
+        what = " ".join(map(str, what))
+    text = str(what)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _patch_python(sandbox: Sandbox) -> None:
+    def no_input(*args: Any, **kwargs: Any) -> Any:
+        raise sandbox.refuse("needs_input")
+
+    builtins.input = no_input
+    getpass = sys.modules.get("getpass")
+    if getpass is not None:
+        getpass.getpass = no_input  # type: ignore[attr-defined]
+    null = os.open(os.devnull, os.O_RDWR)
+    builtins.open = io.open = _open_with_null(builtins.open, null)
+    sys.dont_write_bytecode = True
+    # Asked for its folder, tempfile would look for one by writing to it.
+    import tempfile
+
+    tempfile.tempdir = tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp"
+
+
+def _open_with_null(original: Callable[..., Any], null: int) -> Any:
+    """The system call filter knows flags, not names: hand out the null device opened before."""
+
+    def open(file: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(os.dup(null) if file == os.devnull else file, *args, **kwargs)
+
+    return open
+
+
+def _patch_torch(sandbox: Sandbox) -> None:
+    import torch
+
+    def no_device(*args: Any, **kwargs: Any) -> Any:
+        raise sandbox.refuse("cuda")
+
+    for name in ("cuda", "xpu", "mtia"):
+        device = getattr(torch, name, None)
+        if device is not None and hasattr(device, "_lazy_init"):
+            device._lazy_init = no_device
+            device.is_available = lambda: False
+            device.device_count = lambda: 0
+    torch.set_num_threads(1)
+    # More threads than the one that was forked would wait for ever (OpenMP).
+    torch.set_num_threads = torch.set_num_interop_threads = lambda count: None
+    _refuse_saving(torch, sandbox)
+    _load_in_process()
+
+
+def _refuse_saving(torch: Any, sandbox: Sandbox) -> None:
+    """torch.save writes its archive in C++, which no audit event tells."""
+    original = torch._C.PyTorchFileWriter
+
+    def writer(target: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(target, (str, bytes, os.PathLike)):
+            raise sandbox.refuse(_FILE, target)
+        return original(target, *args, **kwargs)
+
+    torch._C.PyTorchFileWriter = writer
+
+
+def _load_in_process() -> None:
+    """A DataLoader with workers would fork; here it loads by itself."""
+    from torch.utils.data import DataLoader, dataloader
+
+    def iterator(self: Any) -> Any:
+        self.num_workers, self.timeout, self.prefetch_factor = 0, 0, None
+        object.__setattr__(self, "persistent_workers", False)
+        return dataloader._SingleProcessDataLoaderIter(self)
+
+    DataLoader._get_iterator = iterator  # type: ignore[method-assign]

@@ -1,0 +1,48 @@
+"""A fresh process that replays cells, where the session cannot be forked.
+
+Started as `python -m autograd_explain.verify.worker`; reads one request from its standard input.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+
+from .process import write_message
+
+
+def main() -> None:
+    kind, payload, path = pickle.load(sys.stdin.buffer)
+    sys.path[:] = path
+    writer = os.dup(1)
+    if sys.platform.startswith("linux"):
+        from .isolate import isolate
+
+        isolate((writer,))
+    else:
+        _silence()
+    if kind == "plan":
+        from .coordinator import coordinate
+
+        for verdict in coordinate(payload, None):
+            write_message(writer, verdict)
+        write_message(writer, None)
+    else:
+        from .replay import Session
+        from .sandbox import Sandbox
+
+        sandbox = Sandbox()
+        sandbox.enter()
+        write_message(writer, Session.fresh(sandbox).replay(payload))
+    os._exit(0)
+
+
+def _silence() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+
+
+if __name__ == "__main__":
+    main()
