@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from ..model import Role, TensorFact
-from .origin import stored_names, walker_of
+from ..model import Event, Role, TensorFact, What
+from .origin import computation, event_at, stored_names, walker_of
 from .scene import Scene
 from .source_walk import Spot
 from .source_walk.operations import makes_leaf
@@ -80,14 +80,46 @@ def analyse(scene: Scene, tensor: torch.Tensor, shown: Spot | None) -> NonLeaf:
     """What made `tensor`, which the user wrote as `shown`, a non-leaf."""
     maker = _maker(scene, tensor, shown)
     leaf = _only_leaf(tensor)
-    names = () if leaf is None else tuple(scene.names.of(leaf))
-    own = set(scene.names.of(tensor))
-    names = tuple(n for n in names if n not in own or leaf is tensor)
-    if leaf is not None and not names and maker is not None:
-        names = _parameter_names(scene, leaf)
+    names = tuple(n.name for n in scene.names.tensors if n.tensor is leaf)
     between = None if leaf is None else _between(tensor, leaf, maker)
     stored = () if maker is None else stored_names(scene, maker)
     return NonLeaf(tensor, shown, maker, leaf, names, between, stored)
+
+
+def events(scene: Scene, found: NonLeaf, op: str | None) -> tuple[Event, ...]:
+    """The statement that made the tensor, and the one that named what a function returned."""
+    if found.maker is None:
+        return ()
+    cause = event_at(scene, What.CAUSE, found.maker, op)
+    named = [] if found.stored else [_named(scene, s) for s in reversed(found.maker.via)]
+    leaf = None if found.leaf_names else _leaf_maker(scene, found.maker)
+    made = [] if leaf is None else [event_at(scene, What.CREATED, leaf, "leaf")]
+    return (cause, *made, *(e for e in named if e is not None))
+
+
+def _leaf_maker(scene: Scene, maker: Spot) -> Spot | None:
+    """The one constructor behind an expression, where nothing else reads the leaf it makes."""
+    spots = list(computation(scene, maker))
+    leaves = [s for s in spots if makes_leaf(s.node)]
+    if len(leaves) != 1 or leaves[0].node is maker.node:
+        return None
+    walker = walker_of(scene)
+    used = {id(walker.statement(s)) for s in (maker, *spots)}
+    for name in stored_names(scene, leaves[0]):
+        for node in ast.walk(leaves[0].scope.body):
+            if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == name:
+                if id(walker.index(leaves[0].scope.source).statement(node)) not in used:
+                    return None
+    return leaves[0]
+
+
+def _named(scene: Scene, spot: Spot) -> Event | None:
+    walker = walker_of(scene)
+    for scope, binding in walker.bindings(spot, spot.text):
+        if isinstance(binding.statement, ast.Assign) and not binding.path:
+            place = walker.place_of(scope, binding.statement)
+            return Event(What.CREATED, place, "named")
+    return None
 
 
 def fact(scene: Scene, found: NonLeaf) -> TensorFact:
@@ -105,7 +137,10 @@ def _maker(scene: Scene, tensor: torch.Tensor, shown: Spot | None) -> Spot | Non
     fitting = [m for m in computing if fits_node(m.node, name)]
     if fitting:
         return fitting[0]
-    return computing[0] if len(computing) == 1 and len(makers) == 1 else None
+    # A hook's argument was made by torch; then what stores it is all the source shows.
+    stored = [m for m in makers if isinstance(m.node, ast.Name) and m.function is not None]
+    only = [*computing, *stored]
+    return only[0] if len(only) == 1 and len(makers) == 1 else None
 
 
 def _computes(maker: Spot) -> bool:
@@ -179,11 +214,6 @@ def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
             return None
         node = following[0]
     return None
-
-
-def _parameter_names(scene: Scene, leaf: torch.Tensor) -> tuple[str, ...]:
-    """Names by shared memory: a parameter wrapped again still is the user's parameter."""
-    return scene.names.of_aliases(leaf)
 
 
 def _between(tensor: torch.Tensor, leaf: torch.Tensor, maker: Spot | None) -> Between:

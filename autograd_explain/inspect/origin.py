@@ -113,6 +113,36 @@ def stored_names(scene: Scene, spot: Spot) -> tuple[str, ...]:
     return ()
 
 
+def computation(scene: Scene, root: Spot, limit: int = 400) -> Iterator[Spot]:
+    """The expressions that `root` was computed from, nearest first, `root` itself left out."""
+    walker = walker_of(scene)
+    pending, seen = _read_by(walker, root), {id(root.node)}
+    while pending and len(seen) < limit:
+        spot = pending.pop(0)
+        for maker in walker.makers(spot):
+            if id(maker.node) not in seen:
+                seen.add(id(maker.node))
+                yield maker
+                pending += walker.operands(maker)
+
+
+def _read_by(walker: Walker, root: Spot) -> list[Spot]:
+    """A name stands for what made it, a computing expression for what it read."""
+    made = [m for m in walker.makers(root) if m.node is not root.node]
+    return [root] if made else walker.operands(root)
+
+
+def outer_names(scene: Scene, spot: Spot) -> Iterator[str]:
+    """`agent.losses` for `self.losses`, where the receiver has a name in the notebook."""
+    node = spot.node
+    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        return
+    owner = walker_of(scene).value(inside(spot, node.value))
+    for name, value in scene.incident.namespace.items():
+        if value is owner and not name.startswith("_"):
+            yield f"{name}.{node.attr}"
+
+
 def live_spot(scene: Scene, tensor: torch.Tensor) -> Spot | None:
     """A live name of a tensor, as an expression at the failing line that can see it."""
     walker = walker_of(scene)

@@ -1,131 +1,281 @@
-"""What cut the graph taken back: a call removed, a NumPy function replaced, a block left."""
+"""What cut the graph taken back: a call removed, a NumPy function replaced, a flag added.
+
+Several expressions of one statement change at once here, some inside others, so the changes are
+patches of the text (everything around them stays to the letter).
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-import libcst as cst
-
-from ..model import Edit, Place
-from ..program import Program
-from .code import dotted, expression, keyword, parenthesised, with_keyword
-from .draft import Draft
+from ..model import Edit, Place, Span
+from ..program import Program, Source
+from .draft import compiles
 from .imports import imports_at
-from .locate import Tree, tree_at
+from .masking import mask
 
 Edits = tuple[Edit, ...]
 
 #: NumPy functions that torch has under the same name, and those it calls otherwise.
 _SAME = frozenset(
     "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan sum mean "
-    "std var prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
-    "clip max min power floor ceil logaddexp linalg.norm linalg.inv linalg.det trace isnan".split()
+    "prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
+    "clip floor ceil logaddexp trace asin acos atan".split()
 )
-_OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "transpose": "t"}
-_KEYWORDS = {"axis": "dim", "keepdims": "keepdim", "ddof": "correction"}
+_OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
+_KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
+_ENDINGS = frozenset(
+    "detach item numpy tolist cpu long int bool byte short char detach_ __array__".split()
+)
 
 
-def replace_expression(program: Program, place: Place, code: str) -> Edits | None:
-    """Another expression in the place of the one at the place's span."""
-    tree = tree_at(program, place)
-    node = None if tree is None else _at(tree, place)
-    new = None if tree is None else parsed(tree, code)
-    if tree is None or node is None or new is None:
+@dataclass(frozen=True)
+class Patch:
+    """New text for a range of one source; an empty range inserts."""
+
+    source: Source
+    span: Span
+    text: str
+
+
+def apply_patches(patches: Iterable[Patch]) -> Edits | None:
+    """The patches as edits; None where two overlap or a result does not compile."""
+    by_source: dict[int, list[Patch]] = {}
+    for patch in dict.fromkeys(patches):
+        by_source.setdefault(id(patch.source), []).append(patch)
+    edits = [_edit(group) for group in by_source.values()]
+    return tuple(e for e in edits if e is not None) if edits and all(edits) else None
+
+
+def _edit(patches: list[Patch]) -> Edit | None:
+    source = patches[0].source
+    lines = source.text.split("\n")
+    patches.sort(key=lambda p: (p.span.line, p.span.column), reverse=True)
+    end = (len(lines) + 1, 0)
+    for patch in patches:
+        span = patch.span
+        if (span.end_line, span.end_column) > end:
+            return None
+        end = (span.line, span.column)
+        before = lines[span.line - 1][: span.column]
+        after = lines[span.end_line - 1][span.end_column :]
+        lines[span.line - 1 : span.end_line] = (before + patch.text + after).split("\n")
+    text = "\n".join(lines)
+    if text == source.text or not _is_program(text):
         return None
-    draft = Draft(tree)
-    draft.replace(node, _fitting(tree, node, new))
-    return draft.edits()
+    return Edit(source.cell, source.file, source.text, text)
 
 
-def add_keyword(program: Program, place: Place, name: str, value: str) -> Edits | None:
-    """`name=value` in the call at the place's span (`create_graph=True`)."""
-    tree = tree_at(program, place)
-    node = None if tree is None else _at(tree, place)
-    if tree is None or not isinstance(node, cst.Call):
+def _is_program(text: str) -> bool:
+    masked = None if compiles(text) else mask(text)
+    return masked is None and compiles(text) or masked is not None and compiles(masked.text)
+
+
+# -- expressions at places -------------------------------------------------------------------
+
+
+def node_at(program: Program, place: Place | None) -> ast.expr | None:
+    """The expression at a place's span, the outermost of equal ones."""
+    source = None if place is None else program.source_at(place)
+    if place is None or source is None or place.span is None:
         return None
-    draft = Draft(tree)
-    draft.replace(node, with_keyword(node, name, expression(value)))
-    return draft.edits()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.expr) and source.span(node) == place.span:
+            return node
+    return None
 
 
-def torch_instead_of_numpy(program: Program, place: Place) -> Edits | None:
-    """`np.sqrt(x)` -> `torch.sqrt(x)`, keyword names included; None for what torch lacks."""
-    tree = tree_at(program, place)
-    node = None if tree is None else _at(tree, place)
+def code_of(program: Program, place: Place, node: ast.AST) -> str:
+    """A node's text as the user wrote it."""
+    source = program.source_at(place)
+    segment = None if source is None else ast.get_source_segment(source.python, node)
+    return segment or ast.unparse(node)
+
+
+def replacement(program: Program, place: Place | None, code: str) -> list[Patch]:
+    """Another expression in the place of the one at the span; [] where there is none."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or node is None or place is None or place.span is None:
+        return []
+    return [Patch(source, place.span, _fitting(source, node, code))]
+
+
+def without_cut(program: Program, place: Place | None) -> list[Patch]:
+    """`x.detach().cpu().numpy()`, `float(x)`, `x.long()` -> `x`; `math.sin(x)` -> `torch.sin(x)`."""
+    node = node_at(program, place)
+    if node is None or place is None:
+        return []
+    inner = _inner(node)
+    if inner is node:
+        return torch_instead_of_numpy(program, place)
+    return replacement(program, place, code_of(program, place, inner))
+
+
+def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:
+    """`name=value` as the last argument of the call at the span."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or not isinstance(node, ast.Call):
+        return []
+    old = next((k for k in node.keywords if k.arg == name), None)
+    if old is not None:
+        span = source.span(old.value)
+        return [] if span is None else [Patch(source, span, value)]
+    given = [*node.args, *(k.value for k in node.keywords)]
+    last = max(given, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0), default=None)
+    return _inserted_behind(source, last or node, f"{name}={value}", bool(given))
+
+
+def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> list[Patch]:
+    span = source.span(node)
+    if span is None:
+        return []
+    column = span.end_column if some else span.end_column - 1
+    point = Span(span.end_line, column, span.end_line, column)
+    return [Patch(source, point, f", {text}" if some else text)]
+
+
+def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
+    """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`; [] for what torch lacks."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call):
+        return []
     imports = imports_at(program, place)
     torch = imports.local("torch")
-    if tree is None or torch is None or not isinstance(node, cst.Call):
-        return None
-    module, _, name = imports.full(dotted(node.func)).partition(".")
-    if module not in ("numpy", "math") or (name not in _SAME and name not in _OTHER):
-        return None
-    draft = Draft(tree)
-    draft.replace(node.func, expression(f"{torch}.{_OTHER.get(name, name)}"))
-    for argument in node.args:
-        new = _KEYWORDS.get(argument.keyword.value) if argument.keyword is not None else None
-        if new is not None and argument.keyword is not None:
-            draft.replace(argument.keyword, cst.Name(new))
-    return draft.edits()
+    module, _, name = imports.full(ast.unparse(node.func)).partition(".")
+    span = source.span(node.func)
+    if module not in ("numpy", "math") or torch is None or span is None:
+        return []
+    if name not in _SAME and name not in _OTHER:
+        return []
+    return [Patch(source, span, f"{torch}.{_OTHER.get(name, name)}"), *_renamed(source, node)]
 
 
-def tensors_instead_of_copy(program: Program, place: Place, *, many: bool) -> Edits | None:
+def _renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
+    for keyword in node.keywords:
+        span = source.span(keyword)
+        if keyword.arg in _KEYWORDS and span is not None:
+            name = Span(span.line, span.column, span.line, span.column + len(keyword.arg))
+            yield Patch(source, name, _KEYWORDS[keyword.arg])
+
+
+def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
     """`torch.tensor(x)` -> `x`; of several tensors -> `torch.stack(x)`.  A dtype is kept."""
-    tree = tree_at(program, place)
-    node = None if tree is None else _at(tree, place)
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call) or not node.args:
+        return []
     torch = imports_at(program, place).local("torch")
-    if tree is None or torch is None or not isinstance(node, cst.Call) or not node.args:
-        return None
-    value = node.args[0].value
-    new = expression(f"{torch}.stack({{x}})", x=value) if many else value
-    dtype = keyword(node, "dtype")
-    if dtype is not None:
-        new = expression("{x}.to({d})", x=_atom(new), d=dtype.value)
-    draft = Draft(tree)
-    draft.replace(node, _fitting(tree, node, new))
-    return draft.edits()
+    whole, value = source.span(node), source.span(node.args[0])
+    if torch is None or whole is None or value is None:
+        return []
+    dtype = next((k.value for k in node.keywords if k.arg == "dtype"), None)
+    behind = "" if dtype is None else f".to({code_of(program, place, dtype)})"
+    atom = many or isinstance(node.args[0], _ATOMS)
+    bracket = f"{torch}.stack(" if many else ("" if atom and not behind else "(")
+    close = ")" if bracket else ""
+    start = Span(whole.line, whole.column, value.line, value.column)
+    end = Span(value.end_line, value.end_column, whole.end_line, whole.end_column)
+    return [Patch(source, start, bracket), Patch(source, end, close + behind)]
 
 
-def parsed(tree: Tree, code: str) -> cst.BaseExpression | None:
-    try:
-        return cst.parse_expression(code, tree.module.config_for_parsing)
-    except cst.ParserSyntaxError:
-        return None
+def flag_removed(program: Program, place: Place | None) -> list[Patch]:
+    """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `nn.Parameter(x)` -> `x`."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call):
+        return []
+    flag = next((k for k in node.keywords if k.arg == "requires_grad"), None)
+    if flag is None:
+        wrapped = ast.unparse(node.func).endswith("Parameter") and len(node.args) == 1
+        method = getattr(node.func, "attr", "") == "requires_grad_"
+        inner = node.func.value if method and isinstance(node.func, ast.Attribute) else None
+        inner = node.args[0] if wrapped else inner
+        return [] if inner is None else replacement(program, place, code_of(program, place, inner))
+    return _argument_removed(source, node, flag)
 
 
-def _at(tree: Tree, place: Place) -> cst.BaseExpression | None:
-    """The expression at the span; of several that cover it the outermost."""
-    if place.span is None:
-        return None
-    found = tree.expressions(place.span)
-    found.sort(key=lambda n: sum(1 for _ in tree.ancestors(n)))
-    return found[0] if found else None
+def _argument_removed(source: Source, node: ast.Call, gone: ast.keyword) -> list[Patch]:
+    """An argument with the comma before it, or behind it where it is the first."""
+    given: list[ast.AST] = sorted(
+        [*node.args, *node.keywords], key=lambda n: (n.lineno, n.col_offset)  # type: ignore[attr-defined]
+    )
+    at = given.index(gone)
+    span = source.span(gone)
+    before = source.span(given[at - 1]) if at else None
+    after = source.span(given[at + 1]) if at + 1 < len(given) else None
+    if span is None:
+        return []
+    if before is not None:
+        span = Span(before.end_line, before.end_column, span.end_line, span.end_column)
+    elif after is not None:
+        span = Span(span.line, span.column, after.line, after.column)
+    return [Patch(source, span, "")]
 
 
-def _fitting(tree: Tree, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
-    """The new expression with parentheses where the old one's surroundings need them."""
-    parent = tree.parents.get(old)
-    loose = (cst.Arg, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Expr, cst.Element)
-    if old.lpar and not new.lpar and not _is_atom(new):
-        return parenthesised(new)
-    if isinstance(parent, (*loose, cst.DictElement, cst.Index)) or _is_atom(new):
-        return new
-    return parenthesised(new)
+def called(program: Program, place: Place | None, method: str) -> list[Patch]:
+    """`.method()` behind the expression at the span, in parentheses where it needs them."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or node is None or place is None or place.span is None:
+        return []
+    span = place.span
+    start = Span(span.line, span.column, span.line, span.column)
+    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
+    if isinstance(node, _ATOMS):
+        return [Patch(source, end, f".{method}()")]
+    return [Patch(source, start, "("), Patch(source, end, f").{method}()")]
 
 
-def _atom(node: cst.BaseExpression) -> cst.BaseExpression:
-    return node if _is_atom(node) else parenthesised(node)
-
-
-def _is_atom(node: cst.BaseExpression) -> bool:
-    atoms = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.List, cst.ListComp, cst.Dict)
-    return isinstance(node, atoms) or bool(node.lpar)
-
-
-def numbers_only(code: str) -> bool:
+def numbers_in(node: ast.expr) -> bool:
     """Whether a list literal holds a number, which torch.stack does not take."""
+    return any(isinstance(e, ast.Constant) for e in getattr(node, "elts", ()))
+
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Constant)
+
+
+def _inner(node: ast.expr) -> ast.expr:
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr not in _ENDINGS and node.func.attr not in ("to", "type"):
+                return node
+            node = node.func.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id not in ("float", "int") or len(node.args) != 1:
+                return node
+            node = node.args[0]
+        else:
+            return node
+
+
+def _fitting(source: Source, old: ast.expr, code: str) -> str:
+    """The code with parentheses where the old expression's surroundings need them."""
     try:
-        node = ast.parse(code, mode="eval").body
+        new = ast.parse(code, mode="eval").body
     except SyntaxError:
+        return code
+    if isinstance(new, _ATOMS) or _in_parentheses(source, old):
+        return code
+    for parent in ast.walk(source.tree):
+        if any(child is old for child in ast.iter_child_nodes(parent)):
+            loose = (ast.stmt, ast.keyword, ast.List, ast.Dict)
+            argument = isinstance(parent, ast.Call) and parent.func is not old
+            return code if isinstance(parent, loose) or argument else f"({code})"
+    return code
+
+
+def _in_parentheses(source: Source, node: ast.expr) -> bool:
+    span = source.span(node)
+    if span is None:
         return False
-    elements = getattr(node, "elts", ())
-    return any(isinstance(e, ast.Constant) for e in elements)
+    lines = source.text.split("\n")
+    before = lines[span.line - 1][: span.column].rstrip()
+    after = lines[span.end_line - 1][span.end_column :].lstrip()
+    return before.endswith("(") and after.startswith(")")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from ...program import Source
 from .bindings import FUNCTIONS
 from .operations import called_name
 from .walker import Scope, Spot, Walker
@@ -134,20 +135,17 @@ def switches(walker: Walker) -> Iterator[Off]:
     yield from sorted(found, key=lambda off: _turned_on_again(off))
 
 
-def _switches_in(walker: Walker, source: object) -> Iterator[Off]:
-    from ...program import Source
-
-    assert isinstance(source, Source)
+def _switches_in(walker: Walker, source: Source) -> Iterator[Off]:
     index = walker.index(source)
     for node in ast.walk(source.tree):
-        off = _switch(index.body_of(node), node)
+        off = _switch(walker, node)
         if off is not None:
             yield Off(off, walker.scope_of(source, index.body_of(node)), node)
         if isinstance(node, ast.With) and _yields(node) and _is_off(node):
             yield Off(OffBy.GENERATOR, walker.scope_of(source, index.body_of(node)), node)
 
 
-def _switch(body: ast.AST, node: ast.AST) -> OffBy | None:
+def _switch(walker: Walker, node: ast.AST) -> OffBy | None:
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return None
     call = node.value
@@ -159,17 +157,19 @@ def _switch(body: ast.AST, node: ast.AST) -> OffBy | None:
         made = call.func.value
         if isinstance(made, ast.Call):
             return OffBy.ENTERED if called_name(made) in _OFF | _SWITCH else None
-        if isinstance(made, ast.Name) and _assigned_off(body, made.id):
+        if isinstance(made, ast.Name) and _assigned_off(walker, made.id):
             return OffBy.ENTERED
     return None
 
 
-def _assigned_off(body: ast.AST, name: str) -> bool:
-    for node in ast.walk(body):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            named = any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
-            if named and called_name(node.value) in _OFF | _SWITCH:
-                return True
+def _assigned_off(walker: Walker, name: str) -> bool:
+    """Whether some statement calls a guard `name`."""
+    for source in walker.sources():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                named = any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+                if named and called_name(node.value) in _OFF | _SWITCH:
+                    return True
     return False
 
 

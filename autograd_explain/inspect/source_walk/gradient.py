@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -36,8 +36,10 @@ _NO_PARAMETERS = (
 class Cut:
     """An expression at which gradient stopped.
 
-    `operand` is what still carried it.  `off` tells what had turned recording off.  `frozen` are
-    the modules (or tensors) all of whose parameters have requires_grad=False.
+    `operand` is what still carried it, `off` what had turned recording off, `trained` whether an
+    optimizer holds something behind it.  `trail` are the names under which the value without
+    gradient was handed on, nearest first; `later` are the operations after it that would cut
+    once more (`torch.tensor(losses)` behind an `.item()`), nearest first.
     """
 
     kind: CutKind
@@ -45,6 +47,8 @@ class Cut:
     operand: Spot
     off: Off | None = None
     trained: bool = False
+    trail: tuple[Spot, ...] = ()
+    later: tuple[tuple[CutKind, Spot], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,7 @@ class GradientTracer:
             return Trace(True, (), self._reaches_held(tensor))
         makers = self.walker.makers(spot)
         parts = self._parts(spot, makers)
-        return _join([*(self._of_maker(m, depth + 1) for m in makers), *parts])
+        return _join([*(_through(m, self._of_maker(m, depth + 1)) for m in makers), *parts])
 
     def _parts(self, spot: Spot, makers: list[Spot]) -> list[Trace]:
         """The elements of a container that is used as a whole (`torch.stack(self.losses)`)."""
@@ -124,7 +128,8 @@ class GradientTracer:
         if kind is None:
             return self._recorded(maker, read, depth)
         if not read.carries:
-            return read
+            cuts = tuple(replace(c, later=(*c.later, (kind, maker))) for c in read.cuts)
+            return replace(read, cuts=cuts)
         return Trace(False, (Cut(kind, maker, self._carrying(maker, depth), None, read.trained),))
 
     def _recorded(self, maker: Spot, read: Trace, depth: int) -> Trace:
@@ -173,6 +178,15 @@ class GradientTracer:
                 if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
                     return not cls.__module__.startswith(_NO_PARAMETERS)
         return False
+
+
+def _through(maker: Spot, trace: Trace) -> Trace:
+    """Note the names that a maker's value went through, nearest to the cut."""
+    if not maker.via:
+        return trace
+    names = tuple(reversed(maker.via))
+    cuts = tuple(replace(c, trail=c.trail or names) for c in trace.cuts)
+    return replace(trace, cuts=cuts)
 
 
 def _join(traces: Sequence[Trace]) -> Trace:

@@ -65,16 +65,20 @@ class Spot:
 
     `path` leads from its value to the part meant: `torch.split(x, 2)` with path (1,) is the
     second piece.  `via` are the names through which a walk came here, the user's last line first.
+    `spelled` is the text of an expression that does not stand in the source.
     """
 
     scope: Scope
     node: ast.expr | ast.AugAssign
     path: tuple[Part, ...] = ()
     via: tuple[Spot, ...] = ()
+    spelled: str = ""
 
     @property
     def text(self) -> str:
         """The expression as the user wrote it, on one line."""
+        if self.spelled:
+            return self.spelled
         segment = ast.get_source_segment(self.scope.source.python, self.node)
         return " ".join((segment or ast.unparse(self.node)).split())
 
@@ -120,7 +124,7 @@ class Walker:
         around = index.parents.get(at.node)
         if around is not None:
             index.parents[node] = around
-        return Spot(at.scope, node)
+        return Spot(at.scope, node, spelled=ast.unparse(node))
 
     # -- following a value -------------------------------------------------------------------
 
@@ -250,13 +254,22 @@ class Walker:
         self, scope: Scope, key: str, whole: bool = False
     ) -> list[tuple[Scope, Binding]]:
         """Bindings at the top level of what ran before, newest cell first."""
-        found: list[tuple[Scope, Binding]] = []
+        found = self._set_by_functions(key)
         for source in self._sources_before(scope.source, whole):
             outer = self.top(source)
             bindings, certain = ends_with(self.index(source), source.tree.body, key)
             found.extend((outer, b) for b in bindings)
             if certain:
                 break
+        return found
+
+    def _set_by_functions(self, key: str) -> list[tuple[Scope, Binding]]:
+        """`global h; h = …` and `cache["k"] = …` inside functions."""
+        head = key.split(".")[0].split("[")[0]
+        found = []
+        for scope in self._users_of_global(key):
+            if key != head or _declares_global(scope.body, head):
+                found += [(scope, b) for b in reversed(all_bindings(scope.body, key))]
         return found
 
     def _sources_before(self, source: Source, whole: bool) -> list[Source]:
@@ -400,6 +413,7 @@ class Walker:
         found = [(base.scope, key)]
         if isinstance(base.scope.body, ast.Module):
             found += [(self.top(c), key) for c in self._sources_before(base.scope.source, False)]
+            found += [(scope, key) for scope in self._users_of_global(key)]
         if isinstance(base.node, ast.Attribute):
             attr = base.node.attr
             owner = self.value(Spot(base.scope, base.node.value))
@@ -420,6 +434,18 @@ class Walker:
             if scope is not base.scope:
                 found.append((scope, key))
         return found
+
+    def _users_of_global(self, key: str) -> list[Scope]:
+        """The functions that see the name at the head of `key` as a global."""
+        head = key.split(".")[0].split("[")[0]
+        return [
+            self.scope_of(source, body)
+            for source in self.sources()
+            for body in _bodies(source.tree)
+            if isinstance(body, FUNCTIONS)
+            and head not in parameters(body)
+            and (not all_bindings(body, head) or _declares_global(body, head))
+        ]
 
     def _returned_names(self, spot: Spot) -> list[tuple[Scope, str]]:
         """`unknowns = make(...)` was filled inside `make` under the name it returns."""
@@ -859,6 +885,10 @@ def is_container(node: ast.AST) -> bool:
     return name in ("list", "dict", "defaultdict", "deque", "OrderedDict", "set") and not (
         name in ("list", "set", "deque") and bool(getattr(node, "args", None))
     )
+
+
+def _declares_global(body: Body, name: str) -> bool:
+    return any(isinstance(s, ast.Global) and name in s.names for s in _statements(body))
 
 
 def _is_method(body: Body, index: Index) -> bool:

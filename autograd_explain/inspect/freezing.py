@@ -1,0 +1,161 @@
+"""Which statement set requires_grad to False, and which tensor never got the flag."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .origin import inside, outer_names, stored_names, walker_of
+from .scene import Scene
+from .source_walk import Spot
+from .source_walk.operations import called_name
+
+_CONSTRUCTORS = frozenset({
+    "tensor", "rand", "randn", "zeros", "ones", "full", "empty", "linspace", "arange", "eye",
+    "rand_like", "randn_like", "zeros_like", "ones_like", "full_like", "from_numpy", "as_tensor",
+    "Tensor", "FloatTensor", "DoubleTensor", "logspace", "normal",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """`statement` is the expression that froze; `whole` says that no parameter of the modules
+    is left to train; `names` are what the user calls them."""
+
+    statement: Spot | None
+    names: tuple[str, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class MissingFlag:
+    """A tensor whose gradient the program asks for, and the expression that made it."""
+
+    maker: Spot
+    names: tuple[str, ...]
+
+
+def freezing(scene: Scene, modules: tuple[Spot, ...]) -> Frozen:
+    """Who froze the modules that a loss was computed with."""
+    walker = walker_of(scene)
+    values = [v for v in map(walker.value, modules) if isinstance(v, torch.nn.Module)]
+    roots = _named_owners(scene, values)
+    owners = [*values, *(m for _, m in roots)]
+    found = [s for s in _freezers(scene) if _concerns(scene, s, owners)]
+    names = [n for n, _ in roots] + [s.text for s in modules]
+    whole = bool(values) and not any(p.requires_grad for v in values for p in v.parameters())
+    return Frozen(found[0] if found else None, tuple(dict.fromkeys(names)), whole)
+
+
+def _named_owners(
+    scene: Scene, modules: list[torch.nn.Module]
+) -> list[tuple[str, torch.nn.Module]]:
+    """The user's modules that contain them (`clf` for `self.head`), outermost first."""
+    found = []
+    for name, value in scene.names.objects:
+        if isinstance(value, torch.nn.Module):
+            inner = {id(m) for m in value.modules()}
+            if any(id(m) in inner for m in modules):
+                found.append((name, value))
+    return found
+
+
+def _freezers(scene: Scene) -> Iterator[Spot]:
+    """Every `….requires_grad = False` and `….requires_grad_(False)` of the program, newest first;
+    the spot is the object whose flag is set."""
+    walker = walker_of(scene)
+    for source in walker.sources():
+        index = walker.index(source)
+        for node in ast.walk(source.tree):
+            owner = _frozen_object(node)
+            if owner is not None:
+                yield Spot(walker.scope_of(source, index.body_of(node)), owner)
+
+
+def _frozen_object(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+            return target.value if _is_false(value) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if node.func.attr == "requires_grad_" and given and _is_false(given[0]):
+            return node.func.value
+    return None
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _concerns(scene: Scene, spot: Spot, owners: list[torch.nn.Module]) -> bool:
+    """Whether the frozen object is one of the modules, or a parameter taken from one."""
+    walker = walker_of(scene)
+    parameters = {id(p) for m in owners for p in m.parameters()}
+    held: list[Any] = [walker.value(spot)]
+    for maker in walker.makers(spot):
+        # `for p in net.parameters()`: the receiver of the call is the module.
+        if isinstance(maker.node, ast.Call) and isinstance(maker.node.func, ast.Attribute):
+            held.append(walker.value(inside(maker, maker.node.func.value)))
+    return any(
+        any(v is m for m in owners) or id(v) in parameters or _holds(v, parameters) for v in held
+    )
+
+
+def _holds(value: Any, parameters: set[int]) -> bool:
+    return isinstance(value, torch.nn.Module) and any(
+        id(p) in parameters for p in value.parameters()
+    )
+
+
+def missing_flag(scene: Scene, root: Spot | None) -> MissingFlag | None:
+    """The one tensor behind `root` whose gradient the program reads or an optimizer is given."""
+    if root is None:
+        return None
+    found: dict[int, MissingFlag] = {}
+    for spot, maker in _constructed(scene, root):
+        names = tuple(dict.fromkeys((*outer_names(scene, spot), spot.text, *stored_names(scene, maker))))
+        if _wants_gradient(scene, names):
+            found.setdefault(id(maker.node), MissingFlag(maker, names))
+    return next(iter(found.values())) if len(found) >= 1 else None
+
+
+def _constructed(scene: Scene, root: Spot) -> Iterator[tuple[Spot, Spot]]:
+    """The named tensors that `root` was computed from, with their constructors."""
+    walker = walker_of(scene)
+    pending, seen = [root], set[int]()
+    while pending and len(seen) < 500:
+        spot = pending.pop(0)
+        if id(spot.node) in seen:
+            continue
+        seen.add(id(spot.node))
+        for maker in walker.makers(spot):
+            if isinstance(maker.node, ast.Call) and called_name(maker.node) in _CONSTRUCTORS:
+                names = [v for v in (*maker.via, spot) if isinstance(v.node, (ast.Name, ast.Attribute))]
+                if names:
+                    yield names[-1], maker
+                continue
+            pending += walker.operands(maker)
+
+
+def _wants_gradient(scene: Scene, names: tuple[str, ...]) -> bool:
+    """Whether the program reads `name.grad`, or gives the name to an optimizer."""
+    for source in walker_of(scene).sources():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr == "grad":
+                if ast.unparse(node.value) in names:
+                    return True
+            if isinstance(node, ast.Call) and _is_optimizer(node):
+                given = {ast.unparse(n) for a in node.args[:1] for n in ast.walk(a)}
+                if given.intersection(names):
+                    return True
+    return False
+
+
+def _is_optimizer(node: ast.Call) -> bool:
+    name = called_name(node)
+    return "optim" in ast.unparse(node.func) or hasattr(torch.optim, name)

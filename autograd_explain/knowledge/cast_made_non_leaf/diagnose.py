@@ -1,0 +1,45 @@
+"""`.grad` was read of a tensor that the user takes for the leaf: a cast or copy came between."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.grad_access import non_leaf_read
+from autograd_explain.inspect.non_leaf import Between, NonLeaf, events, fact
+from autograd_explain.inspect.origin import place_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
+
+EXAMPLE = {
+    "tensor": "params['rate']",
+    "maker": "raw.float()",
+    "place": "In[1]:11",
+    "leaf": "",
+    "node": "ToCopyBackward0",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = non_leaf_read(scene)
+    if found is None or not (found.lost_leaf or found.renamed_leaf):
+        return None
+    culprit = fact(scene, found)
+    return Finding(
+        cause="cast_made_non_leaf",
+        confidence=Confidence.PROVEN if found.maker is not None else Confidence.LIKELY,
+        facts={
+            "tensor": culprit.names[0] if culprit.names else "",
+            "maker": "" if found.maker is None else found.maker.text,
+            "place": label(place_of(scene, found.maker)) if found.maker is not None else "",
+            "leaf": found.leaf_names[0] if found.leaf_names else "",
+            "node": culprit.grad_fn or "",
+        },
+        tensors=(culprit,),
+        events=(*events(scene, found, culprit.grad_fn), scene.failed()),
+        variant=_variant(found),
+    )
+
+
+def _variant(found: NonLeaf) -> str:
+    if found.renamed_leaf:
+        return "named"
+    return "update" if found.between is Between.UPDATE else ""

@@ -1,0 +1,126 @@
+"""Backward was called on a value whose graph an operation had cut."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.freezing import freezing, missing_flag
+from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
+from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Cut, CutKind
+from autograd_explain.inspect.uncut_value import Instead, uncut_value
+from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+
+PATTERNS = ("no-grad-fn", "backward-on-non-tensor")
+
+EXAMPLE = {
+    "root": "loss",
+    "tensor": "picked['hard']",
+    "operation": "score > 0",
+    "operand": "score",
+    "place": "In[1]:8",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = find(scene)
+    if found is None or is_recording_off(found):
+        return None
+    if found.cut is not None:
+        return _of_cut(scene, found, found.cut)
+    if found.frozen:
+        return _of_frozen(scene, found)
+    return _of_nothing(scene, found)
+
+
+def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
+    names = cut_names(scene, cut)
+    root = root_fact(scene, found)
+    instead = uncut_value(scene, cut) if cut.kind in _WITHOUT_GRADIENT else None
+    return Finding(
+        cause="graph_cut",
+        confidence=Confidence.PROVEN if len(found.trace.cuts) == 1 else Confidence.LIKELY,
+        facts={
+            "root": _root_name(found),
+            "tensor": names[0] if names else cut.spot.text,
+            "operation": cut.spot.text,
+            "operand": cut.operand.text,
+            "place": label(place_of(scene, cut.spot)),
+            "instead": "" if instead is None else instead.text,
+        },
+        tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
+        events=(*_causes(scene, found, cut), *_uses(scene, cut, instead), scene.failed()),
+        variant=cut.kind.value,
+    )
+
+
+#: Operations that torch defines no gradient for: only the value before them can be used.
+_WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
+
+
+def _causes(scene: Scene, found: NoGraph, cut: Cut) -> tuple[Event, ...]:
+    """The cut to blame, then the others of its statement (`f(a.item(), b.item())`)."""
+    walker = walker_of(scene)
+    statement = walker.statement(cut.spot)
+    others = [
+        c
+        for c in found.trace.cuts
+        if c.kind is cut.kind and c.spot.node is not cut.spot.node
+        and walker.statement(c.spot) is statement
+    ]  # fmt: skip
+    return tuple(event_at(scene, What.CAUSE, c.spot, c.kind.value) for c in (cut, *others))
+
+
+def _uses(scene: Scene, cut: Cut, instead: Instead | None) -> tuple[Event, ...]:
+    """What still carried gradient, what would cut once more, where the value was used."""
+    events = [event_at(scene, What.CREATED, cut.operand, "operand")]
+    events += [event_at(scene, What.DETACHED, s, f"again {k.value}") for k, s in cut.later]
+    if instead is not None:
+        events.append(event_at(scene, What.DETACHED, instead.use, "instead"))
+    return tuple(events)
+
+
+def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
+    frozen = freezing(scene, found.frozen)
+    root = root_fact(scene, found)
+    cause = () if frozen.statement is None else (event_at(scene, What.CAUSE, frozen.statement, "freeze"),)
+    return Finding(
+        cause="graph_cut",
+        confidence=Confidence.PROVEN if frozen.whole else Confidence.LIKELY,
+        facts={
+            "root": _root_name(found),
+            "tensor": frozen.names[0] if frozen.names else found.frozen[0].text,
+            "operation": "" if not cause or cause[0].place is None else cause[0].place.source,
+            "operand": "",
+            "instead": "",
+            "place": "" if frozen.statement is None else label(place_of(scene, frozen.statement)),
+        },
+        tensors=(TensorFact(Role.CULPRIT, (*frozen.names, *root.names), requires_grad=False), root),
+        events=(*cause, scene.failed()),
+        variant="frozen",
+    )
+
+
+def _of_nothing(scene: Scene, found: NoGraph) -> Finding:
+    """Nothing behind the value ever required grad, as far as the source shows."""
+    root = root_fact(scene, found)
+    leaf = missing_flag(scene, found.root)
+    cause = () if leaf is None else (event_at(scene, What.CAUSE, leaf.maker, "flag"),)
+    names = () if leaf is None else leaf.names
+    return Finding(
+        cause="graph_cut",
+        confidence=Confidence.LIKELY if leaf is not None else Confidence.GENERAL,
+        facts={
+            "root": _root_name(found),
+            "tensor": names[0] if names else "",
+            "operation": "" if leaf is None else leaf.maker.text,
+            "operand": "",
+            "instead": "",
+            "place": "" if leaf is None else label(place_of(scene, leaf.maker)),
+        },
+        tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
+        events=(*cause, scene.failed()),
+        variant="" if leaf is None else "flag",
+    )
+
+
+def _root_name(found: NoGraph) -> str:
+    return "" if found.root is None else found.root.text

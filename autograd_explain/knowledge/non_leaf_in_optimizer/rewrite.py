@@ -1,0 +1,31 @@
+"""Give the optimizer a leaf: compute first and ask for the gradient last, or give it the leaf."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Edit, Finding, Place, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite.keep_gradient import flag_moved, new_leaf
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause = finding.event(What.CAUSE)
+    if cause is None or cause.place is None:
+        return
+    seen = set()
+    for fix, edits in _fixes(finding, program, cause.place):
+        if edits and edits not in seen:
+            seen.add(edits)
+            new_leaf = fix == "new_leaf"
+            safety = Safety.CHANGES_MEANING if new_leaf else Safety.SAME_GRADIENTS
+            yield Proposal(fix, edits, safety, intended_difference=new_leaf)
+
+
+def _fixes(
+    finding: Finding, program: Program, place: Place
+) -> Iterator[tuple[str, tuple[Edit, ...] | None]]:
+    yield "constructor", dtype_in_constructor(program, place)
+    yield "requires_grad_last", requires_grad_last(program, place)
+    yield "requires_grad_last", flag_moved(finding, program)
+    yield "new_leaf", new_leaf(program, place)

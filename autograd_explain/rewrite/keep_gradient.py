@@ -1,0 +1,139 @@
+"""The gradient of a non-leaf kept, and a hand-written update that keeps the leaf."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from ..model import Edit, Finding, Place, What
+from ..program import Program
+from .code import dotted, expression, repeatable, same, targets
+from .code import statement as make
+from .draft import Draft
+from .imports import imports_at
+from .locate import Statement, Tree, statements_in, tree_at
+from .names import fresh
+from .uncut import apply_patches, called, flag_removed
+
+Edits = tuple[Edit, ...]
+_OFF = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def retained(program: Program, finding: Finding) -> Edits | None:
+    """`x.retain_grad()` where the tensor gets its name: at the statement that computed it, else at
+    one that stored what a function returned."""
+    for event in finding.events:
+        if event.what is What.CAUSE or (event.what is What.CREATED and event.op == "named"):
+            edits = None if event.place is None else _after(program, event.place)
+            if edits:
+                return edits
+    return None
+
+
+def _after(program: Program, place: Place) -> Edits | None:
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or not isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+        return None
+    target = targets(statement)[-1]
+    if isinstance(target, (cst.Tuple, cst.List)) or not repeatable(target):
+        return None
+    draft = Draft(tree)
+    if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.ListComp):
+        draft.after(statement, [_each(tree, statement, target)])
+    else:
+        draft.after(statement, [_call(program, target)])
+    return draft.edits()
+
+
+def _call(program: Program, target: cst.BaseExpression) -> Statement:
+    """The call; guarded where the program also runs the statement with gradients off, since
+    `retain_grad()` raises on a tensor that does not require grad."""
+    call = make("{x}.retain_grad()", x=target)
+    if not _ever_off(program):
+        return call
+    line = cst.SimpleStatementLine([call])
+    return cst.If(expression("{x}.requires_grad", x=target), cst.IndentedBlock([line]))
+
+
+def _each(tree: Tree, statement: Statement, target: cst.BaseExpression) -> cst.For:
+    name = cst.Name(fresh(tree, statement, "item"))
+    line = cst.SimpleStatementLine([make("{x}.retain_grad()", x=name)])
+    return cst.For(name, target, cst.IndentedBlock([line]))
+
+
+def _ever_off(program: Program) -> bool:
+    nodes = (n for source in program.cells for n in ast.walk(source.tree))
+    return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for n in nodes)
+
+
+def flag_moved(finding: Finding, program: Program) -> Edits | None:
+    """The leaf's constructor loses `requires_grad=True`, the computed result gets it.
+
+    None where the leaf is read elsewhere (the finding then has no event for it).
+    """
+    cause = finding.event(What.CAUSE)
+    leaf = next((e for e in finding.events if e.op == "leaf"), None)
+    if cause is None or leaf is None:
+        return None
+    removed, added = flag_removed(program, leaf.place), called(program, cause.place, _FLAG)
+    return apply_patches([*removed, *added]) if removed and added else None
+
+
+def new_leaf(program: Program, place: Place) -> Edits | None:
+    """The computed value cut from its graph and made a leaf: `(…).detach().requires_grad_()`."""
+    return apply_patches(called(program, place, f"detach().{_FLAG}"))
+
+
+_FLAG = "requires_grad_"
+
+
+def in_place_update(program: Program, place: Place) -> Edits | None:
+    """`w = w - lr * w.grad` -> the same in place under no_grad, the gradient reset after it.
+
+    The leaf stays the leaf; before, every round made a new tensor whose `.grad` stays None.
+    """
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    guard = imports_at(program, place).local("torch.no_grad")
+    if tree is None or guard is None or not isinstance(statement, cst.Assign):
+        return None
+    update = _augmented(tree, statement)
+    if update is None or tree.block_of(statement) is None:
+        return None
+    body = [cst.SimpleStatementLine([update])]
+    block = cst.With([cst.WithItem(expression(f"{guard}()"))], cst.IndentedBlock(body))
+    draft = Draft(tree)
+    draft.instead(statement, [block])
+    if not _resets(tree, statement, update.target):
+        draft.after(statement, [make("{x}.grad = None", x=update.target)])
+    return draft.edits()
+
+
+_AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {
+    cst.Subtract: cst.SubtractAssign,
+    cst.Add: cst.AddAssign,
+    cst.Multiply: cst.MultiplyAssign,
+}
+
+
+def _augmented(tree: Tree, statement: cst.Assign) -> cst.AugAssign | None:
+    value = statement.value
+    if len(statement.targets) != 1 or not isinstance(value, cst.BinaryOperation):
+        return None
+    target = statement.targets[0].target
+    operator = _AUGMENTED.get(type(value.operator))
+    if operator is None or not same(tree, value.left, tree.code(target)):
+        return None
+    if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
+        return None
+    return cst.AugAssign(target, operator(), value.right)
+
+
+def _resets(tree: Tree, statement: Statement, target: cst.BaseAssignTargetExpression) -> bool:
+    """Whether the same block clears the gradient already."""
+    block = tree.block_of(statement)
+    path = dotted(target)
+    code = "" if block is None else "".join(tree.code(s) for s in statements_in(block))
+    return path is not None and (f"{path}.grad.zero_" in code or f"{path}.grad = None" in code)
