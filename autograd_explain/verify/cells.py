@@ -1,8 +1,8 @@
 """Running recorded cells the way IPython does, in a process that may not touch the session."""
 
 from __future__ import annotations
+import __future__ as future
 
-import __future__
 import ast
 import linecache
 import sys
@@ -16,8 +16,8 @@ from ..program import Program
 
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _FUTURE = 0
-for _name in __future__.all_feature_names:
-    _FUTURE |= getattr(__future__, _name).compiler_flag
+for _name in future.all_feature_names:
+    _FUTURE |= getattr(future, _name).compiler_flag
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def python_of(text: str) -> str:
     except SyntaxError:
         from IPython.core.inputtransformer2 import TransformerManager
 
-        return TransformerManager().transform_cell(text)
+        manager: Any = TransformerManager  # untyped in IPython 7
+        return str(manager().transform_cell(text))
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .process import Child, can_fork, fork_child, read_message, write_message
 
@@ -24,7 +24,7 @@ class Checkpoint:
     the process, whichever comes first; older ones end when more than two are alive.
     """
 
-    _alive: weakref.WeakSet[Checkpoint] = weakref.WeakSet()
+    _alive: ClassVar[weakref.WeakSet[Checkpoint]] = weakref.WeakSet()
 
     def __init__(self, child: Child) -> None:
         self._child = child

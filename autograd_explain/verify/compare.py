@@ -112,9 +112,7 @@ def _differ(
         result.shown[name] = (brief(actual), brief(expected), error)
 
 
-def _compare_value(
-    state: TensorState, name: str, tensor: torch.Tensor, result: Agreement
-) -> None:
+def _compare_value(state: TensorState, name: str, tensor: torch.Tensor, result: Agreement) -> None:
     if state.value is None:
         return
     result.values += 1
@@ -187,7 +185,7 @@ def numbers_agree(expected: Any, actual: Any) -> bool:
         return False
     if expected == actual or (expected != expected and actual != actual):
         return True
-    return abs(expected - actual) <= 1e-4 * abs(expected) + 1e-9
+    return bool(abs(expected - actual) <= 1e-4 * abs(expected) + 1e-9)
 
 
 def _arrays_agree(expected: Any, actual: Any) -> bool:

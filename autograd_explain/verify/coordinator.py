@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..model import Reason
 from .cells import edited
-from .judge import Basis, basis_of, blocked, blocked_by, gradients_of, verdict_of
+from .judge import basis_of, blocked, blocked_by, gradients_of, verdict_of
 from .plan import Plan, Trial, Verdict
 from .pool import ForkPool, Limits, Pool, SpawnPool
 from .process import can_fork
@@ -89,9 +89,7 @@ class _Trials:
         if self._plan.gradients and references:
             jobs["-1"] = self._job(Mode.PLAIN, against=tuple(references))
         for trial in self._plan.trials:
-            jobs[str(trial.index)] = self._job(
-                Mode.PLAIN, trial=trial, against=tuple(references)
-            )
+            jobs[str(trial.index)] = self._job(Mode.PLAIN, trial=trial, against=tuple(references))
         second: Result | None = None
         early: list[tuple[str, Result]] = []
         for key, result in self._pool.run(jobs):

@@ -102,9 +102,7 @@ def _unshare_memory() -> None:
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     for start, end in found:
         content = ctypes.string_at(start, end - start)
-        at = libc.mmap(
-            start, end - start, _PROT_READ_WRITE, _MAP_PRIVATE_FIXED_ANONYMOUS, -1, 0
-        )
+        at = libc.mmap(start, end - start, _PROT_READ_WRITE, _MAP_PRIVATE_FIXED_ANONYMOUS, -1, 0)
         if at != start:
             raise MemoryError("cannot make shared memory private")
         ctypes.memmove(start, content, end - start)
@@ -149,7 +147,7 @@ def _silence_streams() -> None:
     for name in ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__"):
         setattr(sys, name, NullStream())
     sys.displayhook = sys.__displayhook__ = lambda value: None
-    builtins.breakpoint = lambda *args, **kws: None  # type: ignore[assignment]
+    builtins.breakpoint = lambda *args, **kws: None
 
 
 def _silence_kernel() -> None:

@@ -126,5 +126,3 @@ def _leaves(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
                 seen.add(following)
                 waiting.append(following)
     return found
-
-

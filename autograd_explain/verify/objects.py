@@ -93,9 +93,9 @@ def is_array(value: Any) -> bool:
 
 
 def is_number_list(value: Any) -> bool:
-    return type(value) in (list, tuple) and 0 < len(value) and all(
-        isinstance(v, _NUMBERS) for v in value
-    )
+    if type(value) not in (list, tuple) or not value:
+        return False
+    return all(isinstance(v, _NUMBERS) for v in value)
 
 
 def children(value: Any) -> Iterator[tuple[Step, Any]]:

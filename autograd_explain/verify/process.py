@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -246,7 +246,5 @@ def _report(writer: int, error: BaseException) -> None:
     """A failure of ours in the child, told to the parent."""
     import traceback
 
-    try:
+    with suppress(OSError):
         write_message(writer, Crash(f"{type(error).__name__}: {error}", traceback.format_exc()))
-    except OSError:
-        pass

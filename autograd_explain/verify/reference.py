@@ -154,7 +154,7 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None
 def _copying_contexts(copies: SavedCopies) -> Iterator[None]:
     """The same for what a custom Function keeps: tensors that it overwrites after
     save_for_backward (torch takes them when its forward has ended), and tensors on `ctx`."""
-    base = torch._C._FunctionBase.saved_tensors
+    base: Any = torch._C._FunctionBase.saved_tensors
 
     def save(original: Callable[..., None]) -> Callable[..., None]:
         def save_for_backward(self: Any, *tensors: Any) -> None:

@@ -129,9 +129,13 @@ class Session:
         ledger, copies = Ledger(files), SavedCopies()
         writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
         try:
-            with heard.listening(), _edited_files(job.files), ledger.noting():
-                with self._mode(job, copies, writes):
-                    failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
+            with (
+                heard.listening(),
+                _edited_files(job.files),
+                ledger.noting(),
+                self._mode(job, copies, writes),
+            ):
+                failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
         except Refused:
             failure = None
         result = Result(
@@ -175,7 +179,7 @@ class _Warnings:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        warnings.showwarning = self._show  # type: ignore[assignment]
+        warnings.showwarning = self._show
         starts = [NON_LEAF_WARNING, self._start] if self._start else [NON_LEAF_WARNING]
         for start in starts:
             warnings.filterwarnings("always", re.escape(start))

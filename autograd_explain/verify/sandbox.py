@@ -186,7 +186,8 @@ def _patch_torch(sandbox: Sandbox) -> None:
             device.device_count = lambda: 0
     torch.set_num_threads(1)
     # More threads than the one that was forked would wait for ever (OpenMP).
-    torch.set_num_threads = torch.set_num_interop_threads = lambda count: None
+    torch.set_num_threads = lambda nthreads: None
+    torch.set_num_interop_threads = lambda nthreads: None
     _refuse_saving(torch, sandbox)
     _load_in_process()
 

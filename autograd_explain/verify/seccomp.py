@@ -25,7 +25,7 @@ _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 
 @dataclass(frozen=True)
 class Calls:
-    """Call numbers of one architecture; `denied` in the order of `_DENIED`, -1 where it has none."""
+    """The numbers of system calls on one architecture, -1 where it has no such call."""
 
     architecture: int
     open: int
@@ -129,7 +129,7 @@ def _install(program: bytes) -> bool:
     import ctypes
 
     class Filter(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]  # noqa: RUF012
+        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
 
     libc = ctypes.CDLL(None, use_errno=True)
     code = ctypes.create_string_buffer(program, len(program))

@@ -132,7 +132,7 @@ def _gradients(
 
 def _earlier(tensor: torch.Tensor, overwritten: list[Saved]) -> tuple[torch.Tensor, ...]:
     """The values this tensor's memory had when it was saved, where that was overwritten."""
-    found = []
+    found: list[torch.Tensor] = []
     for saved in overwritten:
         if len(found) < MAX_COPIES and _same_memory(tensor, saved.alias):
             found.append(_with_saved(tensor, saved))
@@ -149,8 +149,8 @@ def _same_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 def _with_saved(tensor: torch.Tensor, saved: Saved) -> torch.Tensor:
     """`tensor` as it would be, had its memory still the saved values."""
-    storage = tensor.detach().untyped_storage().clone()
-    whole = torch.empty(0, dtype=tensor.dtype).set_(storage)  # type: ignore[call-overload]
+    storage: Any = tensor.detach().untyped_storage()
+    whole = torch.empty(0, dtype=tensor.dtype).set_(storage.clone())
     alias = saved.alias
     whole.as_strided(alias.shape, alias.stride(), alias.storage_offset()).copy_(saved.copy)
     return whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).clone()

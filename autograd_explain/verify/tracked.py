@@ -93,7 +93,7 @@ class UntrackedWrites(TorchFunctionMode):
         _set_owner(result, owner)
 
 
-_DATA = torch.Tensor.data.__get__
+_DATA: Any = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 
 
 def _writes(name: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..model import Outcome, Reason, Rewrite, Safety
 from ..rewrite.proposal import Proposal
-from .cells import Cell, cells_of
+from .cells import cells_of
 from .plan import GradientDifference, Plan, Trial, Verdict
 from .process import Child, Crash, can_fork, fork_child, write_message
 from .request import Reference, Request
