@@ -7,6 +7,7 @@ notebook).  Jinja escapes everything; a Passage's HTML is escaped by the Markdow
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from .labels import label, source, word
+from .listing import WIDEST_NAME, crop_middle, window
 from .picture import svg
 from .texts import Passage
-from .view import View
+from .view import Row, View
 from .visible import visible
 
 if TYPE_CHECKING:
     from .topic import Topic
 
+LONGEST = 96  #: cells of one line of code
 BESIDE = 44  #: characters of code that leave room for a label at its side
 STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
 
@@ -71,16 +74,25 @@ def html(view: View, detail: str = "short") -> str:
     if view.stops:
         title = label("timeline_alt", view.language, name=view.culprit).plain().replace("`", "")
         picture = svg(view.stops, title, word("version", view.language))
+    rows = tuple(map(_cropped, view.rows))
     return fill(
         "explanation.html",
         view.language,
         view=view,
+        rows=rows,
         opened=detail == "full",
-        beside=all(len(row.source) <= BESIDE for row in view.rows),
+        beside=all(len(row.source) <= BESIDE for row in rows),
         picture=Markup(picture),
         standing=STANDING,
         colon=source("colon", view.language),
     )
+
+
+def _cropped(row: Row) -> Row:
+    """A very long line is cut around the expression meant; a long file name in its middle."""
+    source, start, end = window(row.source, row.start, row.end, LONGEST)
+    where = crop_middle(row.where, WIDEST_NAME)
+    return replace(row, source=source, start=start, end=end, where=where)
 
 
 def topic_html(topic: Topic) -> str:

@@ -22,7 +22,7 @@ STYLES = {
     "other": "magenta",
 }
 GLYPHS = {"saved": "●", "guilty": "◆", "changed": "◆", "needed": "✗"}
-_WIDEST_NAME = 18
+WIDEST_NAME = 18
 _NARROWEST = 30  #: cells that a label needs to stand beside its line rather than below it
 _SIGNS = {"-": "red", "+": "green", " ": "dim"}
 
@@ -48,7 +48,7 @@ class Gutter:
 def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:
     """Every row: the line of code, and under it what happened there."""
     gutter = Gutter(
-        min(_WIDEST_NAME, max((cell_len(r.where) for r in rows), default=0)),
+        min(WIDEST_NAME, max((cell_len(r.where) for r in rows), default=0)),
         max((len(str(r.line or "")) for r in rows), default=0),
     )
     before = ""

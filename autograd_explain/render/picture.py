@@ -7,6 +7,7 @@ from html import escape
 
 from rich.cells import cell_len
 
+from .listing import crop_middle
 from .timeline import Stop
 
 _CELL = 7.2  #: pixels of one terminal cell at the caption's size
@@ -20,7 +21,7 @@ _SHAPES = {
 
 def svg(stops: Sequence[Stop], title: str, version: str) -> str:
     """A line from stop to stop, each with its version above and its place below."""
-    captions = [f"{s.caption} {s.where}".strip() for s in stops]
+    captions = [f"{s.caption} {crop_middle(s.where, 24)}".strip() for s in stops]
     steps = [max(150.0, cell_len(c) * _CELL + 30) for c in captions]
     left = 10.0
     xs = [left + sum(steps[:i]) for i in range(len(stops))]
