@@ -230,7 +230,8 @@ class Finding:
     """A diagnosis: which cause, how sure, and what the live objects and the source show.
 
     `facts` fill the `{placeholders}` of the cause's texts.  `variant` chooses the sections
-    `## summary <variant>` and `## cause <variant>` where the cause has them.
+    `## summary <variant>` and `## cause <variant>` where the cause has them.  `places` are
+    further statements that the cause's rewrites need; the report does not show them.
     """
 
     cause: str
@@ -240,6 +241,7 @@ class Finding:
     events: tuple[Event, ...] = ()
     variant: str = ""
     warnings: tuple[str, ...] = ()
+    places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
     def event(self, what: What) -> Event | None:
         """The first event of this sort, which is the guilty one, or None."""

@@ -28,15 +28,18 @@ _LEAF_SEQUENCE = 2**63
 class FreedPart:
     """The part of the failing graph that an earlier backward freed.
 
-    `boundary` is its newest node that the new part uses; `carrier` the live tensor which that
-    node produced, if it lives; `maker` the statement that made it; `whole` tells that nothing new
-    is in the graph: the failing loss itself went backward before.
+    `boundary` is its newest node that the new part uses and `user` the oldest new node that uses
+    it; `carrier` is the live tensor which `boundary` produced, if it lives; `maker` the statement
+    that made it; `old` are all its nodes, newest first.  `whole` tells that nothing new is in the
+    graph: the failing loss itself went backward before.
     """
 
     boundary: GraphNode
     carrier: NamedTensor | None
     maker: Moment | None
     whole: bool
+    old: tuple[GraphNode, ...] = ()
+    user: GraphNode | None = None
 
 
 def find_freed_part(scene: Scene) -> FreedPart | None:
@@ -47,11 +50,16 @@ def find_freed_part(scene: Scene) -> FreedPart | None:
     old = _observed_old(scene, inner) or _below_gap(inner)
     if not old:
         newest = inner[0]
-        return FreedPart(newest, None, scene.history.maker(newest), whole=True)
+        maker = scene.history.maker(newest)
+        return FreedPart(newest, None, maker, whole=True, old=tuple(inner))
     used = _used_by_new(scene.graph, old) or old
     carrier = _carrier(scene, used)
     boundary = used[0] if carrier is None else _node_of(scene.graph, carrier)
-    return FreedPart(boundary, carrier, _maker(scene, carrier, boundary), whole=False)
+    known = {id(n) for n in old}
+    users = [p for p in scene.graph.parents(boundary) if id(p) not in known]
+    user = min(users, key=lambda n: n.sequence, default=None)
+    maker = _maker(scene, carrier, boundary)
+    return FreedPart(boundary, carrier, maker, whole=False, old=tuple(old), user=user)
 
 
 def _maker(scene: Scene, carrier: NamedTensor | None, boundary: GraphNode) -> Moment | None:

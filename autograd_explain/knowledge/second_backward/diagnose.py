@@ -17,9 +17,16 @@ from autograd_explain.inspect.freed import (
     steps_since,
 )
 from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.levels import (
+    at_one_level,
+    distinct,
+    failing_path,
+    path_of,
+    paths_of,
+)
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.statements import resolve
-from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
 
 PATTERNS = ("backward-twice",)
 
@@ -68,7 +75,19 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         events=_events(scene, part, first, steps),
         variant=_variant(scene, part, steps),
+        places=_places(scene, part),
     )
+
+
+def _places(scene: Scene, part: FreedPart) -> dict[str, tuple[Place, ...]]:
+    """The old statements and the first new one that uses them, at the level of the failing line."""
+    user = None if part.user is None else scene.history.maker(part.user)
+    if user is None:
+        return {}
+    failed, use, *old = at_one_level(
+        [failing_path(scene), path_of(user), *paths_of(scene, part.old)]
+    )
+    return {"failed": (failed,), "use": (use,), "old": distinct(old)}
 
 
 def _variant(scene: Scene, part: FreedPart, steps: tuple[Moment, ...]) -> str:

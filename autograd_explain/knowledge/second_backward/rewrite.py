@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from functools import partial
 
+from autograd_explain.inspect.statements import statement_at
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
+from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.recompute import compute_in_loop, recompute_before
 
 Edits = tuple[Edit, ...] | None
 
@@ -17,6 +22,57 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _carried(finding, program)
     elif finding.variant in ("same_loss", "shared"):
         yield from _kept(finding, program)
+        yield from _again(finding, program)
+    elif finding.variant == "computed_once":
+        yield from _every_round(finding, program)
+    elif finding.variant == "shared_stepped":
+        yield from _detached_first(finding, program)
+        yield from _again(finding, program)
+
+
+def _every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """The old statements move into the loop, oldest first, before their first use."""
+    use, old = finding.places.get("use", ()), finding.places.get("old", ())
+    edits: Edits = ()
+    for place in reversed(old) if use else ():
+        if edits:
+            edits = then(program, edits, compute_in_loop, place, use[0])
+        else:
+            edits = compute_in_loop(program, place, use[0])
+        if not edits:
+            return
+    if edits:
+        yield Proposal("recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _again(finding: Finding, program: Program) -> Iterator[Proposal]:
+    use, old = finding.places.get("use", ()), finding.places.get("old", ())
+    edits = recompute_before(program, use[0], old) if use and old else None
+    if edits:
+        yield Proposal("recompute", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _detached_first(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """`d = D(g.detach())` for the first loss, `d = D(g)` again before the second uses it."""
+    use, maker = finding.places.get("use", ()), _place(finding, What.CAUSE)
+    if not use or maker is None:
+        return
+    for operand in _reads(program, maker):
+        again = recompute_before(program, use[0], [maker])
+        edits = then(program, again, partial(detach_use, expr=operand), maker)
+        if edits:
+            yield Proposal(
+                "detach_recompute", edits, Safety.CHANGES_MEANING, intended_difference=True
+            )
+
+
+def _reads(program: Program, place: Place) -> tuple[str, ...]:
+    """The arguments of the call at a place that are plain names."""
+    statement = statement_at(program, place)
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.Call):
+        return ()
+    return tuple(a.id for a in value.args if isinstance(a, ast.Name))
 
 
 def _carried(finding: Finding, program: Program) -> Iterator[Proposal]:

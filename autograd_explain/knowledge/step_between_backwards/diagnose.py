@@ -7,8 +7,15 @@ from autograd_explain.inspect.attribution import (
     find_overwrite,
     label,
 )
+from autograd_explain.inspect.levels import (
+    at_one_level,
+    distinct,
+    failing_path,
+    forward_paths,
+    path_of,
+)
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -55,7 +62,8 @@ def diagnose(scene: Scene) -> Finding | None:
             "optimizer": optimizer,
         },
         tensors=(fact, *_roots(scene)),
-        events=(*events(scene, found), *_loss_made(scene)),
+        events=events(scene, found),
+        places=_places(scene, found),
         # The failing backward may also leave gradients in what the optimizer updates; then its
         # step cannot simply wait for that backward.
         variant="shares_gradients" if _reaches_parameters(scene, found) else "",
@@ -66,11 +74,13 @@ def _roots(scene: Scene) -> tuple[TensorFact, ...]:
     return tuple(scene.fact(Role.ROOT, root) for root in scene.roots[:1])
 
 
-def _loss_made(scene: Scene) -> tuple[Event, ...]:
-    """The statement that computed the loss whose backward failed."""
-    made = scene.history.creation(scene.roots[0]) if scene.roots else None
-    event = scene.event(What.CREATED, made)
-    return () if event is None else (event,)
+def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
+    """The step, the failing line and the forward statements, at the level where they differ."""
+    if found.guilty is None:
+        return {}
+    forward = forward_paths(scene, found.saved.node)
+    step, failed, *rest = at_one_level([path_of(found.guilty), failing_path(scene), *forward])
+    return {"step": (step,), "failed": (failed,), "forward": distinct(rest)}
 
 
 def _reaches_parameters(scene: Scene, found: Overwrite) -> bool:

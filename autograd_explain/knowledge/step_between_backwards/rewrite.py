@@ -4,25 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Finding, Place, Safety, What
+from autograd_explain.model import Edit, Finding, Place, Role, Safety
 from autograd_explain.program import Program
 from autograd_explain.rewrite import move_after, toggled_run
+from autograd_explain.rewrite.edits import then
+from autograd_explain.rewrite.loops import reorder_items, split_and_move
 from autograd_explain.rewrite.proposal import Proposal
 
 Edits = tuple[Edit, ...] | None
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    step, failed = _place(finding, What.CHANGED), _place(finding, What.FAILED)
-    loss = _place(finding, What.CREATED)
-    if step is None:
+    steps, failures = finding.places.get("step", ()), finding.places.get("failed", ())
+    if not steps or not failures:
         return
+    step, failed, forward = steps[0], failures[0], finding.places.get("forward", ())
     later = _proposal("move_step", _move_step(program, step, failed), Safety.SAME_GRADIENTS)
-    again = _proposal("recompute", _move_loss(program, loss, step), Safety.CHANGES_MEANING)
+    again = _proposal("recompute", _move_forward(program, forward, step), Safety.CHANGES_MEANING)
+    if _same_line(step, failed):
+        yield from _in_one_loop(finding, program, step, forward)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would
     # change the step itself.
     shares = finding.variant == "shares_gradients"
     for proposal in (again, later) if shares else (later, again):
+        if proposal is not None:
+            yield proposal
+
+
+def _in_one_loop(
+    finding: Finding, program: Program, place: Place, forward: tuple[Place, ...]
+) -> Iterator[Proposal]:
+    """One loop steps for one item and fails for a later one."""
+    root = finding.tensor(Role.ROOT)
+    for name in root.names if root is not None else ():
+        if len(forward) == 1:
+            edits = split_and_move(program, place, name, forward[0])
+            proposal = _proposal("recompute", edits, Safety.CHANGES_MEANING)
+            if proposal is not None:
+                yield proposal
+        proposal = _proposal(
+            "update_first", reorder_items(program, place, name), Safety.SAME_GRADIENTS
+        )
         if proposal is not None:
             yield proposal
 
@@ -34,18 +56,30 @@ def _proposal(fix: str, edits: Edits, safety: Safety) -> Proposal | None:
     return Proposal(fix, edits, safety, intended_difference=fix == "recompute")
 
 
-def _move_step(program: Program, step: Place, failed: Place | None) -> Edits:
-    return None if failed is None else move_after(program, step, failed)
-
-
-def _move_loss(program: Program, loss: Place | None, step: Place) -> Edits:
-    """The statement that computes the loss goes behind the step, with what is switched around it."""
-    if loss is None:
+def _move_step(program: Program, step: Place, failed: Place) -> Edits:
+    if _same_line(step, failed):
         return None
-    first, last = toggled_run(program, loss) or (loss, loss)
+    return move_after(program, step, failed)
+
+
+def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> Edits:
+    """The statements that compute the loss go behind the step, with what is switched around them.
+
+    The last one goes first: then nothing in between reads what the one before it makes.
+    """
+    if not forward or any(_same_line(p, step) for p in forward):
+        return None
+    *earlier, last = forward
+    edits = _behind(program, last, step)
+    for place in reversed(earlier):
+        edits = then(program, edits, _behind, place, step)
+    return edits
+
+
+def _behind(program: Program, place: Place, step: Place) -> Edits:
+    first, last = toggled_run(program, place) or (place, place)
     return move_after(program, first, step, last)
 
 
-def _place(finding: Finding, what: What) -> Place | None:
-    event = finding.event(what)
-    return None if event is None else event.place
+def _same_line(a: Place, b: Place) -> bool:
+    return (a.cell, a.file, a.line) == (b.cell, b.file, b.line)
