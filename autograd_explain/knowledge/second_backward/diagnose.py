@@ -73,7 +73,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "state_kind": state_kind,
         },
         tensors=(fact,),
-        events=_events(scene, part, first, steps),
+        events=_events(scene, part, first),
         variant=_variant(scene, part, steps),
         places=_places(scene, part),
     )
@@ -168,15 +168,10 @@ def _expression(name: str) -> ast.expr | None:
         return None
 
 
-def _events(
-    scene: Scene, part: FreedPart, first: Moment | None, steps: tuple[Moment, ...]
-) -> tuple[Event, ...]:
+def _events(scene: Scene, part: FreedPart, first: Moment | None) -> tuple[Event, ...]:
     found = [
         scene.event(What.CAUSE, part.maker, op=part.boundary.name),
         scene.event(What.FREED, first),
-        *(scene.event(What.CHANGED, s) for s in steps[:1]),
         scene.failed(),
     ]
-    # A step after the first backward is not what failed here, but it is what retain_graph=True
-    # would lead to; it comes after the cause.
     return tuple(e for e in found if e is not None)

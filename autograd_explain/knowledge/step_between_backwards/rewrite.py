@@ -1,4 +1,4 @@
-"""Step after the last backward that needs the old parameters, or compute the loss after the step."""
+"""Step after the last backward that needs the old parameters, or compute the loss later."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from autograd_explain.rewrite import move_after, toggled_run
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.loops import reorder_items, split_and_move
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.recompute import recompute_before
 
 Edits = tuple[Edit, ...] | None
 
@@ -20,7 +21,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         return
     step, failed, forward = steps[0], failures[0], finding.places.get("forward", ())
     later = _proposal("move_step", _move_step(program, step, failed), Safety.SAME_GRADIENTS)
-    again = _proposal("recompute", _move_forward(program, forward, step), Safety.CHANGES_MEANING)
+    moved = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
+    again = _proposal("recompute", moved, Safety.CHANGES_MEANING)
     if _same_line(step, failed):
         yield from _in_one_loop(finding, program, step, forward)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would
@@ -74,6 +76,21 @@ def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> 
     for place in reversed(earlier):
         edits = then(program, edits, _behind, place, step)
     return edits
+
+
+def _repeat_forward(
+    program: Program, forward: tuple[Place, ...], step: Place, failed: Place
+) -> Edits:
+    """What stands before the step is needed there too: it is computed again behind it."""
+    before = [p for p in forward if _position(program, p) < _position(program, step)]
+    after = [p for p in forward if p not in before]
+    return recompute_before(program, after[0] if after else failed, before) if before else None
+
+
+def _position(program: Program, place: Place) -> tuple[int, int]:
+    """Cells run one after the other, so this orders statements of cells in time."""
+    cells = [cell.cell for cell in program.cells]
+    return (cells.index(place.cell) if place.cell in cells else -1), place.line
 
 
 def _behind(program: Program, place: Place, step: Place) -> Edits:
