@@ -74,7 +74,7 @@ def explain(exc: BaseException | None = None) -> Explanation | None:
 
 def lookup(text: str, language: str | None = None) -> Any:
     """What the knowledge base says about a pasted message or a question in en, ja or zh."""
-    from .knowledge.search import lookup as find
+    from .search import lookup as find
     from .settings import default_language
 
     session = _session

@@ -1,0 +1,152 @@
+"""The command line: explain a message, a question or a log; list, check and print the entries.
+
+    python -m autograd_explain explain "a leaf Variable that requires grad is being used …"
+    python -m autograd_explain explain train.log
+    torchrun train.py 2>&1 | python -m autograd_explain explain
+
+Exit codes: 0 something was explained (check: nothing is wrong); 1 nothing fits (check: something is
+wrong); 2 the command line was not understood or a file cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..settings import LANGUAGES, default_language, language_of
+from .exit import Exit
+
+_EPILOG = (
+    "exit codes: 0 explained (check: nothing wrong), 1 nothing fits (check: something wrong), "
+    "2 not understood or not readable"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except BrokenPipeError:
+        # The reader (`| head`) has gone: so must what Python would still flush at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FOUND
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except OSError as error:
+        print(f"autograd-explain: {_reason(error)}", file=sys.stderr)
+        return Exit.USAGE
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    made = argparse.ArgumentParser(
+        prog="autograd-explain",
+        description="Explains PyTorch autograd errors without a live program.",
+        epilog=_EPILOG,
+    )
+    made.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _explain(commands)
+    _list(commands)
+    _check(commands)
+    _docs(commands)
+    return made
+
+
+def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import explain
+
+    command = commands.add_parser(
+        "explain",
+        help="explain a message, a question, an entry or a log",
+        description="TEXT is a pasted message, a question in English, Japanese or Chinese, the "
+        "name of an entry, or a log file. Without TEXT, or with -, it is read from standard input.",
+        epilog=_EPILOG,
+    )
+    command.add_argument("text", nargs="*", metavar="TEXT")
+    command.add_argument("--log", type=Path, metavar="FILE", help="find the messages of this log")
+    command.add_argument("--full", action="store_true", help="of a log, tell every whole story")
+    _common(command)
+    command.set_defaults(run=explain.run)
+
+
+def _list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import listing
+
+    command = commands.add_parser("list", help="list the entries or the messages", epilog=_EPILOG)
+    command.add_argument("word", nargs="?", default="", help="only those that have this word")
+    command.add_argument("--messages", action="store_true", help="PyTorch's messages instead")
+    _common(command)
+    command.set_defaults(run=listing.run)
+
+
+def _check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import check
+
+    command = commands.add_parser(
+        "check",
+        help="check knowledge folders",
+        description="FOLDER is the folder of a cause, or one that holds such folders; without it, "
+        "all known ones are checked.",
+        epilog=_EPILOG,
+    )
+    command.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
+    command.add_argument(
+        "--accept",
+        choices=[language for language in LANGUAGES if language != "en"],
+        help="note that this translation is in step with en.md as it is now",
+    )
+    _common(command)
+    command.set_defaults(run=check.run)
+
+
+def _docs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import docs
+
+    command = commands.add_parser(
+        "docs", help="write a page per entry and language", epilog=_EPILOG
+    )
+    command.add_argument("--out", type=Path, default=Path("docs"), help="folder (docs)")
+    command.add_argument("--format", choices=("markdown", "html"), default="markdown")
+    _common(command)
+    command.set_defaults(run=docs.run)
+
+
+def _common(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--lang", type=_language, metavar="LANG", help="en, ja or zh (docs: only this one)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument(
+        "--causes",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder with causes of your own; may be given several times",
+    )
+
+
+def _language(tag: str) -> str:
+    found = language_of(tag)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{tag!r} is not one of {', '.join(LANGUAGES)}")
+    return found
+
+
+def language_for(options: argparse.Namespace) -> str:
+    """The language asked for, else that of the environment."""
+    return str(options.lang or default_language())
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__

@@ -1,0 +1,114 @@
+"""From a text to the entries of the knowledge base: by name, by message, by question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from ..match import Match, match_message, rows
+from ..render.texts import load
+from ..render.topic import Topic
+from .answer import Answer
+from .causes import Cause, causes
+from .clean import clean
+from .ranking import Ranking
+
+#: A question is short; what is longer is a pasted text that has no autograd message.
+LONGEST_QUESTION = 400
+#: Entries that one message may be explained by, and that a question is answered with.
+MOST_ENTRIES = 4
+_HOLE = re.compile(r"\{\w*(?::\w+)?\}")
+
+
+def lookup(text: str, language: str = "en", extra: tuple[str, ...] = ()) -> Answer | None:
+    """What the knowledge base says about `text`, or None where nothing fits.
+
+    `text` is the name of an entry, a pasted message (a whole traceback will do) or a question in
+    English, Japanese or Chinese.  `extra` are folders with causes of the user's own.
+    """
+    known = causes(extra)
+    asked = text.strip()
+    named = known.get(re.sub(r"[\s-]+", "_", asked.lower()))
+    if named is not None:
+        return Answer(asked, language, topics=(topic(named, language),))
+    if asked in rows():
+        return _about(_named(asked), asked, language, known)
+    match = match_message(clean(asked), messages(known))
+    if match is not None:
+        return _about(match, asked, language, known)
+    return _question(asked, language, known)
+
+
+def entries_for(match: Match, known: Mapping[str, Cause], text: str = "") -> list[Cause]:
+    """The entries that may explain a message, the most probable first.
+
+    Without a live program the surrounding text decides: a traceback that shows
+    `optimizer.step()` speaks for another cause than one that shows `x += 1`.
+    """
+    ids = {match.pattern, *match.siblings}
+    fitting = [c for c in known.values() if ids.intersection(c.patterns)]
+    if len(fitting) < 2:
+        return fitting
+    score = {r.name: r.score for r in ranking(known).rank(text or match.message)}
+    own = match.pattern
+    return sorted(fitting, key=lambda c: (own not in c.patterns, -score.get(c.name, 0.0), c.name))
+
+
+def topic(cause: Cause, language: str, shown: Iterable[str] | None = None) -> Topic:
+    """The whole story of an entry; `shown` are its messages, else those it may explain."""
+    return Topic(
+        name=cause.name,
+        language=language,
+        texts=load(cause.folder),
+        example=cause.example,
+        case=_program(cause.folder / "case.py"),
+        fixed=_program(cause.folder / "fixed.py"),
+        messages=tuple(templates(cause) if shown is None else shown),
+    )
+
+
+def templates(cause: Cause) -> list[str]:
+    """The messages an entry explains, `…` for what varies."""
+    own = cause.messages
+    texts = (own.get(p) or rows().get(p, {}).get("message", "") for p in cause.patterns)
+    return [_HOLE.sub("…", text) for text in dict.fromkeys(texts) if text]
+
+
+def messages(known: Mapping[str, Cause]) -> dict[str, str]:
+    """The message templates that folders bring themselves."""
+    return {id: text for cause in known.values() for id, text in cause.messages.items()}
+
+
+def ranking(known: Mapping[str, Cause]) -> Ranking:
+    return _ranking(tuple(known.values()))
+
+
+@lru_cache(maxsize=2)
+def _ranking(known: tuple[Cause, ...]) -> Ranking:
+    return Ranking(known)
+
+
+def _about(match: Match, text: str, language: str, known: Mapping[str, Cause]) -> Answer:
+    fitting = entries_for(match, known, text)[:MOST_ENTRIES]
+    topics = tuple(topic(cause, language, [match.message]) for cause in fitting)
+    return Answer(text, language, match, topics)
+
+
+def _question(text: str, language: str, known: Mapping[str, Cause]) -> Answer | None:
+    if len(text) > LONGEST_QUESTION:
+        return None
+    found = ranking(known).answers(text)[:MOST_ENTRIES]
+    topics = tuple(topic(known[r.name], language) for r in found)
+    return Answer(text, language, topics=topics) if topics else None
+
+
+def _named(id: str) -> Match:
+    row = rows()[id]
+    text = _HOLE.sub("…", row["message"])
+    return Match(id, {}, text, row["family"], row["likelihood"])
+
+
+def _program(path: Path) -> str:
+    return path.read_text("utf-8") if path.exists() else ""
