@@ -105,9 +105,7 @@ def _node_by_bytecode(source: Source, step: Step, line: int) -> ast.AST | None:
     """Python 3.10 has no positions in its code objects; `executing` compares the bytecode."""
     from executing import Source as ExecutingSource
 
-    frame = SimpleNamespace(
-        f_code=step.code, f_lasti=step.instruction, f_lineno=line, f_globals={}
-    )
+    frame = SimpleNamespace(f_code=step.code, f_lasti=step.instruction, f_lineno=line, f_globals={})
     try:
         node = ExecutingSource.executing(frame).node
     except Exception:
@@ -117,7 +115,9 @@ def _node_by_bytecode(source: Source, step: Step, line: int) -> ast.AST | None:
     same = [
         n
         for n in ast.walk(source.tree)
-        if type(n) is type(node) and isinstance(n, (ast.expr, ast.stmt)) and _range(n) == _range(node)
+        if type(n) is type(node)
+        and isinstance(n, (ast.expr, ast.stmt))
+        and _range(n) == _range(node)
     ]
     return same[0] if same else None
 

@@ -6,8 +6,10 @@ know torch's operators by name, apart from the few that the schemas do not descr
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any
 
@@ -33,25 +35,30 @@ class Kind(IntEnum):
     NUMBER = 11  #: leaves torch for Python numbers
     COPY = 12  #: torch.tensor and its like: a new leaf from a value
     BACKWARD = 13
-    ENTER = 14  #: a profiler range; optimizers open one around zero_grad
-    LEAF = 15  #: may make a leaf that requires a gradient
+    LEAF = 14  #: may make a leaf that requires a gradient
+    INPLACE = 15  #: writes its first argument where `inplace=True` says so
+    HOOK = 16  #: code of the user's will run inside backward
 
 
 _NOTHING = frozenset(
-    """
-    dim ndimension size stride numel nelement type element_size data_ptr storage untyped_storage
-    storage_offset storage_type get_device register_hook register_post_accumulate_grad_hook
-    retain_grad __len__ __repr__ __str__ __format__ __hash__ __dir__ __bool__ __contains__
-    __reduce_ex__ __setstate__ _record_function_exit _set_grad_enabled is_floating_point is_complex
-    is_tensor equal allclose is_same_size result_type can_cast promote_types names has_names
-    share_memory_ pin_memory __deepcopy__ _typed_storage __torch_dispatch__
-    """.split()
+    {
+        *("dim", "ndimension", "size", "stride", "numel", "nelement", "type", "element_size"),
+        *("data_ptr", "storage", "untyped_storage", "storage_offset", "storage_type"),
+        *("get_device", "retain_grad"),
+        *("__len__", "__repr__", "__str__", "__format__", "__hash__", "__dir__", "__bool__"),
+        *("__contains__", "__reduce_ex__", "__setstate__", "_record_function_enter_new"),
+        *("_record_function_exit", "_set_grad_enabled", "is_floating_point", "is_complex"),
+        *("is_tensor", "equal", "allclose", "is_same_size", "result_type", "can_cast"),
+        *("promote_types", "names", "has_names", "share_memory_", "pin_memory", "__deepcopy__"),
+        *("_typed_storage", "__torch_dispatch__"),
+    }
 )
 _WRITES = frozenset(
-    """
-    __setitem__ __iadd__ __isub__ __imul__ __itruediv__ __idiv__ __ifloordiv__ __imod__ __ipow__
-    __iand__ __ior__ __ixor__ __ilshift__ __irshift__
-    """.split()
+    {
+        *("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__"),
+        *("__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__", "__ixor__"),
+        *("__ilshift__", "__irshift__"),
+    }
 )
 _SPECIAL = {
     "batch_norm": Kind.BATCH_NORM,
@@ -69,8 +76,9 @@ _SPECIAL = {
     "new_tensor": Kind.COPY,
     "as_tensor": Kind.COPY,
     "asarray": Kind.COPY,
-    "_record_function_enter_new": Kind.ENTER,
     "requires_grad_": Kind.LEAF,
+    "register_hook": Kind.HOOK,
+    "register_post_accumulate_grad_hook": Kind.HOOK,
 }
 _DESCRIPTORS = {
     ("data", "__get__"): Kind.GET_DATA,
@@ -80,8 +88,11 @@ _DESCRIPTORS = {
     ("grad", "__delete__"): Kind.SET_GRAD,
     ("requires_grad", "__set__"): Kind.LEAF,
 }
+_PURE_MODULES = frozenset(
+    {"torch.nn.functional", "torch._tensor", "torch.functional", "torch.overrides", "torch._C"}
+)
 _VIEW_PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
-_MethodWrapper = type(torch.Tensor.shape.__get__)
+_MethodWrapper = types.MethodWrapperType
 
 
 class Operations:
@@ -102,10 +113,8 @@ class Operations:
         """Decide about a function that was not seen before."""
         name = _name(func)
         found = (int(classify(func)), self.number(name))
-        try:
+        with suppress(TypeError):  # an unhashable callable of somebody's
             self.known[func] = found
-        except TypeError:  # an unhashable callable of somebody's
-            pass
         return found
 
 
@@ -124,8 +133,18 @@ def classify(func: Callable[..., Any]) -> Kind:
         # A Python function such as nn.init.normal_ may name its tensor by keyword.
         return Kind.COMPOSITE if isinstance(func, types.FunctionType) else Kind.WRITE
     if isinstance(func, types.FunctionType):
-        return Kind.COMPOSITE
+        return _classify_python(func)
     return _classify_by_schema(name)
+
+
+def _classify_python(func: types.FunctionType) -> Kind:
+    """torch's own Python functions write nothing unless a parameter says so; others may."""
+    parameters = inspect.signature(func).parameters
+    if "inplace" in parameters:
+        return Kind.INPLACE
+    if func.__module__ not in _PURE_MODULES or "max_norm" in parameters:
+        return Kind.COMPOSITE
+    return Kind.VIEW if _classify_by_schema(func.__name__) is Kind.VIEW else Kind.CALL
 
 
 def _classify_property(func: Any) -> Kind:
@@ -139,25 +158,27 @@ def _classify_by_schema(name: str) -> Kind:
     if name.startswith("__") and name.endswith("__"):
         # Operators keep their ATen name: __add__ is add, __radd__ is radd or add.
         inner = name[2:-2]
-        names = (name, inner, inner.removeprefix("r"))
+        names = [name, inner, inner.removeprefix("r")]
     else:
-        names = (name,)
-    schemas = [
-        s for n in names for s in torch._C._jit_get_schemas_for_operator(f"aten::{n}")
-    ]
+        names = [name]
+    schemas = [s for n in names for s in torch._C._jit_get_schemas_for_operator(f"aten::{n}")]
     if not schemas:
         return Kind.COMPOSITE
     if any({"layout", "pin_memory"} <= {a.name for a in s.arguments} for s in schemas):
         return Kind.CALL if name in ("to", "_to_copy") else Kind.LEAF
     if any(_writes(a) for s in schemas for a in s.arguments if not a.is_out):
         return Kind.COMPOSITE
-    if any(r.alias_info is not None and not r.alias_info.is_write for s in schemas for r in s.returns):
+    if any(_aliases(r) for s in schemas for r in s.returns):
         return Kind.VIEW
     return Kind.CALL
 
 
 def _writes(argument: Any) -> bool:
     return argument.alias_info is not None and bool(argument.alias_info.is_write)
+
+
+def _aliases(result: Any) -> bool:
+    return result.alias_info is not None and not result.alias_info.is_write
 
 
 def _backward_functions() -> frozenset[Any]:

@@ -97,6 +97,7 @@ class Log:
     landmarks: deque[Landmark] = field(default_factory=lambda: deque(maxlen=MAX_LANDMARKS))
     born: dict[int, Born] = field(default_factory=dict)
     clock: int = 0
+    user_code_in_backward: bool = False  #: a hook or a custom Function was seen
 
     def leaf(self, where: int, tensor: torch.Tensor, site: int) -> None:
         gone = weakref.ref(tensor, lambda _: self.born.pop(where, None))

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
+from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 
 from .kinds import Kind, Operations
@@ -26,7 +27,8 @@ from .tensors import address, quiet, storage, tensors_in, version
 
 # Plain integers: comparing members of an enum costs twice as much.
 _PASS, _CALL, _VIEW = int(Kind.PASS), int(Kind.CALL), int(Kind.VIEW)
-_WRITE, _COMPOSITE = int(Kind.WRITE), int(Kind.COMPOSITE)
+_WRITE, _COMPOSITE, _INPLACE = int(Kind.WRITE), int(Kind.COMPOSITE), int(Kind.INPLACE)
+_GET_GRAD = int(Kind.GET_GRAD)
 _APPLY = "torch/autograd/function.py"
 _NO_KEYWORDS: dict[str, Any] = {}
 
@@ -51,6 +53,8 @@ class Recorder(TorchFunctionMode):
         self.broken: Exception | None = None
         self.seen = sequence()  #: nodes below this number are accounted for
         self._known = operations.known
+        self._here = sites.here
+        self._append = log.made.append
         self._special = Special(self).handlers
 
     def __torch_function__(
@@ -68,7 +72,9 @@ class Recorder(TorchFunctionMode):
             kwargs = _NO_KEYWORDS
         elif "out" in kwargs:
             kind = _COMPOSITE
-        if kind == _CALL or kind == _VIEW:
+        if kind == _INPLACE:
+            kind = _COMPOSITE if kwargs.get("inplace") else _CALL
+        if kind in (_CALL, _VIEW):
             before = sequence()
             result = func(*args, **kwargs)
             after = sequence()
@@ -84,6 +90,8 @@ class Recorder(TorchFunctionMode):
             return result
         if kind == _WRITE:
             return self._write(func, args, kwargs, sys._getframe(1), operation)
+        if kind == _GET_GRAD and type(args[0]) is Parameter:
+            return func(*args)
         if kind == _COMPOSITE:
             return self.composite(func, args, kwargs, sys._getframe(1), operation)
         return self._special[kind](func, types, args, kwargs, sys._getframe(1), operation)
@@ -98,10 +106,10 @@ class Recorder(TorchFunctionMode):
             if before != self.seen:
                 self.made_unseen(before, frame)
             if after != before:
+                site = self._here(frame, operation)
                 log = self.log
-                site = self.sites.here(frame, operation)
                 log.clock = clock = log.clock + 1
-                log.made.append((before, after, site, clock))
+                self._append((before, after, site, clock))
                 suspicion = self.suspicion
                 if suspicion.shared or site not in suspicion.visited:
                     suspicion.saving(args, site)
@@ -119,12 +127,10 @@ class Recorder(TorchFunctionMode):
             outer = outer.f_back
         site = 0 if outer is None else self.sites.here(outer, self.operations.number("apply"))
         self.log.made.append((self.seen, before, site, self.log.tick()))
-        self.suspicion.custom_functions = True
+        self.log.user_code_in_backward = True
         self.seen = before
 
-    def _ended(
-        self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
-    ) -> None:
+    def _ended(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
         """No node was made: where an argument required a gradient, the graph ends here."""
         try:
             with quiet():
@@ -219,9 +225,7 @@ class Recorder(TorchFunctionMode):
 
     # Aliases
 
-    def _viewed(
-        self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
-    ) -> None:
+    def _viewed(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
         source = args[0] if args else None
         if result is source or not isinstance(source, Tensor):
             return
@@ -238,3 +242,12 @@ class Recorder(TorchFunctionMode):
         """Note that `made` shares the storage `kept` of `of`."""
         log = self.log
         log.aliases.append(Alias(log.tick(), site, kept, address(made), address(of)))
+
+    # Gradients
+
+    def zeroed(self, optimizer: Any, frame: FrameType) -> None:
+        """Gradients were cleared; `optimizer` is None where something else did it."""
+        site = self.sites.here(frame, self.operations.number("zero_grad"))
+        marks = self.log.landmarks
+        if not marks or marks[-1].what != "zero_grad" or marks[-1].site != site:
+            self.suspicion.zeroed(optimizer, self.log.landmark(site, "zero_grad"), site)

@@ -56,6 +56,7 @@ class Presence:
         self._recorder = recorder
         self._compile = torch.compile
         self._switches: dict[str, Callable[[Any], Any]] = {}
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
         self.limits: set[str] = set()
 
     # A watched cell
@@ -63,7 +64,7 @@ class Presence:
     def enter(self) -> None:
         # Functions that hand themselves over to a mode imported theirs by name; only modules that
         # choose a path ask through `torch.overrides`.
-        torch.overrides.has_torch_function = has_torch_function
+        self.replace(torch.overrides, "has_torch_function", has_torch_function)
         _watching.append(self)
         if not self._patch_dynamo():
             torch.compile = self._compile_later
@@ -73,14 +74,30 @@ class Presence:
         if not self._remove():
             self.limits.add("mode_removed")
         _watching.remove(self)
-        if torch.overrides.has_torch_function is has_torch_function and not _watching:
-            torch.overrides.has_torch_function = _asked
+        self._put_back()
         if torch.compile == self._compile_later:
             torch.compile = self._compile
         module = sys.modules.get(_EVAL_FRAME)
         for name, original in self._switches.items():
             setattr(module, name, original)
         self._switches.clear()
+
+    # Attributes of torch's that have another value while a cell is watched
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Give an attribute another value until `leave`, and not for what dynamo compiles."""
+        self._replaced.append((owner, name, getattr(owner, name), value))
+        setattr(owner, name, value)
+
+    def _put_back(self) -> None:
+        for owner, name, original, ours in reversed(self._replaced):
+            if getattr(owner, name) is ours:
+                setattr(owner, name, original)
+
+    def _put_in(self) -> None:
+        for owner, name, original, ours in self._replaced:
+            if getattr(owner, name) is original:
+                setattr(owner, name, ours)
 
     # Stepping aside
 
@@ -151,12 +168,12 @@ class Presence:
     def _before_compiled(self) -> None:
         if self.step_aside():
             self.limits.add("compiled")
-            torch.overrides.has_torch_function = _asked
+            self._put_back()
 
     def _after_compiled(self, frame: FrameType) -> None:
         """Nodes of a compiled function belong to the line that called it."""
         recorder = self._recorder
-        torch.overrides.has_torch_function = has_torch_function
+        self._put_in()
         self.step_back()
         now = sequence()
         if now != recorder.seen:

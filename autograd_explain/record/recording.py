@@ -102,9 +102,7 @@ class Recording:
     failure: Exception | None = None
 
 
-def watch(
-    program: Program, cell: int | None, recording: Recording | None = None
-) -> Any:
+def watch(program: Program, cell: int | None, recording: Recording | None = None) -> Any:
     """A context manager that records its body, continuing `recording` where one is given."""
     return (recording if recording is not None else Recording()).watching(program, cell)
 
@@ -113,7 +111,7 @@ def _graph_sequences(incident: Incident) -> Iterator[int]:
     """Sequence numbers of the graph behind a failed backward, leaves left out."""
     from ..inspect.scene import _roots
 
-    seen = set()
+    seen: set[Any] = set()
     with quiet():
         todo = [r.grad_fn for r in _roots(incident.frames) if isinstance(r, torch.Tensor)]
     while todo and len(seen) < _MAX_NODES:

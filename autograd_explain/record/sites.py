@@ -1,9 +1,8 @@
 """Where a call came from, noted at the price of a few pointer reads.
 
-While recording, a site is a tuple of numbers: the operation, how many library frames lie between
-torch and the user, then for each of the user's frames its code object and instruction.  No frame
-is kept and no line number computed; both the line and the expression follow from the code object
-when something has to be explained.
+While recording, a site is a tuple of numbers: the operation, then for each of the user's frames its
+code object and instruction.  No frame is kept and no line number computed; the line and the
+expression follow from the code object when something has to be explained.
 """
 
 from __future__ import annotations
@@ -69,30 +68,28 @@ class Sites:
         """The number of the site whose innermost frame (torch's caller) is `frame`; 0 for none."""
         first = frame
         verdicts = self._verdicts
-        key = [operation, 0]
-        depth = 0
+        key = [operation]
         while frame is not None:
             code = frame.f_code
-            verdict = verdicts.get(code.co_filename)
-            if verdict is None:
+            try:
+                verdict = verdicts[code.co_filename]
+            except KeyError:
                 verdict = self._judge(code.co_filename)
-            if verdict == _USER:
+            if verdict:
+                if verdict == _STOP or len(key) > 2 * MAX_FRAMES:
+                    break
                 key.append(id(code))
                 key.append(frame.f_lasti)
-                if len(key) > 2 * MAX_FRAMES:
-                    break
-            elif verdict == _STOP:
-                break
-            elif len(key) == 2:
-                depth += 1
             frame = frame.f_back
-        key[1] = depth
-        number = self._numbers.get(tuple(key))
-        return self._add(first, tuple(key)) if number is None else number
+        found = tuple(key)
+        try:
+            return self._numbers[found]
+        except KeyError:
+            return self._add(first, found)
 
     def _add(self, frame: FrameType | None, key: tuple[int, ...]) -> int:
         """A site that was not seen before: walk again, now keeping the code objects."""
-        if len(key) == 2 or len(self.all) > MAX_SITES:
+        if len(key) == 1 or len(self.all) > MAX_SITES:
             return 0
         steps: list[Step] = []
         below: list[tuple[str, str]] = []

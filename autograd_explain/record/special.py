@@ -16,8 +16,8 @@ from torch._C._autograd import _get_sequence_nr as sequence
 
 from .kinds import Kind
 from .log import Wrote
-from .warn import call_warning_at
 from .tensors import address, quiet, storage, tensors_in, version
+from .warn import call_warning_at
 
 if TYPE_CHECKING:
     from .mode import Recorder
@@ -26,7 +26,6 @@ _mode_count = torch._C._len_torch_function_stack
 # From torch 2.13 on a mode can stay in force inside the function that it lets through.
 _redispatch = getattr(torch.overrides, "redispatch_function", None)
 _PLAIN = (Tensor, torch.nn.Parameter)
-_ZERO_GRAD = "Optimizer.zero_grad#"
 
 
 class Call(NamedTuple):
@@ -85,8 +84,8 @@ class Special:
             Kind.NUMBER: self._number,
             Kind.COPY: self._copy,
             Kind.BACKWARD: self._backward,
-            Kind.ENTER: self._enter,
             Kind.LEAF: self._leaf,
+            Kind.HOOK: self._hook,
         }
         self.handlers = {int(kind): _taking_apart(method) for kind, method in methods.items()}
 
@@ -178,43 +177,23 @@ class Special:
     def _get_grad(self, call: Call) -> Any:
         """`.grad` warns for a non-leaf, naming the innermost Python line, which would be ours."""
         __tracebackhide__ = True
-        if type(call.args[0]) is torch.nn.Parameter:
-            return call.run()
         return call_warning_at(call.frame, call.func, call.args)
 
     def _set_grad(self, call: Call) -> Any:
+        """`p.grad = None`, as Module.zero_grad does (Optimizer.zero_grad is seen elsewhere)."""
         __tracebackhide__ = True
         result = call.run()
         with Noting(self._recorder):
-            code = call.frame.f_code
-            if code.co_name != "zero_grad" or "/optim/" not in code.co_filename:
-                self._zeroed(None, call.frame)
+            self._recorder.zeroed(None, call.frame)
         return result
 
-    def _enter(self, call: Call) -> Any:
-        """A profiler range begins; `Optimizer.zero_grad` opens one under its own name."""
+    def _hook(self, call: Call) -> Any:
         __tracebackhide__ = True
-        result = call.run()
-        with Noting(self._recorder):
-            if call.args and str(call.args[0]).startswith(_ZERO_GRAD):
-                outer: FrameType | None = call.frame
-                while outer is not None and outer.f_code.co_name != "zero_grad":
-                    outer = outer.f_back
-                if outer is not None:
-                    self._zeroed(outer.f_locals.get("self"), outer)
-        return result
-
-    def _zeroed(self, optimizer: Any, frame: FrameType) -> None:
-        """Gradients were cleared; `optimizer` is None where something else did it."""
-        number = self._recorder.operations.number("zero_grad")
-        site = self._recorder.sites.here(frame, number)
-        marks = self._log.landmarks
-        if not marks or marks[-1].what != "zero_grad" or marks[-1].site != site:
-            self._suspicion.zeroed(optimizer, self._log.landmark(site, "zero_grad"), site)
+        self._log.user_code_in_backward = True
+        return call.run()
 
     def _backward(self, call: Call) -> Any:
-        """Looked at before it runs, and watched inside: hooks, checkpointed functions and custom
-        backward functions are the user's code too."""
+        """Looked at before it runs, and watched inside where code of the user's will run there."""
         __tracebackhide__ = True
         outermost = self._backwards == 0
         if outermost:
@@ -233,10 +212,13 @@ class Special:
         """Run the call with the mode in force inside it, where no other mode would notice."""
         __tracebackhide__ = True
         alone = _mode_count() == 0 and all(t in _PLAIN for t in call.types)
-        if _redispatch is None or not alone:
+        if _redispatch is None or not alone or not self._log.user_code_in_backward:
             return call.run()
-        with self._recorder:
+        torch._C._push_on_torch_function_stack(self._recorder)
+        try:
             return _redispatch(call.func, call.types, call.args, call.kwargs)
+        finally:
+            torch._C._pop_torch_function_stack()
 
     def _before_backward(self, call: Call) -> None:
         recorder = self._recorder

@@ -8,6 +8,7 @@ optimizer class of their own) stays watched.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import threading
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 
 class StepHooks:
-    """Registered while a cell is watched; silent in other threads."""
+    """In place while a cell is watched; silent in other threads.
+
+    `zero_grad` has no hook of torch's, and reads and clears one `.grad` after the other, each
+    through the mode: it is wrapped, for the recorder to step aside there too.
+    """
 
     def __init__(
         self, recorder: Recorder, presence: Presence, is_user: Callable[[str], bool]
@@ -43,17 +48,39 @@ class StepHooks:
         self._thread = threading.get_ident()
         self._open: _Step | None = None
         self._handles: tuple[Any, ...] = ()
+        self._users: dict[type, bool] = {}
 
     def enter(self) -> None:
         self._handles = (
             register_optimizer_step_pre_hook(self._before),
             register_optimizer_step_post_hook(self._after),
         )
+        self._presence.replace(Optimizer, "zero_grad", _watched_zero_grad(self))
 
     def leave(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._recover()
+
+    def zero_grad(
+        self, run: Callable[..., None], optimizer: Optimizer, args: Any, kwargs: Any
+    ) -> None:
+        """`optimizer.zero_grad()` with the recorder aside."""
+        __tracebackhide__ = True
+        here = threading.get_ident() == self._thread and self._recorder.broken is None
+        if not here:
+            return run(optimizer, *args, **kwargs)
+        try:
+            with quiet():
+                self._recorder.zeroed(optimizer, sys._getframe(2))
+        except Exception as error:
+            self._recorder.broken = error
+        aside = self._presence.step_aside()
+        try:
+            return run(optimizer, *args, **kwargs)
+        finally:
+            if aside:
+                self._presence.step_back()
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         recorder = self._recorder
@@ -92,8 +119,22 @@ class StepHooks:
             return False
         if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
             return False
-        code = getattr(inspect.unwrap(type(optimizer).step), "__code__", None)
-        return code is None or not self._is_user(code.co_filename)
+        cls = type(optimizer)
+        if cls not in self._users:
+            code = getattr(inspect.unwrap(cls.step), "__code__", None)
+            self._users[cls] = code is not None and self._is_user(code.co_filename)
+        return not self._users[cls]
+
+
+def _watched_zero_grad(hooks: StepHooks) -> Callable[..., None]:
+    original = Optimizer.zero_grad
+
+    @functools.wraps(original)
+    def zero_grad(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        return hooks.zero_grad(original, self, args, kwargs)
+
+    return zero_grad
 
 
 class _Step:
@@ -112,7 +153,7 @@ class _Step:
         self._site = recorder.sites.here(frame, recorder.operations.number("step"))
         groups = self._optimizer.param_groups
         self._parameters = [p for group in groups for p in group["params"]]
-        self._before = [version(p) for p in self._parameters]
+        self._before = _versions(self._parameters)
         recorder.suspicion.before_step(self._optimizer, self._parameters, self._site)
 
     def end(self) -> None:
@@ -122,9 +163,16 @@ class _Step:
         if now != recorder.seen:  # differentiable=True
             log.made.append((recorder.seen, now, self._site, log.tick()))
             recorder.seen = now
-        storages = tuple(storage(p) for p in self._parameters)
-        after = [version(p) for p in self._parameters]
+        storages = tuple([storage(p) for p in self._parameters])
+        after = _versions(self._parameters)
         log.step(self._site, storages, self._before, after)
         recorder.suspicion.after_step(
             self._optimizer, self._parameters, self._before == after, log.clock, self._site
         )
+
+
+def _versions(tensors: list[Tensor]) -> list[int]:
+    try:
+        return [t._version for t in tensors]
+    except RuntimeError:  # an inference tensor among them
+        return [version(t) for t in tensors]

@@ -19,7 +19,6 @@ class Suspicion:
         self.traces: dict[int, Any] = {}
         self.shared: dict[int, Any] = {}
         self.visited: set[int] = set()
-        self.custom_functions = False
         self._data: dict[int, weakref.ref[Tensor]] = {}
 
     def saving(self, args: tuple[Any, ...], site: int) -> None:

@@ -81,4 +81,3 @@ def _caller_of_mode(frame: FrameType | None) -> FrameType | None:
         # A Python function of torch that called itself again through the mode.
         frame = frame.f_back and frame.f_back.f_back
     return frame
-
