@@ -12,12 +12,13 @@ from ...model import Certainty, Place
 from ...program import Program
 from ..graph import Graph
 from ..history import Moment, SavedTensor
-from .guard import undisturbed
+from .budget import TooBig
+from .failing import Arrival
 from .match import Pairing
 from .origin import evaluate, steps_behind
 from .pairs import pair
 from .trace import Step
-from .walk import Arrival, TooBig, Walk
+from .walk import Walk
 from .writes import writes_past
 
 if TYPE_CHECKING:
@@ -67,18 +68,18 @@ class AbstractHistory:
     def _saved_twins(self, saved: SavedTensor) -> list[SavedTensor]:
         """The overwritten slots of the stand-ins' graph that may correspond to a live one."""
         arrival = self.arrival
-        if arrival is None:
+        if arrival is None or arrival.backward is None:
             return []
-        slots = [s for s in arrival.overwritten if _same_slot(s, saved)]
+        slots = [s for s in arrival.backward.overwritten if _same_slot(s, saved)]
         nodes = {id(n.node) for n in self._candidates(saved.node)}
         return [s for s in slots if id(s.node.node) in nodes]
 
     # -- more than the contract ------------------------------------------------------------------
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Moment, ...]:
         """Every operation the walk saw, in order."""
-        return tuple(self._walk.trace.steps)
+        return tuple(step.moment for step in self._walk.trace.steps)
 
     def origin(
         self, what: str | torch.Tensor = "", place: Place | None = None
@@ -109,22 +110,26 @@ class AbstractHistory:
 
     @cached_property
     def _walk(self) -> Walk:
-        for steer in (False, True):
-            walk = Walk(self.program, self.incident, steer=steer)
-            try:
-                with undisturbed():
-                    walk.run()
-            except TooBig:
-                break
-            if walk.arrivals:
-                break
+        """The walk that gets to the failing line: as the program decides, else steered there."""
+        walk = self._walked(big=False, steer=False)
+        if walk.failure.arrivals or not self.incident.user_frames:
+            return walk
+        steered = self._walked(big=walk.devices.big, steer=True)
+        return steered if steered.failure.arrivals else walk
+
+    def _walked(self, *, big: bool, steer: bool) -> Walk:
+        walk = Walk(self.program, self.incident, big=big, steer=steer)
+        try:
+            walk.run()
+        except TooBig:
+            return self._walked(big=True, steer=steer)
         return walk
 
     @property
     def arrival(self) -> Arrival | None:
         """Where the walk stood at the failing line for the last time."""
-        arrivals = self._walk.arrivals
-        with_graph = [a for a in arrivals if a.graph is not None]
+        arrivals = self._walk.failure.arrivals
+        with_graph = [a for a in arrivals if a.backward is not None]
         return next(reversed(with_graph or arrivals), None)
 
     @cached_property
@@ -134,10 +139,10 @@ class AbstractHistory:
     @cached_property
     def _pairing(self) -> Pairing | None:
         arrival = self.arrival
-        if arrival is None or arrival.graph is None:
+        if arrival is None or arrival.backward is None:
             return None
         leaves = {live: id(twin) for live, twin in self._pairs.items()}
-        return Pairing(self.graph, arrival.graph, leaves)
+        return Pairing(self.graph, arrival.backward.graph, leaves)
 
     def _candidates(self, node: GraphNode) -> tuple[GraphNode, ...]:
         return () if self._pairing is None else self._pairing.candidates(node)

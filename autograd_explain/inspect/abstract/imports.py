@@ -8,8 +8,8 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from .policy import module_names
+from .standins import builtin_functions
 from .values import UNKNOWN, Unknown
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Imports:
         self.walk = walk
         self.twins: dict[types.ModuleType, None] = {}
         self._by_name: dict[str, Any] = {}
+        self._builtins = builtin_functions()
 
     def module(self, name: str, full: str) -> Any:
         """The module `name`; `full` is what the import statement loads."""
@@ -44,10 +45,8 @@ class Imports:
             return self.module(f"{module}.{name}", f"{module}.{name}")
 
     def everything(self, module: str, level: int) -> Mapping[str, Any]:
-        from .policy import module_names
-
         owner = self.module(module, module) if not level else UNKNOWN
-        return {} if type(owner) is Unknown else module_names(owner)
+        return module_names(owner) if isinstance(owner, types.ModuleType) else {}
 
     def names(self, module: str) -> dict[str, Any]:
         found = self._by_name.get(module)
@@ -65,26 +64,21 @@ class Imports:
         twin = types.ModuleType(name)
         self._by_name[name] = twin
         self.twins[twin] = None
-        self.walk.file(source, vars(twin))
+        self.walk.execute(source, vars(twin))
         return twin
 
     def builtin(self, name: str) -> Any:
-        from .standins import builtin_functions
+        """Builtins that twin code gets in a safe form."""
+        return self._builtins.get(name)
 
-        return builtin_functions().get(name)
-
-    def arguments(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments as torch takes them: unknown numbers guessed, everything on this device."""
-        if any(type(a) is Unknown for a in args):
-            args = tuple(1 if type(a) is Unknown else a for a in args)
-        if kwargs:
-            kwargs = {k: v for k, v in kwargs.items() if type(v) is not Unknown}
-            if "device" in kwargs:
-                kwargs["device"] = torch.device("cpu")
-            if kwargs.get("pin_memory"):
-                kwargs.pop("pin_memory")
-        if any(isinstance(a, torch.device) for a in args):
-            args = tuple(torch.device("cpu") if isinstance(a, torch.device) else a for a in args)
-        return args, kwargs
+    def attribute(self, module: types.ModuleType, name: str) -> Any:
+        """`module.name`: parts of libraries that the walk may not touch are unknown."""
+        try:
+            found = getattr(module, name)
+        except AttributeError:
+            if self.walk.flow.tries:
+                raise
+            return UNKNOWN
+        if isinstance(found, types.ModuleType) and found not in self.twins:
+            return found if self.walk.policy.may_import(found.__name__) else UNKNOWN
+        return found

@@ -69,7 +69,14 @@ class _Instrument(ast.NodeTransformer):
         target = target or self.bound.get(id(node))
         self.sites.append(
             Site(
-                len(self.sites), self.source, function, node, shown or node, operands, target, prefer
+                len(self.sites),
+                self.source,
+                function,
+                node,
+                shown or node,
+                operands,
+                target,
+                prefer,
             )
         )
         return ast.Constant(len(self.sites) - 1)
@@ -181,7 +188,9 @@ class _Instrument(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         index = self.site(node, node.left, node.right)
         name = ast.Constant(_BINARY[type(node.op)])
-        return self.hook("binary", index, name, self.expr(node.left), self.expr(node.right), at=node)
+        return self.hook(
+            "binary", index, name, self.expr(node.left), self.expr(node.right), at=node
+        )
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         operand = node.operand

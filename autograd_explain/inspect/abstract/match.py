@@ -71,9 +71,7 @@ class Pairing:
                 continue
             self.exact[id(a)] = twin
             twins.add(id(b))
-            todo.extend(
-                (x, y) for (x, _), (y, _) in zip(a.next_functions, b.next_functions)
-            )
+            todo.extend((x, y) for (x, _), (y, _) in zip(a.next_functions, b.next_functions))
 
     def _equal(self, live: GraphNode, twin: GraphNode) -> bool:
         if plain_name(live) != plain_name(twin):
@@ -112,7 +110,11 @@ class Pairing:
 
 
 def _look(
-    graph: Graph, node: GraphNode, depth: int, leaves: Mapping[int, int] | None, memo: dict[Any, Any]
+    graph: Graph,
+    node: GraphNode,
+    depth: int,
+    leaves: Mapping[int, int] | None,
+    memo: dict[Any, Any],
 ) -> Any:
     """A hash of a node's neighbourhood: inputs in order, consumers as a bag."""
     key = id(node.node), depth, leaves is None

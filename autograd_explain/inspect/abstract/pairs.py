@@ -41,10 +41,10 @@ def pair(walk: Walk, incident: Incident) -> dict[int, Any]:
 
 def _frame_pairs(walk: Walk, incident: Incident) -> Iterable[tuple[Any, Any]]:
     """Locals of the live frames with those of the twin frames, innermost first."""
-    if not walk.arrivals:
+    if not walk.failure.arrivals:
         return
     live = [f for f in reversed(incident.user_frames) if f.function != "<module>"]
-    for frame, (name, values) in zip(live, walk.arrivals[-1].frames):
+    for frame, (name, values) in zip(live, walk.failure.arrivals[-1].frames):
         if frame.function != name:
             return
         for key, value in list(frame.frame.f_locals.items()):

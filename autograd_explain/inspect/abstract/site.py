@@ -42,9 +42,10 @@ class Site:
         return self.source.place(self.line, self.function, self.shown)
 
     @cached_property
-    def key(self) -> tuple[int, int]:
-        """Identifies the statement: its source and the position of what is shown."""
-        return id(self.source), self.index
+    def position(self) -> tuple[str, int, int]:
+        """File name, line and column of what is shown."""
+        shown = self.shown
+        return self.source.filename, getattr(shown, "lineno", 0), getattr(shown, "col_offset", 0)
 
     def covers(self, line: int) -> bool:
         """Whether a frame that stands at `line` may be executing this site."""
@@ -55,7 +56,7 @@ class Site:
         """The user's source text of a node, on one line."""
         if node is None:
             return ""
-        found = ast.get_source_segment(self.source.python, node)  # type: ignore[arg-type]
+        found = ast.get_source_segment(self.source.python, node)
         return " ".join((found or "").split())
 
     @cached_property

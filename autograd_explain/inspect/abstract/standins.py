@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from .policy import may_change
 from .values import UNKNOWN, Unknown
 
-if TYPE_CHECKING:
-    from .walk import Walk
 
-
-def specials(walk: Walk) -> dict[Any, Callable[..., Any]]:
+def specials() -> dict[Any, Callable[..., Any]]:
     """Functions that are replaced: identity -> what the walk does."""
     found: dict[Any, Callable[..., Any]] = {
         torch.manual_seed: _seed,
         torch.compile: _identity,
         torch.jit.script: _identity,
         torch.jit.trace: _identity,
-        torch.set_grad_enabled: torch.set_grad_enabled,
         torch.nn.DataParallel: Wrapped,
         torch.nn.parallel.DistributedDataParallel: Wrapped,
         torch.utils.data.DataLoader: Loader,
@@ -30,15 +26,14 @@ def specials(walk: Walk) -> dict[Any, Callable[..., Any]]:
         torch.cuda.is_available: torch.cuda.is_available,
         isinstance: _isinstance,
         issubclass: _issubclass,
-        next: _next,
     }
     scaler = getattr(torch.cuda.amp, "GradScaler", None)
     if scaler is not None:
         found[scaler] = Scaler
     for convert in (int, float, round, len, range, abs, str, complex, bool, sum, max, min, sorted):
-        found[convert] = _guarded(walk, convert)
+        found[convert] = _guarded(convert)
     for collect in (list, tuple, set, frozenset, dict, any, all):
-        found[collect] = _guarded(walk, collect)
+        found[collect] = _guarded(collect)
     return found
 
 
@@ -51,14 +46,14 @@ def _seed(seed: Any = 0) -> Any:
     return torch.default_generator.manual_seed(int(seed) if type(seed) is not Unknown else 0)
 
 
-def _guarded(walk: Walk, function: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """A builtin that neither meets an unknown nor runs through an endless iterable."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(type(a) is Unknown for a in args):
             return UNKNOWN
         if len(args) == 1 and hasattr(args[0], "__next__"):
-            return function(walk.bounded(args[0]), **kwargs)
+            return function(bounded(args[0]), **kwargs)
         if len(args) == 1 and isinstance(args[0], range) and len(args[0]) > 5000:
             args = (args[0][:5000],)
         return function(*args, **kwargs)
@@ -79,11 +74,9 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 def _issubclass(value: Any, kinds: Any) -> bool:
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-    return isinstance(value, type) and any(isinstance(k, type) and issubclass(value, k) for k in kinds)
-
-
-def _next(*args: Any) -> Any:
-    return next(*args)
+    return isinstance(value, type) and any(
+        isinstance(k, type) and issubclass(value, k) for k in kinds
+    )
 
 
 def builtin_functions() -> dict[str, Callable[..., Any]]:
@@ -109,7 +102,14 @@ def builtin_functions() -> dict[str, Callable[..., Any]]:
         return UNKNOWN if type(owner) is Unknown else dict(vars(owner))
 
     return {"getattr": get, "setattr": put, "delattr": remove, "hasattr": has, "vars": variables}
-    return table
+
+
+def bounded(values: Any, limit: int = 2000) -> Iterator[Any]:
+    """The items of an iterable that may be endless."""
+    for number, value in enumerate(values):
+        if number >= limit:
+            return
+        yield value
 
 
 class Wrapped(torch.nn.Module):

@@ -140,6 +140,25 @@ def _gather(values: Iterable[Any], depth: int, limit: int, found: list[torch.Ten
             _gather(value, depth - 1, limit, found)
 
 
+def tracked(value: Any) -> tuple[Any, ...]:
+    """The values whose origin is followed: tensors, arrays and numbers read from tensors."""
+    if isinstance(value, (torch.Tensor, ReadFloat, ReadInt)) or is_array(value):
+        return (value,)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return ()
+    found: list[Any] = []
+    for part in value[:64]:
+        found.extend(tracked(part))
+    return tuple(found)
+
+
+def is_array(value: Any) -> bool:
+    kind = type(value)
+    return kind.__module__ == "numpy" and kind.__name__ == "ndarray"
+
+
 def version_of(tensor: torch.Tensor) -> int:
     try:
         return tensor._version
@@ -149,6 +168,6 @@ def version_of(tensor: torch.Tensor) -> int:
 
 def storage_of(tensor: torch.Tensor) -> int:
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):
         return id(tensor)

@@ -41,8 +41,7 @@ class Unknown:
     def __enter__(self) -> Unknown:
         return self
 
-    def __exit__(self, *error: object) -> bool:
-        return False
+    def __exit__(self, *error: object) -> None: ...
 
     def __contains__(self, item: object) -> bool:
         return False

@@ -1,0 +1,140 @@
+"""Conditions, loops and blocks of the walk: what is undecided is taken once, what is long is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .site import Site
+from .values import UNKNOWN, Unknown
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+
+class Flow:
+    """Decides conditions and doles out iterations."""
+
+    def __init__(self, walk: Walk, forced: dict[tuple[str, int, int], bool]) -> None:
+        self.walk = walk
+        #: the loops around the current operation, outermost first, with iteration numbers
+        self.loops: list[tuple[Site, int]] = []
+        #: how many of the user's `try` blocks are open
+        self.tries = 0
+        self._forced = forced
+        self._whiles: dict[int, tuple[int, int]] = {}
+
+    def reset(self) -> None:
+        self.loops.clear()
+        self.tries = 0
+
+    # -- conditions -----------------------------------------------------------------------------
+
+    def truth(self, site: Site, value: Any) -> bool:
+        """Whether a branch is taken; for an unknown condition the arm that does not leave."""
+        if type(value) is Unknown:
+            found = site.prefer
+        elif type(value) is bool:
+            found = value
+        else:
+            found = self._decide(site, value)
+        return self._forced.get(site.position, found) if self._forced else found
+
+    def _decide(self, site: Site, value: Any) -> bool:
+        if self.walk.devices.is_meta(value):
+            return site.prefer
+        try:
+            return bool(value)
+        except Exception as error:
+            self.walk.failed(site, error)
+            return site.prefer
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def iterate(self, site: Site, iterable: Any, shape: Any) -> Iterator[Any]:
+        """The items of a loop; of a long one the first ones and the last."""
+        walk, budget = self.walk, self.walk.budget
+        if type(iterable) is Unknown:
+            count = budget.limits.iterations - 1
+            iterable = [walk.live_values(site, shape) for _ in range(count)]
+        start, number, item = budget.spent, 0, UNKNOWN
+        depth = len(self.loops)
+        self.loops.append((site, 0))
+        try:
+            items = self._iterator(site, iterable)
+            while True:
+                budget.spend(1)
+                if number >= budget.limits.iterations and budget.is_long(start):
+                    last = _last(iterable)
+                    if last is not UNKNOWN and last is not item:
+                        self.loops[depth:] = [(site, number)]
+                        yield last
+                    return
+                walk.stack.append(site)
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+                except Exception as error:
+                    walk.failed(site, error)
+                    return
+                finally:
+                    walk.stack.pop()
+                self.loops[depth:] = [(site, number)]
+                yield walk.live_values(site, shape) if type(item) is Unknown else item
+                number += 1
+        finally:
+            del self.loops[depth:]
+
+    def _iterator(self, site: Site, iterable: Any) -> Iterator[Any]:
+        try:
+            return iter(iterable)
+        except Exception as error:
+            self.walk.failed(site, error)
+            return iter(())
+
+    def start_while(self, site: Site) -> None:
+        self._whiles[site.index] = (0, self.walk.budget.spent)
+
+    def go_on(self, site: Site, value: Any) -> bool:
+        """The test of a `while`: undecidable ones and endless ones end after a few rounds."""
+        budget = self.walk.budget
+        budget.spend(1)
+        number, start = self._whiles.get(site.index, (0, budget.spent))
+        self._whiles[site.index] = (number + 1, start)
+        undecided = type(value) is Unknown or self.walk.devices.is_meta(value)
+        if number >= budget.limits.iterations and (undecided or budget.is_long(start)):
+            return False
+        return True if undecided else self.truth(site, value)
+
+    # -- blocks -------------------------------------------------------------------------------------
+
+    def context(self, context: Any) -> Any:
+        """What a `with` enters: devices stay as they are, unknown contexts do nothing."""
+        if isinstance(context, torch.device):
+            return nullcontext()
+        return context if hasattr(type(context), "__enter__") else UNKNOWN
+
+    def trying(self) -> Trying:
+        return Trying(self)
+
+
+class Trying:
+    """Open while the walk is inside one of the user's `try` blocks."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+
+    def __enter__(self) -> None:
+        self.flow.tries += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.flow.tries -= 1
+
+
+def _last(iterable: Any) -> Any:
+    found = isinstance(iterable, (list, tuple, range)) and len(iterable) > 0
+    return iterable[-1] if found else UNKNOWN
