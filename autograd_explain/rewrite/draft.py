@@ -10,7 +10,7 @@ import ast
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import libcst as cst
 
@@ -44,6 +44,7 @@ class Draft:
 
     tree: Tree
     _nodes: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    _hows: dict[cst.CSTNode, Callable[[Any], cst.CSTNode]] = field(default_factory=dict)
     _changes: dict[Statement, _Change] = field(default_factory=dict)
     _wraps: list[tuple[Statement, Statement, Wrapper]] = field(default_factory=list)
     _appended: list[Piece] = field(default_factory=list)
@@ -52,6 +53,10 @@ class Draft:
     def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> None:
         """Put another node (an expression, an argument …) in the place of one."""
         self._nodes[old] = new
+
+    def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> None:
+        """Change a node after everything inside it was: `how` gets it as it is by then."""
+        self._hows[node] = how
 
     def instead(self, statement: Statement, new: Iterable[Statement | Piece]) -> None:
         """Put statements in the place of one; the comments around it stay."""
@@ -155,6 +160,9 @@ class _Applier(cst.CSTTransformer):
         new = self.draft._nodes.get(original_node)
         if new is not None:
             return new
+        how = self.draft._hows.get(original_node)
+        if how is not None:
+            return how(updated_node)
         if isinstance(original_node, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)):
             assert isinstance(updated_node, (cst.Module, cst.BaseSuite))
             return self.draft._rebuild(original_node, updated_node)

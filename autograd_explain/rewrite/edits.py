@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..model import Edit, Place, Span
@@ -68,6 +68,26 @@ def apply(program: Program, edits: Iterable[Edit] | None) -> Edited | None:
             return None
         changed[_key(edit)] = _new_source(old, edit.new_source)
     return Edited(EditedProgram(program, changed), edits)
+
+
+def then(
+    program: Program,
+    edits: Iterable[Edit] | None,
+    step: Callable[..., tuple[Edit, ...] | None],
+    *places: Place,
+) -> tuple[Edit, ...] | None:
+    """`edits`, and on top of them those of `step(edited_program, *places)`, as one rewrite.
+
+    The places are followed to where their statements stand after the first edits.
+    """
+    first = None if edits is None else tuple(edits)
+    edited = apply(program, first)
+    if edited is None:
+        return None
+    followed = [edited.place(place) for place in places]
+    if any(place is None for place in followed):
+        return None
+    return merge(first, step(edited.program, *followed))
 
 
 def merge(*groups: Iterable[Edit] | None) -> tuple[Edit, ...] | None:
@@ -183,8 +203,8 @@ def _placed(place: Place, edit: Edit, line: int) -> Place:
     if place.span is not None and before.strip() == after.strip():
         shift = _indentation(after) - _indentation(before)
         span = _shifted(place.span, line - place.line, shift)
-    source = after.strip()
-    return Place(edit.cell, edit.file, line, source, place.function, span)
+    source, indent = after.strip(), _indentation(after)
+    return Place(edit.cell, edit.file, line, source, place.function, span, indent)
 
 
 def _indent_and_text(place: Place, old: Sequence[str]) -> str:

@@ -54,8 +54,10 @@ class Tree:
     def place(self, node: cst.CSTNode) -> Place:
         """The place of a node, for handing it on to another transformer."""
         span = self.span(node)
-        line = self.source.lines[span.line - 1].strip()
-        return Place(self.source.cell, self.source.file, span.line, line, None, span)
+        line = self.source.lines[span.line - 1]
+        indent = len(line) - len(line.lstrip())
+        source = self.source
+        return Place(source.cell, source.file, span.line, line.strip(), None, span, indent)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The node's parents, innermost first."""

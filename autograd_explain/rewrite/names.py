@@ -74,8 +74,23 @@ def _collect(node: cst.CSTNode, found: Effects) -> None:
     if isinstance(node, cst.Arg):
         _collect(node.value, found)
         return
+    only_written = _only_written(node)
     for child in node.children:
-        _collect(child, found)
+        if not any(child is target for target in only_written):
+            _collect(child, found)
+
+
+def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Targets among a node's children that get a value without being read."""
+    if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr)):
+        return [node.target] if _is_plain_target(node.target) else []
+    if isinstance(node, cst.AsName):
+        return [node.name]
+    return []
+
+
+def _is_plain_target(target: cst.BaseExpression) -> bool:
+    return all(dotted(leaf) is not None for leaf in unpacked(target))
 
 
 def _is_magic(node: cst.BaseString) -> bool:
@@ -165,7 +180,7 @@ def can_rebind(tree: Tree, statement: Statement, target: cst.BaseExpression) -> 
     if isinstance(scope, cst.FunctionDef):
         if name in _declared(scope):
             return True
-        return name in _locals(scope) and read_later(tree, statement, name)
+        return name in local_names(scope) and read_later(tree, statement, name)
     loops = _loops_binding(tree, statement, name)
     return read_later(tree, statement, name) if loops else True
 
@@ -182,7 +197,7 @@ def is_own_local(tree: Tree, statement: Statement, node: cst.Name) -> bool:
     scope = tree.scope_of(node)
     if not isinstance(scope, cst.FunctionDef) or node.value in _declared(scope):
         return False
-    return node.value in _locals(scope) and not _loops_binding(tree, statement, node.value)
+    return node.value in local_names(scope) and not _loops_binding(tree, statement, node.value)
 
 
 def read_later(tree: Tree, statement: Statement, name: str) -> bool:
@@ -246,7 +261,7 @@ def _declared(scope: cst.FunctionDef) -> set[str]:
     return {item.name.value for statement in items for item in statement.names}
 
 
-def _locals(scope: cst.FunctionDef) -> set[str]:
+def local_names(scope: cst.FunctionDef) -> set[str]:
     """Parameters and every name bound in a function."""
     found = {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
     for node in walk(scope.body):

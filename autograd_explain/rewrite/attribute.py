@@ -1,0 +1,166 @@
+"""An attribute computed once in the constructor, computed anew where each round uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ..model import Edit, Place
+from ..program import Program
+from .code import dotted, expression, head, same, targets, unpacked, walk
+from .code import statement as make
+from .draft import Draft
+from .edits import merge
+from .locate import Statement, Tree, statements_in, tree_at
+from .move import independent
+from .names import effects, local_names
+
+Edits = tuple[Edit, ...]
+
+
+def recompute_attribute(
+    program: Program, place: Place, use_place: Place, attribute: str
+) -> Edits | None:
+    """Put what computes `self.<attribute>` into a method, and call it before the use.
+
+    `place` is in the method (as a rule `__init__`) that computes the attribute from parameters;
+    `use_place` is the statement, in a loop or a function, that reads `model.<attribute>`.  Local
+    names the computation needs are kept on self.  None where the computation cannot be told from
+    the rest of the method.
+    """
+    tree, user = tree_at(program, place), tree_at(program, use_place)
+    inside = None if tree is None else tree.statement(place)
+    use = None if user is None else user.statement(use_place)
+    if tree is None or user is None or inside is None or use is None:
+        return None
+    method = next((a for a in tree.ancestors(inside) if isinstance(a, cst.FunctionDef)), None)
+    owner = None if method is None else tree.scope_of(method)
+    reader = _reader(use, attribute)
+    if method is None or not isinstance(owner, cst.ClassDef) or reader is None:
+        return None
+    run = _computation(tree, owner, method, attribute)
+    if not run or user.block_of(use) is None or tree.inside(use, method):
+        return None
+    name = _method_name(owner, attribute)
+    extracted = _extract(tree, method, run, name)
+    called = make("{x}." + name + "()", x=reader)
+    if extracted is None:
+        return None
+    calling = extracted if user is tree else Draft(user)
+    calling.before(use, [called])
+    return calling.edits() if user is tree else merge(extracted.edits(), calling.edits())
+
+
+def _reader(use: Statement, attribute: str) -> cst.BaseExpression | None:
+    """`model` in the statement's `model.<attribute>`; None where it is not one plain name."""
+    found = {
+        dotted(node.value): node.value
+        for node in head(use)
+        if isinstance(node, cst.Attribute) and node.attr.value == attribute
+    }
+    return next(iter(found.values())) if len(found) == 1 and None not in found else None
+
+
+def _computation(
+    tree: Tree, owner: cst.ClassDef, method: cst.FunctionDef, attribute: str
+) -> list[Statement]:
+    """The method's own statements that write the attribute, directly or through a helper method."""
+    helpers = {
+        f.name.value for f in _methods(owner) if f is not method and _writes(tree, f, attribute)
+    }
+    inside = statements_in(method.body)
+    run = [s for s in inside if _contributes(tree, s, attribute, helpers)]
+    if not run or not isinstance(run[0], (cst.Assign, cst.AnnAssign)):
+        return []
+    first, last = (next(i for i, s in enumerate(inside) if s is x) for x in (run[0], run[-1]))
+    others = [s for s in inside[first:last] if all(s is not r for r in run)]
+    after = inside[last + 1 :]
+    used_later = any(f"self.{attribute}" in effects(s).reads for s in (*others, *after))
+    return run if independent(run, others) and not used_later else []
+
+
+def _contributes(tree: Tree, statement: Statement, attribute: str, helpers: set[str]) -> bool:
+    if isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+        return any(same(tree, t, f"self.{attribute}") for t in targets(statement))
+    if isinstance(statement, cst.For):
+        return _writes(tree, statement, attribute)
+    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+        return (dotted(statement.value.func) or "").removeprefix("self.") in helpers
+    return False
+
+
+def _writes(tree: Tree, node: cst.CSTNode, attribute: str) -> bool:
+    statements = (n for n in walk(node) if isinstance(n, (cst.Assign, cst.AugAssign)))
+    return any(same(tree, t, f"self.{attribute}") for s in statements for t in targets(s))
+
+
+def _methods(owner: cst.ClassDef) -> Iterator[cst.FunctionDef]:
+    yield from (s for s in statements_in(owner.body) if isinstance(s, cst.FunctionDef))
+
+
+def _method_name(owner: cst.ClassDef, attribute: str) -> str:
+    taken = {f.name.value for f in _methods(owner)}
+    wish = f"compute_{attribute}"
+    return wish if wish not in taken else f"_{wish}"
+
+
+def _extract(tree: Tree, method: cst.FunctionDef, run: list[Statement], name: str) -> Draft | None:
+    """The run as a method of its own behind the one it stood in, which calls it instead."""
+    needed = sorted(_locals_read(method, run) - {"self"})
+    kept = {local: f"self.{_free(tree, local)}" for local in needed}
+    body = [s.visit(_Renamed(kept)) for s in run]
+    lines: list[cst.BaseStatement] = []
+    for statement in body:
+        if isinstance(statement, cst.BaseSmallStatement):
+            plain = statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+            lines.append(cst.SimpleStatementLine([plain]))
+        elif isinstance(statement, cst.BaseStatement):
+            lines.append(statement)
+        else:
+            return None
+    function = cst.FunctionDef(
+        cst.Name(name),
+        cst.Parameters([cst.Param(cst.Name("self"))]),
+        cst.IndentedBlock(lines),
+        leading_lines=[cst.EmptyLine(indent=False)],
+    )
+    draft = Draft(tree)
+    saved = [make(f"{attribute} = {local}") for local, attribute in kept.items()]
+    draft.instead(run[0], [*saved, make(f"self.{name}()")])
+    for statement in run[1:]:
+        draft.remove(statement)
+    draft.after(method, [function])
+    return draft
+
+
+def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:
+    reads = {path.partition(".")[0] for s in run for path in effects(s).reads}
+    leaves = (leaf for s in run for target in targets(s) for leaf in unpacked(target))
+    assigned = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
+    return (reads & local_names(method)) - assigned
+
+
+def _free(tree: Tree, local: str) -> str:
+    taken = {n.attr.value for n in walk(tree.module) if isinstance(n, cst.Attribute)}
+    return local if local not in taken else f"_{local}"
+
+
+class _Renamed(cst.CSTTransformer):
+    """Local names turned into attributes of self."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        new = self.names.get(original_node.value)
+        return updated_node if new is None else expression(new)

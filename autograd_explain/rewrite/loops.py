@@ -1,0 +1,135 @@
+"""Loops over a few written-out items: their order changed, or one item taken out behind."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ..model import Edit, Place
+from ..program import Program
+from .code import dotted, same, walk
+from .draft import Draft
+from .edits import then
+from .locate import Tree, tree_at
+from .move import move_after
+
+Edits = tuple[Edit, ...]
+
+
+def reorder_items(program: Program, place: Place, item: str, to: int = 0) -> Edits | None:
+    """Move the item that holds `item` to position `to` of the list that the loop goes through.
+
+    `for name, loss in [("q1", loss_q1), ("actor", loss_pi)]` with item "loss_pi" puts the actor
+    first.  Lists in `zip(…)` change together; dictionaries and `enumerate(…)` are known too.
+    """
+    tree = tree_at(program, place)
+    loop = None if tree is None else _loop(tree, place)
+    if tree is None or loop is None:
+        return None
+    at = _position(tree, loop, item)
+    literals = _literals(loop.iter)
+    if at is None or any(len(literal.elements) <= at for literal in literals):
+        return None
+    draft = Draft(tree)
+    for literal in literals:
+        order = list(range(len(literal.elements)))
+        order.insert(to if to >= 0 else len(order) + to, order.pop(at))
+        draft.replace(literal, _ordered(literal, order))
+    return draft.edits()
+
+
+def split_item(program: Program, place: Place, item: str) -> Edits | None:
+    """Take the item that holds `item` out of the loop's list, into a loop of its own behind.
+
+    So that something can be computed between the two.  Only the last item keeps the order.
+    """
+    tree = tree_at(program, place)
+    loop = None if tree is None else _loop(tree, place)
+    if tree is None or loop is None or loop.orelse is not None or loop.asynchronous is not None:
+        return None
+    literals = _literals(loop.iter)
+    at = _position(tree, loop, item)
+    if at is None or any(len(lit.elements) != at + 1 or at == 0 for lit in literals):
+        return None
+    if any(isinstance(n, (cst.Break, cst.Return, cst.Yield)) for n in walk(loop.body)):
+        return None
+    if _counted(loop):
+        return None
+    draft, iterated = Draft(tree), loop.iter
+    for literal in literals:
+        draft.replace(literal, _ordered(literal, list(range(at))))
+        only = _ordered(literal, [at])
+        changed = only if iterated is literal else iterated.deep_replace(literal, only)
+        assert isinstance(changed, cst.BaseExpression)
+        iterated = changed
+    draft.after(loop, [loop.with_changes(iter=iterated, leading_lines=())])
+    return draft.edits()
+
+
+def split_and_move(program: Program, place: Place, item: str, computed: Place) -> Edits | None:
+    """`split_item`, and the statement at `computed` moved between the two loops.
+
+    For a loss that must be computed after the steps that the other items take.
+    """
+
+    def between(edited: Program, now: Place, loop: Place) -> Edits | None:
+        return move_after(edited, now, loop)
+
+    return then(program, split_item(program, place, item), between, computed, place)
+
+
+def _loop(tree: Tree, place: Place) -> cst.For | None:
+    """The loop whose head stands at a place, or that holds the statement there."""
+    found = tree.statement(place)
+    around: list[cst.CSTNode] = [] if found is None else [found, *tree.ancestors(found)]
+    loops = [n for n in around if isinstance(n, (cst.For, cst.FunctionDef))]
+    return loops[0] if loops and isinstance(loops[0], cst.For) else None
+
+
+def _literals(node: cst.BaseExpression) -> list[cst.List | cst.Tuple | cst.Dict]:
+    """The written-out lists whose items the loop takes together; [] for anything else."""
+    if isinstance(node, (cst.List, cst.Tuple)):
+        starred = any(isinstance(e, cst.StarredElement) for e in node.elements)
+        return [] if starred else [node]
+    if isinstance(node, cst.Dict):
+        plain = all(isinstance(e, cst.DictElement) for e in node.elements)
+        return [node] if plain else []
+    if not isinstance(node, cst.Call):
+        return []
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in {"items", "values", "keys"}:
+        return _literals(node.func.value)
+    if dotted(node.func) in {"zip", "enumerate", "list", "tuple", "tqdm"} and node.args:
+        args = node.args if dotted(node.func) == "zip" else node.args[:1]
+        parts = [_literals(a.value) for a in args if a.keyword is None]
+        return [lit for part in parts for lit in part] if all(parts) else []
+    return []
+
+
+def _counted(loop: cst.For) -> bool:
+    return isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "enumerate"
+
+
+def _position(tree: Tree, loop: cst.For, item: str) -> int | None:
+    """The number of the one item that is or holds the expression."""
+    found = {
+        number
+        for literal in _literals(loop.iter)
+        for number, element in enumerate(literal.elements)
+        if any(same(tree, n, item) for n in walk(element) if isinstance(n, cst.BaseExpression))
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _ordered(
+    literal: cst.List | cst.Tuple | cst.Dict, order: list[int]
+) -> cst.List | cst.Tuple | cst.Dict:
+    """The literal with its elements in another order; the commas stay where they are."""
+    elements = literal.elements
+    new = [
+        elements[source].with_changes(comma=elements[position].comma)
+        for position, source in enumerate(order)
+    ]
+    if len(order) < len(elements):
+        new[-1] = new[-1].with_changes(comma=elements[-1].comma)
+    if isinstance(literal, cst.Tuple) and len(new) == 1:
+        new[-1] = new[-1].with_changes(comma=cst.Comma())
+    return literal.with_changes(elements=new)

@@ -1,0 +1,165 @@
+"""Forward statements run again, where a second backward needs them fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from ..model import Edit, Place
+from ..program import Program
+from .draft import Draft
+from .locate import Statement, Tree, tree_at
+from .move import lifted, statements_across
+from .names import effects
+
+Edits = tuple[Edit, ...]
+
+
+def recompute_before(
+    program: Program, backward_place: Place, assignment_places: Sequence[Place]
+) -> Edits | None:
+    """Repeat forward statements right before the backward that needs them.
+
+    Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
+    by then.  None where a name that the statements read has another value there.
+    """
+    tree, goal = _goal(program, backward_place)
+    origins = [_statement(program, place) for place in assignment_places]
+    if tree is None or goal is None or not origins or any(o is None for o in origins):
+        return None
+    known = [o for o in origins if o is not None]
+    if not all(_repeatable(program, o, (tree, goal), known) for o in known):
+        return None
+    draft = Draft(tree)
+    draft.before(goal, [_bare(statement) for _, statement in known])
+    return draft.edits()
+
+
+def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits | None:
+    """Move a statement from before a loop to right before the statement in the loop that uses it.
+
+    For a term computed once (`reg = lam * w.pow(2).sum()`) whose graph every round needs anew.
+    None where the statement builds on its own old value or reads what the loop assigns.
+    """
+    tree, goal = _goal(program, use_place)
+    origin = _statement(program, place)
+    if tree is None or goal is None or origin is None:
+        return None
+    own = effects(origin[1])
+    loops = [a for a in tree.ancestors(goal) if isinstance(a, (cst.For, cst.While))]
+    loops = loops[: next((i for i, a in enumerate(loops) if tree.inside(origin[1], a)), None)]
+    if not loops or own.reads & own.writes or not isinstance(origin[1], cst.Assign):
+        return None
+    level = lifted(tree, goal, tree.module) if origin[0] is not tree else goal
+    if level is None or not _same_scope(tree, goal, *origin):
+        return None
+    if _writes(loops[-1]) & (own.reads | own.writes):
+        return None
+    between = _between(program, origin, (tree, loops[-1]))
+    if between is None or any(_rebinds(s, own.reads | own.writes) for s in between):
+        return None
+    leaving, arriving = Draft(origin[0]), Draft(tree)
+    draft = arriving if origin[0] is not tree else leaving
+    piece = leaving.piece(origin[1])
+    leaving.remove(origin[1])
+    draft.before(goal, [piece])
+    edits = [leaving.edit()] if draft is leaving else [leaving.edit(), arriving.edit()]
+    done = tuple(e for e in edits if e is not None)
+    return done if len(done) == len(edits) else None
+
+
+def repeat_after(program: Program, place: Place, target_place: Place) -> Edits | None:
+    """Repeat a statement right after another: an optimizer built again on the new parameters."""
+    tree, goal = _goal(program, target_place)
+    origin = _statement(program, place)
+    if tree is None or goal is None or origin is None:
+        return None
+    # The goal must come later, so that every name the statement reads exists.
+    if not _same_scope(tree, goal, *origin) or _between(program, origin, (tree, goal)) is None:
+        return None
+    draft = Draft(tree)
+    draft.after(goal, [_bare(origin[1])])
+    return draft.edits()
+
+
+def _goal(program: Program, place: Place) -> tuple[Tree | None, Statement | None]:
+    tree = tree_at(program, place)
+    goal = None if tree is None else tree.statement(place)
+    if tree is None or goal is None or tree.block_of(goal) is None:
+        return None, None
+    return tree, goal
+
+
+def _statement(program: Program, place: Place) -> tuple[Tree, Statement] | None:
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None or not isinstance(statement, cst.BaseSmallStatement):
+        return None
+    return tree, statement
+
+
+def _repeatable(
+    program: Program,
+    origin: tuple[Tree, Statement],
+    goal: tuple[Tree, Statement],
+    repeated: Sequence[tuple[Tree, Statement]],
+) -> bool:
+    """Whether a statement computes the same there as it did here, but for the parameters."""
+    tree, statement = origin
+    other, target = goal
+    own = effects(statement)
+    if own.barrier or own.reads & own.writes or not _same_scope(other, target, tree, statement):
+        return False
+    between = _between(program, origin, goal)
+    if between is None:
+        return False
+    among = {id(s) for _, s in repeated}
+    others = [s for s in between if id(s) not in among]
+    return all(not _rebinds(s, own.reads) and not effects(s).barrier for s in others)
+
+
+def _rebinds(statement: Statement, names: set[str]) -> bool:
+    """Whether a statement gives one of the names another value (or changes it by its methods)."""
+    written = _writes(statement)
+    return any(n == w or n.startswith(w + ".") for n in names for w in written)
+
+
+def _writes(statement: Statement) -> set[str]:
+    return effects(statement).writes
+
+
+def _between(
+    program: Program, origin: tuple[Tree, Statement], goal: tuple[Tree, Statement]
+) -> list[Statement] | None:
+    """What runs from the first statement to the second, in one block or across cells."""
+    tree, statement = origin
+    other, target = goal
+    if tree is not other:
+        level = lifted(other, target, other.module)
+        if tree.block_of(statement) is not tree.module or level is None:
+            return None
+        return statements_across(program, (tree, [statement]), (other, level), after=False)
+    block = tree.block_of(statement)
+    level = lifted(tree, target, block)
+    if level is None:
+        return None
+    inside = [s for s in tree.statements if tree.block_of(s) is block]
+    start, end = (next(i for i, s in enumerate(inside) if s is x) for x in (statement, level))
+    inner = [] if level is target else [level]
+    return [*inside[start + 1 : end], *inner] if start < end else None
+
+
+def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement) -> bool:
+    if tree is other:
+        return tree.scope_of(statement) is tree.scope_of(target)
+    return isinstance(tree.scope_of(statement), cst.Module) and isinstance(
+        other.scope_of(target), cst.Module
+    )
+
+
+def _bare(statement: Statement) -> Statement:
+    """A copy without what belongs to its line."""
+    if isinstance(statement, cst.BaseSmallStatement):
+        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return statement

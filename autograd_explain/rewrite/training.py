@@ -1,0 +1,133 @@
+"""Changes to the training step and to how a module holds its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from ..model import Edit, Place
+from ..program import Program
+from .code import (
+    dotted,
+    expression,
+    head,
+    keyword,
+    literal_bool,
+    same,
+    targets,
+    with_keyword,
+    without,
+)
+from .draft import Draft
+from .imports import Imports, imports_at
+from .locate import Statement, Tree, tree_at
+from .move import move_before
+
+Edits = tuple[Edit, ...]
+
+
+def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` moved before the backward whose gradients it wipes out."""
+    return move_before(program, zero_place, backward_place)
+
+
+def backward_into(program: Program, place: Place, parameters: str) -> Edits | None:
+    """Let a backward fill only some gradients: `loss.backward(inputs=list(G.parameters()))`."""
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    drafts = []
+    for statement in tree.candidates(place):
+        for node in head(statement):
+            if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+                continue
+            if node.func.attr.value == "backward" and keyword(node, "inputs") is None:
+                draft = Draft(tree)
+                draft.replace(node, with_keyword(node, "inputs", expression(parameters)))
+                drafts.append(draft)
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def remove_statement(program: Program, place: Place) -> Edits | None:
+    """Take the statement at a place out."""
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    draft = Draft(tree)
+    draft.remove(statement)
+    return draft.edits()
+
+
+def module_list(program: Program, place: Place, attribute: str | None = None) -> Edits | None:
+    """`self.layers = [nn.Linear(…), …]` -> `nn.ModuleList([…])`, so that the module knows them.
+
+    A dict becomes an `nn.ModuleDict`, a list of parameters an `nn.ParameterList`.
+    """
+    return _wrapped(program, place, attribute, _registry)
+
+
+def parameter_attribute(
+    program: Program, place: Place, attribute: str | None = None
+) -> Edits | None:
+    """`self.w = torch.randn(n, requires_grad=True)` -> `self.w = nn.Parameter(torch.randn(n))`."""
+    return _wrapped(program, place, attribute, _parameter)
+
+
+def _wrapped(
+    program: Program,
+    place: Place,
+    attribute: str | None,
+    wrap: Callable[[Imports, cst.BaseExpression], cst.BaseExpression | None],
+) -> Edits | None:
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts = []
+    for statement in tree.candidates(place):
+        value = _stored(tree, statement, attribute)
+        new = None if value is None else wrap(imports, value)
+        if value is not None and new is not None:
+            draft = Draft(tree)
+            draft.replace(value, new)
+            drafts.append(draft)
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def _stored(tree: Tree, statement: Statement, attribute: str | None) -> cst.BaseExpression | None:
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        return None
+    if attribute is not None and not any(same(tree, t, attribute) for t in targets(statement)):
+        return None
+    return statement.value
+
+
+def _registry(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    inner = value.elt if isinstance(value, cst.ListComp) else None
+    if isinstance(value, cst.List) and value.elements:
+        inner = value.elements[0].value
+    if isinstance(value, (cst.List, cst.ListComp)):
+        parameters = isinstance(inner, cst.Call) and _is_parameter(imports, inner)
+        kind = "ParameterList" if parameters else "ModuleList"
+    elif isinstance(value, (cst.Dict, cst.DictComp)):
+        kind = "ModuleDict"
+    else:
+        return None
+    name = imports.local(f"torch.nn.{kind}")
+    return None if name is None else expression(f"{name}({{x}})", x=value)
+
+
+def _is_parameter(imports: Imports, call: cst.Call) -> bool:
+    full = imports.full(dotted(call.func))
+    return full in {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
+
+
+def _parameter(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    name = imports.local("torch.nn.Parameter")
+    if name is None or not isinstance(value, cst.Call) or _is_parameter(imports, value):
+        return None
+    flag = keyword(value, "requires_grad")
+    plain = without(value, flag) if flag is not None and literal_bool(flag.value) else value
+    return expression(f"{name}({{x}})", x=plain)
