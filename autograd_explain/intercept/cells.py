@@ -204,10 +204,10 @@ class Cells:
         if not executing:
             python = self._python(run)
             name = self._shell.compile.get_code_name(run.raw, python, run.compile_number)
-            return [self._source(run, python, name, run.before + _blank_lines(run.raw))]
+            return [self._source(run, python, name, run.before + blank_lines(run.raw))]
         body, skipped = _body(run.raw, executing[-1])
         python = self._transform(body)
-        offset = run.before + skipped + _blank_lines(body)
+        offset = run.before + skipped + blank_lines(body)
         names = COMPILED_AS.get(executing[-1], ())
         if not names:
             run.possible = (self._source(run, python, "", offset),)
@@ -268,7 +268,7 @@ def _body(raw: str, magic: str) -> tuple[str, int]:
     return "".join(lines[heads[-1] + 1 :]), heads[-1] + 1
 
 
-def _blank_lines(raw: str) -> int:
+def blank_lines(raw: str) -> int:
     """Leading blank lines, which IPython strips before it compiles."""
     lines = raw.splitlines()
     return next((i for i, line in enumerate(lines) if line.strip()), 0)
@@ -286,7 +286,7 @@ def _history_sources(shell: Any, first: int | None) -> list[Source]:
         python = parsed[number] + "\n"
         name = names.get(python.strip())
         if name and not any(m not in INLINE for m in peel(raws[number]).magics):
-            offset = _blank_lines(raws[number])
+            offset = blank_lines(raws[number])
             found.append(Source(number, None, raws[number], python, name, offset))
     return found
 

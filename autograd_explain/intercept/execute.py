@@ -14,7 +14,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from .cells import Cells
+from .cells import Cells, blank_lines
 
 
 def run_body(shell: Any, cells: Cells, body: str) -> None:
@@ -30,7 +30,7 @@ def run_body(shell: Any, cells: Cells, body: str) -> None:
 def _compiled(shell: Any, cells: Cells, body: str) -> list[CodeType]:
     """The statements and, to be displayed, the last expression."""
     run = cells.running
-    before = 0 if run is None else cells.lines_before(run, body)
+    before = blank_lines(body) + (0 if run is None else cells.lines_before(run, body))
     python = "\n" * before + shell.transform_cell(body)
     number = shell.execution_count if run is None else run.compile_number
     name = shell.compile.cache(python, number, raw_code=body)

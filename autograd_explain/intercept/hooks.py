@@ -46,6 +46,7 @@ class Session:
         self.settings = AutogradExplain(parent=shell)
         self.cells = Cells(shell)
         self.last: Explanation | None = None
+        self.last_cell: int | None = None
         self.watch_all: Choice | None = None
         self.recording: Any = None
         self._explain = explain
@@ -114,7 +115,7 @@ class Session:
 
     def _tell(self, visit: Visit, error: BaseException | None) -> None:
         for explanation in visit.warnings:
-            self._show(explanation)
+            self._show(explanation, visit)
         if isinstance(error, Exception):
             self._on_error(error, visit)
         elif error is None and visit.check is not None:
@@ -138,7 +139,7 @@ class Session:
             incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
             explanation = self._explained(incident, visit, self._notes(visit, options))
             if explanation is not None:
-                self._show(explanation)
+                self._show(explanation, visit)
                 if visit.check is None or visit.check.choice.automatic:
                     self._watch_next = visit.run
                 return
@@ -152,7 +153,7 @@ class Session:
             explanation = self._explained(incident, visit, check.notes())
             if explanation is not None:
                 found = True
-                self._show(explanation)
+                self._show(explanation, visit)
         if not found and check.recording is not None and not check.choice.automatic:
             screen.show_line("nothing_wrong", options.language)
 
@@ -229,7 +230,7 @@ class Session:
             incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
             found = self._explain(incident, self.options(visit))
             if found is not None:
-                self.last = found
+                self.last, self.last_cell = found, incident.cell
                 return found
         return None
 
@@ -287,8 +288,8 @@ class Session:
             return visit.check.notes()
         return (Reason("recorded_next"),) if options.record_next_run else ()
 
-    def _show(self, explanation: Explanation) -> None:
-        self.last = explanation
+    def _show(self, explanation: Explanation, visit: Visit) -> None:
+        self.last, self.last_cell = explanation, visit.run.number
         with guard.guarded("show"):
             screen.show(self.shell, explanation)
 

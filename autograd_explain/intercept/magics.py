@@ -64,8 +64,7 @@ class AutogradMagics(Magics):
         return None
 
     def _say_state(self) -> None:
-        watching = self._session.watch_all is not None
-        print(f"autograd_check is {'on' if watching else 'off'}")
+        print(f"autograd_check: {'off' if self._session.watch_all is None else 'on'}")
 
     @no_var_expand
     @line_cell_magic
@@ -94,13 +93,18 @@ class AutogradMagics(Magics):
         screen.show(self.shell, last.with_detail("full"))
 
     def _look_up(self, text: str) -> None:
+        from ..knowledge.entry import entries
+
+        options = self._session.options()
+        entry = entries(options.causes).get(text)
+        if entry is not None:
+            from ..render import render_topic
+
+            screen.show(self.shell, render_topic(entry, options.language))
+            return
         from .. import lookup
 
-        found = lookup(text)
-        if found is None:
-            print("autograd_explain: nothing fits")
-        else:
-            screen.show(self.shell, found)
+        screen.show(self.shell, lookup(text))
 
     @magic_arguments()
     @argument("number", nargs="?", default="1", help="Which rewrite, counted from 1.")
@@ -110,7 +114,8 @@ class AutogradMagics(Magics):
         from . import fix
 
         arguments = _parse(self.autograd_fix, line)
-        fix.offer(self.shell, self._session.last, arguments.number)
+        session = self._session
+        fix.offer(self.shell, session.last, session.last_cell, arguments.number)
 
 
 def _parse(magic: Any, line: str) -> Any:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from IPython.display import display
 
 if TYPE_CHECKING:
-    from ..render.explanation import Explanation
+    from ..render.shown import Shown
 
 
-def show(shell: Any, explanation: Explanation) -> None:
+def show(shell: Any, shown: Shown) -> None:
     """A kernel's front end chooses HTML or text; a terminal gets text in colour."""
     if getattr(shell, "kernel", None) is not None:
-        display(explanation)  # type: ignore[no-untyped-call]
+        display(shown)  # type: ignore[no-untyped-call]
     else:
-        explanation.print(sys.stdout)
+        shown.print(sys.stdout)
 
 
 def show_line(key: str, language: str, **values: object) -> None:

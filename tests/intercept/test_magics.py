@@ -1,0 +1,346 @@
+"""The magics: what they do, and what bad input gets."""
+
+import gc
+import inspect
+
+import pytest
+
+import autograd_explain
+from autograd_explain.intercept import guard
+from autograd_explain.intercept.transform import check_line
+
+LEAF = "import torch; w = torch.ones(2, requires_grad=True)"
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """What the recorder was asked to watch: (cell, whether it continued a recording)."""
+    from contextlib import contextmanager
+
+    import autograd_explain.record as record
+
+    calls = []
+    real = record.watch
+
+    @contextmanager
+    def watch(program, cell, recording=None):
+        calls.append((cell, recording is not None))
+        with real(program, cell, recording) as made:
+            yield made
+        calls.append("left")
+
+    monkeypatch.setattr(record, "watch", watch)
+    return calls
+
+
+# %%autograd_check
+
+
+def test_the_cell_runs_as_without_it(run, shell, capsys, watched):
+    run(LEAF)
+    result = run("%%autograd_check --no-verify\nx = w * 2\nx.detach() + 1")
+    assert result.success and result.result.tolist() == [3.0, 3.0]
+    assert shell.user_ns["x"].grad_fn is not None
+    assert "Out[2]" in capsys.readouterr().out
+    assert watched == [(2, False), "left"]
+
+
+def test_await_magics_and_shell_commands(run, shell, capfd):
+    run(LEAF)
+    run(
+        "%%autograd_check\nimport asyncio\nawait asyncio.sleep(0)\nhere = %pwd\n"
+        "!echo from the shell\nfound = !echo captured\nw * 2;"
+    )
+    assert "from the shell" in capfd.readouterr().out
+    assert shell.user_ns["found"] == ["captured"]
+    assert shell.user_ns["here"]
+
+
+def test_it_composes_with_other_cell_magics(run, shell, watched, capsys):
+    run(LEAF)
+    run("%%time\n%%autograd_check\na = 1\n")
+    run("%%autograd_check\n%%time\nb = 1\n")
+    run("%%capture out\n%%autograd_check\nprint('in')\nc = 1\n")
+    run("%%autograd_check\n\n%%capture out2\nprint('in')\nd = 1\n")
+    assert [shell.user_ns[n] for n in "abcd"] == [1, 1, 1, 1]
+    assert [w for w in watched if w != "left"] == [(2, False), (3, True), (4, True), (5, True)]
+    assert shell.user_ns["out"].stdout == shell.user_ns["out2"].stdout == "in\n"
+    assert capsys.readouterr().out.count("Wall time") == 2
+
+
+def test_an_exception_propagates_once(run, capsys):
+    run(LEAF)
+    result = run("%%autograd_check\nx = 1\nw += 1")
+    assert isinstance(result.error_in_exec, RuntimeError)
+    out = capsys.readouterr().out
+    assert out.count("Traceback (most recent call last)") == 1
+    assert "magics.py" not in out and "execute.py" not in out and "run_cell_magic" not in out
+    (last,) = [e for e in autograd_explain.last().to_dict()["events"] if e["what"] == "failed"]
+    assert (last["place"]["cell"], last["place"]["line"]) == (2, 3)
+
+
+def test_a_keyboard_interrupt_is_one(run):
+    result = run("%%autograd_check\nraise KeyboardInterrupt")
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+
+
+def test_syntax_errors_are_pythons(run):
+    result = run("%%autograd_check\nx = (")
+    assert isinstance(result.error_before_exec, SyntaxError)
+
+
+def test_a_display_without_semicolon_only(run, capsys):
+    run("%%autograd_check\n1 + 1;")
+    assert "Out[" not in capsys.readouterr().out
+
+
+def test_language_for_one_cell(run, session):
+    run(LEAF)
+    run("%%autograd_check --no-verify --lang ja\nw += 1")
+    assert autograd_explain.last().language == "ja"
+    assert session.settings.language == "en"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("--bogus", "bogus"),
+        ("--budget soon", "--budget must be a positive number of seconds, not 'soon'"),
+        ("--budget -1", "--budget"),
+        ("--lang fr", "--lang must be en, ja or zh, not 'fr'"),
+        ("on", "on"),
+        ("'", "quotation"),
+    ],
+)
+def test_bad_options_run_nothing(run, shell, session, line, complaint, capsys):
+    result = run(f"%%autograd_check {line}\nran = 1")
+    out = "".join(capsys.readouterr())
+    assert "UsageError" in out and complaint.lower() in out.lower()
+    assert "Traceback" not in out
+    assert not result.success
+    assert "ran" not in shell.user_ns
+    assert session.watch_all is None
+
+
+def test_an_empty_cell(run, capsys):
+    run("%%autograd_check\n")
+    assert "UsageError" in "".join(capsys.readouterr())
+
+
+def test_help_says_what_it_takes(shell):
+    text = shell.find_line_magic("autograd_check").__doc__
+    for option in ("--no-verify", "--budget", "--lang", "on | off | status"):
+        assert option in text
+    assert "%%autograd_check" in text
+    assert check_line(["%%autograd_check?\n", "x\n"]) == ["%%autograd_check?\n", "x\n"]
+
+
+def test_completion_finds_the_magics(shell):
+    found = shell.complete("%%autograd_", "%%autograd_", 11)[1]
+    assert "%%autograd_check" in found
+    found = shell.complete("%autograd_", "%autograd_", 10)[1]
+    assert {"%autograd_check", "%autograd_explain", "%autograd_fix"} <= set(found)
+
+
+def test_a_terminal_waits_for_the_body(shell):
+    check = shell.input_transformer_manager.check_complete
+    assert check("%%autograd_check\nx = 1")[0] == check("%%time\nx = 1")[0] == "incomplete"
+
+
+# Called in other ways than as a cell's first line
+
+
+def test_through_an_alias(run, shell, capsys, watched):
+    run(LEAF)
+    run("%alias_magic -c ac autograd_check")
+    result = run("%%ac\n\nx = 5\n!true\nx + 1")
+    assert result.success and shell.user_ns["x"] == 5
+    assert "Out[3]: 6" in capsys.readouterr().out
+    assert watched == [(3, False), "left"]
+    run("%%ac\n\nx = 6\nw += 1")
+    (place,) = [
+        e["place"] for e in autograd_explain.last().to_dict()["events"] if e["what"] == "failed"
+    ]
+    assert (place["cell"], place["line"], place["source"]) == (4, 4, "w += 1")
+
+
+def test_through_an_alias_with_await(run, shell):
+    run("%alias_magic -c ac autograd_check")
+    run("import asyncio")
+    result = run("%%ac\nawait asyncio.sleep(0)\nx = 7")
+    assert result.success and shell.user_ns["x"] == 7
+
+
+def test_through_an_alias_with_an_error(run, capsys):
+    run("%alias_magic -c ac autograd_check")
+    result = run("%%ac\n1/0")
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    assert capsys.readouterr().out.count("Traceback (most recent call last)") == 1
+
+
+# %autograd_check on, off, status
+
+
+def test_on_watches_every_following_cell(run, session, watched):
+    run(LEAF)
+    run("%autograd_check on")
+    run("a = w * 2")
+    run("import asyncio\nawait asyncio.sleep(0)\nb = a * 2")
+    run("1/0")
+    run("%autograd_check off")
+    run("c = 1")
+    assert watched == [(3, False), "left", (4, True), "left", (5, True), "left", (6, True), "left"]
+
+
+def test_on_executes_nothing_twice(run, shell, session):
+    run("%autograd_check on")
+    run("n = 0")
+    run("n += 1")
+    assert shell.user_ns["n"] == 1
+
+
+def test_on_keeps_its_options(run):
+    run(LEAF)
+    run("%autograd_check on --no-verify --lang zh")
+    run("w += 1")
+    assert autograd_explain.last().language == "zh"
+
+
+def test_status(run, capsys):
+    run("%autograd_check status")
+    run("%autograd_check")
+    assert capsys.readouterr().out == "autograd_check: off\nautograd_check: off\n"
+    run("%autograd_check on")
+    capsys.readouterr()
+    run("%autograd_check status")
+    assert capsys.readouterr().out.startswith("autograd_check: on\n")
+
+
+def test_an_unknown_state(run, session, capsys):
+    run("%autograd_check maybe")
+    assert "'maybe' is none of on, off, status" in "".join(capsys.readouterr())
+    assert session.watch_all is None
+
+
+def test_one_quiet_line_where_all_is_well(run, capsys):
+    run("import torch")
+    run("%%autograd_check\nx = torch.ones(2, requires_grad=True)\ny = (x * 2).sum()\ny.backward()")
+    out = capsys.readouterr().out
+    assert out.startswith("autograd_check: nothing wrong") and out.count("\n") == 1
+
+
+def test_a_recorder_that_fails_is_not_the_users_problem(run, shell, monkeypatch, capsys):
+    import autograd_explain.record as record
+
+    monkeypatch.setattr(record, "watch", lambda *a: 1 / 0)
+    result = run("%%autograd_check\nx = 3\nx")
+    assert result.result == 3
+    assert "internal error (record)" in capsys.readouterr().err
+
+
+# %autograd_explain
+
+
+def test_the_last_report_again_in_full(run, capsys):
+    run(LEAF)
+    run("w += 1")
+    short = capsys.readouterr().out
+    run("%autograd_explain")
+    full = capsys.readouterr().out
+    assert "leaf_written" in full and len(full) > len(short) / 2
+    assert "docs.pytorch.org" in full and "docs.pytorch.org" not in short
+
+
+def test_nothing_explained_yet(run, capsys):
+    run("%autograd_explain")
+    run("%autograd_fix")
+    out = "".join(capsys.readouterr())
+    assert out.count("UsageError: Nothing has been explained yet") == 2
+
+
+def test_a_cause_by_name(run, capsys):
+    run("%autograd_explain leaf_written")
+    assert "Leaf tensor written in place" in capsys.readouterr().out
+
+
+def test_debug(run, capsys):
+    guard.clear()
+    run("%autograd_explain --debug")
+    assert "no internal error" in capsys.readouterr().out
+
+
+# %autograd_fix
+
+
+@pytest.fixture
+def offered(shell, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        type(shell), "set_next_input", lambda self, s, replace=False: found.append(s)
+    )
+    return found
+
+
+def test_the_rewritten_cell_is_the_next_input(run, offered):
+    run(LEAF)
+    run("x = w * 1\nw += 1  # here")
+    rewrites = autograd_explain.last().diagnosis.rewrites
+    run("%autograd_fix")
+    assert offered == [rewrites[0].edits[0].new_source]
+    assert "# here" in offered[0]
+    run(f"%autograd_fix {len(rewrites)}")
+    assert offered[-1] == rewrites[-1].edits[-1].new_source
+
+
+def test_an_edit_in_an_earlier_cell_is_shown(run, offered, capsys):
+    run(LEAF)
+    run("def step(t):\n    t += 1")
+    run("step(w)")
+    run("%autograd_fix")
+    out = capsys.readouterr().out
+    assert offered == []
+    assert "In[2]" in out and "-    t += 1" in out
+
+
+@pytest.mark.parametrize("number", ["0", "99", "-1", "x"])
+def test_a_rewrite_that_is_not_there(run, offered, capsys, number):
+    run(LEAF)
+    run("w += 1")
+    run(f"%autograd_fix {number}")
+    out = "".join(capsys.readouterr())
+    assert "UsageError" in out
+    assert offered == []
+
+
+# explain()
+
+
+def test_explain_by_hand(run, shell):
+    run(LEAF)
+    run(
+        "try:\n    w += 1\nexcept RuntimeError as e:\n    import autograd_explain as ax\n"
+        "    found = ax.explain(e)\n    same = ax.explain()"
+    )
+    assert shell.user_ns["found"].id == shell.user_ns["same"].id == "leaf_written"
+    assert shell.user_ns["found"].to_dict()["events"][0]["place"]["cell"] == 2
+    assert autograd_explain.explain(ValueError("no")) is None
+
+
+def test_explain_without_a_notebook(tmp_path, monkeypatch):
+    script = tmp_path / "plain_script.py"
+    script.write_text(
+        "import torch, autograd_explain\nw = torch.ones(2, requires_grad=True)\n"
+        "try:\n    w += 1\nexcept RuntimeError as error:\n"
+        "    found = autograd_explain.explain(error)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import plain_script
+
+    place = plain_script.found.to_dict()["events"][0]["place"]
+    assert (place["file"], place["line"]) == (str(script), 4)
+    gc.collect()
+
+
+def test_public_names_have_docs():
+    for name in autograd_explain.__all__:
+        assert inspect.getdoc(getattr(autograd_explain, name)), name
