@@ -15,7 +15,7 @@ from markdown_it.token import Token
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 LONGEST = 100  #: characters of one fact: a headline is not the place for a whole statement
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])(?=.)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])[」』）]*")
 _CJK = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\ufe30", "\ufe4f"), ("\uff00", "\uffef"))
 _WIDE_MARKS = frozenset("、。，．：；！？）」』】（「『【")
 _FILLED = ("text", "code_inline")

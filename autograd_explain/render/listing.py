@@ -42,7 +42,7 @@ class Gutter:
         shown = crop_middle(name, self.name_width)
         pad = " " * (self.name_width - cell_len(shown))
         count = "" if number is None else str(number)
-        return Text(f"{shown}{pad} {count:>{self.number_width}} │ ", "dim")
+        return Text.assemble((f"{shown}{pad} {count:>{self.number_width}} │ ", "dim"))
 
 
 def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:

@@ -161,7 +161,7 @@ def _programs(topic: Topic) -> Iterator[Part]:
     if case:
         key = "failing_program" if fixed else "example_program"
         yield Part("case", word(key, topic.language), cells=case)
-    if len(case) == len(fixed):
+    if case and len(case) == len(fixed):
         both = zip(case, fixed, strict=True)
         edits = (Edit(n, None, old, new) for n, (old, new) in enumerate(both, 1))
         hunks = tuple(hunk for edit in edits for hunk in hunks_of(edit))

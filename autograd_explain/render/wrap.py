@@ -44,7 +44,7 @@ def _cuts(text: str, width: int, glued: Container[int]) -> Iterator[int]:
     start = fit = used = 0
     for i, char in enumerate(text):
         size = cell_len(char)
-        if used + size > width and char != " ":
+        while used + size > width and used and char != " ":
             cut = fit if fit > start else i
             yield cut
             used, start = cell_len(text[cut:i]), cut

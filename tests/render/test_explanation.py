@@ -1,0 +1,198 @@
+"""The Explanation as users and tools hold it: the contract, pickling, languages, mimebundle."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from autograd_explain.model import Event, Place, Span, What
+from autograd_explain.render import LANGUAGES, Explanation
+from autograd_explain.render.explanation import texts_of
+from autograd_explain.render.texts import read
+
+from .samples import CLONE, NEEDS, SAMPLES, culprit, explanation, facts, finding, overwritten
+
+_VOID = {"br", "circle", "path", "line", "img", "meta", "hr"}
+_ALLOWED = {
+    *(
+        "section",
+        "style",
+        "div",
+        "span",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "td",
+        "th",
+        "pre",
+        "code",
+    ),
+    *("mark", "details", "summary", "p", "ul", "li", "a", "b", "br", "em", "strong"),
+    *("svg", "line", "circle", "path", "g", "text"),
+}
+
+
+class Page(HTMLParser):
+    """Collects text and tags, and complains about anything that is not ours or not closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.shown = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in _ALLOWED, tag
+        assert not any(name.startswith("on") for name, _ in attrs)
+        assert all((v or "").startswith("https://") for name, v in attrs if name == "href")
+        self.tags.append(tag)
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.shown += data
+
+
+def test_contract() -> None:
+    report = overwritten().to_dict()
+    assert list(report) == [
+        *("schema", "id", "kind", "message", "language", "headline", "explanation", "tensors"),
+        *("events", "rewrites", "warnings", "see"),
+    ]
+    assert report["schema"] == 1 and report["kind"] == "error" and report["language"] == "en"
+    assert list(report["rewrites"][0]) == ["title", "safety", "outcome", "outcome_reason", "edits"]
+    assert list(report["rewrites"][0]["edits"][0]) == [
+        *("cell", "file", "old_source", "new_source", "diff"),
+    ]
+    assert report["rewrites"][0]["title"] == "Write to a copy of `hidden`"
+    assert [e["what"] for e in report["events"]] == ["saved", "changed", "failed"]
+    assert list(report["events"][0]["place"]) == ["cell", "file", "line", "source", "function"]
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_where_nothing_can_be_rewritten_the_explanation_says_what_to_check() -> None:
+    assert "Which statement writes" in explanation(finding(NEEDS)).to_dict()["explanation"]
+    assert "Which statement writes" not in overwritten().to_dict()["explanation"]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_pickles(name: str) -> None:
+    made = SAMPLES[name]()
+    again = pickle.loads(pickle.dumps(made))
+    assert again == made and again.to_dict() == made.to_dict()
+
+
+def test_language_changes_words_and_nothing_else() -> None:
+    english = overwritten()
+    japanese = english.in_language("ja")
+    assert japanese.diagnosis is english.diagnosis
+    assert japanese.in_language("en") == english
+    assert japanese.to_dict()["events"] == english.to_dict()["events"]
+    assert "上書き" in japanese.headline
+
+
+def test_texts_come_from_the_knowledge_folder_or_from_unknown() -> None:
+    texts = texts_of("no_such_cause")
+    assert texts == texts_of("unknown") and set(texts) == set(LANGUAGES)
+    made = Explanation(explanation(finding(NEEDS, cause="no_such_cause")).diagnosis)
+    assert made.to_dict()["headline"] == read(texts["en"]).summary({}).plain()
+
+
+def test_mimebundle_is_complete_and_plain() -> None:
+    bundle = overwritten()._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert "\x1b" not in bundle["text/plain"]
+    for part in ("hidden += 1", "overwrote it: version 1 → 2", "verified", "%autograd_fix"):
+        assert part in bundle["text/plain"]
+
+
+def test_repr_is_short() -> None:
+    assert repr(overwritten()).startswith("<Explanation saved_value_overwritten: `hidden`")
+
+
+def test_prints_in_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for terminal in (True, False):
+        stream = io.StringIO()
+        stream.isatty = lambda terminal=terminal: terminal  # type: ignore[method-assign, misc]
+        overwritten().print(stream)
+        assert ("\x1b[" in stream.getvalue()) is terminal
+        assert "hidden += 1" in re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
+
+
+def test_streams_that_know_no_unicode() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="cp1252")
+    overwritten().print(stream)
+    stream.flush()
+    assert b"overwrote it: version 1 -> 2" in raw.getvalue()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_short_reports_fit_under_a_traceback(name: str, language: str) -> None:
+    for width in (80, 100):
+        lines = SAMPLES[name]().in_language(language).to_text(width).splitlines()
+        assert len(lines) <= 32
+
+
+def test_an_ordinary_report_is_short() -> None:
+    assert len(overwritten().to_text(80).splitlines()) <= 25
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("detail", ["short", "full"])
+def test_html_is_well_formed_and_accessible(name: str, detail: str) -> None:
+    html = SAMPLES[name]().with_detail(detail).to_html()
+    page = Page(html)
+    assert "script" not in page.tags
+    assert 'lang="en"' in html and "aria-label" in html
+    assert "prefers-color-scheme" not in html
+    assert html.count("<details open>") == (html.count("<details") if detail == "full" else 0)
+
+
+def test_html_marks_the_guilty_line() -> None:
+    assert re.search(r'<tr class="axg-guilty">.*<mark>hidden \+= 1</mark>', overwritten().to_html())
+
+
+TEXT = st.text(max_size=40)
+NAMES = st.one_of(
+    TEXT, st.sampled_from(["[bold]x[/bold]", "</code>", "`", "**a**", "{write}", "重み"])
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(name=NAMES, source=TEXT, column=st.integers(-3, 60), language=st.sampled_from(LANGUAGES))
+def test_nothing_of_the_users_breaks_out(
+    name: str, source: str, column: int, language: str
+) -> None:
+    span = Span(4, column, 4, column + 5)
+    place = Place(3, None, 4, source, None, span, 0)
+    event = Event(What.CHANGED, place, name, 2)
+    found = finding(event, NEEDS, tensor=culprit(name), facts=facts(name, source, source))
+    made = explanation(found, CLONE, message=source).in_language(language)
+    page = Page(made.to_html())
+    assert "script" not in page.tags
+    shown = made.to_text(80)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
+    assert made.with_detail("full").to_text(60)
+    assert made.to_markdown()
+    assert json.dumps(made.to_dict())
