@@ -1,0 +1,63 @@
+"""The hooks and magics on the IPython releases that people have: Colab pins 7.34, many are on 8.
+
+Each release is installed with `pip install --target` into a folder that pytest keeps, put in front
+of `sys.path`, and the tests of `tests/intercept` run on it in a process of their own.  If a
+release cannot be installed, that is a failure: these tests are not skipped.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RELEASES = {
+    "7.34": ["ipython==7.34.0", "ipykernel==6.17.1", "setuptools<82"],
+    "8": ["ipython==8.12.3", "ipykernel==6.29.5"],
+}
+TESTS = Path(__file__).parent / "intercept"
+
+
+@pytest.fixture(scope="session", params=RELEASES)
+def overlay(request):
+    """A folder with that IPython and what it needs, installed once."""
+    folder = Path(request.config.cache.mkdir(f"ipython-{request.param}"))
+    complete = folder / "complete"
+    wanted = " ".join(RELEASES[request.param])
+    if not complete.exists() or complete.read_text() != wanted:
+        shutil.rmtree(folder)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        done = subprocess.run(
+            [*pip, "--target", str(folder), *RELEASES[request.param]],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            pytest.fail(f"IPython {request.param} could not be installed:\n{done.stderr[-2000:]}")
+        complete.write_text(wanted)
+    return request.param, folder
+
+
+def on(folder, *command):
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=environment, timeout=280
+    )
+
+
+def test_it_is_that_release(overlay):
+    release, folder = overlay
+    done = on(folder, "-c", "import IPython; print(IPython.__version__, IPython.__file__)")
+    version, path = done.stdout.split()
+    assert version.startswith(release) and path.startswith(str(folder)), done.stderr
+
+
+@pytest.mark.timeout(300)
+def test_hooks_and_magics(overlay):
+    _, folder = overlay
+    done = on(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(TESTS))
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert " skipped" not in done.stdout
