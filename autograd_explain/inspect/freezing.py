@@ -118,7 +118,9 @@ def missing_flag(scene: Scene, root: Spot | None) -> MissingFlag | None:
         return None
     found: dict[int, MissingFlag] = {}
     for spot, maker in _constructed(scene, root):
-        names = tuple(dict.fromkeys((*outer_names(scene, spot), spot.text, *stored_names(scene, maker))))
+        names = tuple(
+            dict.fromkeys((*outer_names(scene, spot), spot.text, *stored_names(scene, maker)))
+        )
         if _wants_gradient(scene, names):
             found.setdefault(id(maker.node), MissingFlag(maker, names))
     return next(iter(found.values())) if len(found) >= 1 else None
@@ -135,7 +137,9 @@ def _constructed(scene: Scene, root: Spot) -> Iterator[tuple[Spot, Spot]]:
         seen.add(id(spot.node))
         for maker in walker.makers(spot):
             if isinstance(maker.node, ast.Call) and called_name(maker.node) in _CONSTRUCTORS:
-                names = [v for v in (*maker.via, spot) if isinstance(v.node, (ast.Name, ast.Attribute))]
+                names = [
+                    v for v in (*maker.via, spot) if isinstance(v.node, (ast.Name, ast.Attribute))
+                ]
                 if names:
                     yield names[-1], maker
                 continue

@@ -165,4 +165,8 @@ def root_fact(scene: Scene, found: NoGraph) -> TensorFact:
 
 def is_recording_off(found: NoGraph) -> bool:
     """Whether the cause is the gradient mode rather than an operation."""
-    return found.still_off or found.off is not None or (found.cut is not None and found.cut.kind is CutKind.NO_GRAD)
+    return (
+        found.still_off
+        or found.off is not None
+        or (found.cut is not None and found.cut.kind is CutKind.NO_GRAD)
+    )

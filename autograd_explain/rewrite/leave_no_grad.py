@@ -4,6 +4,7 @@ should."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import libcst as cst
 
@@ -47,6 +48,11 @@ def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edi
     for statement in wanted:
         draft.remove(statement)
     return draft.edits()
+
+
+def without_decorator(program: Program, place: Place) -> Edits | None:
+    """The decorator on the place's line taken away; its span is no statement's."""
+    return remove_grad_switch(program, replace(place, span=None))
 
 
 def decorated_generator(program: Program, block: Place) -> Edits | None:

@@ -202,7 +202,8 @@ def flag_removed(program: Program, place: Place | None) -> list[Patch]:
 def _argument_removed(source: Source, node: ast.Call, gone: ast.keyword) -> list[Patch]:
     """An argument with the comma before it, or behind it where it is the first."""
     given: list[ast.AST] = sorted(
-        [*node.args, *node.keywords], key=lambda n: (n.lineno, n.col_offset)  # type: ignore[attr-defined]
+        [*node.args, *node.keywords],
+        key=lambda n: (n.lineno, n.col_offset),  # type: ignore[attr-defined]
     )
     at = given.index(gone)
     span = source.span(gone)
@@ -228,6 +229,8 @@ def called(program: Program, place: Place | None, method: str) -> list[Patch]:
     end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
     if isinstance(node, _ATOMS):
         return [Patch(source, end, f".{method}()")]
+    if _in_parentheses(source, node):
+        return [Patch(source, _behind_parenthesis(source, end), f".{method}()")]
     return [Patch(source, start, "("), Patch(source, end, f").{method}()")]
 
 
@@ -269,6 +272,12 @@ def _fitting(source: Source, old: ast.expr, code: str) -> str:
             argument = isinstance(parent, ast.Call) and parent.func is not old
             return code if isinstance(parent, loose) or argument else f"({code})"
     return code
+
+
+def _behind_parenthesis(source: Source, end: Span) -> Span:
+    line = source.text.split("\n")[end.line - 1]
+    column = line.index(")", end.column) + 1
+    return Span(end.line, column, end.line, column)
 
 
 def _in_parentheses(source: Source, node: ast.expr) -> bool:

@@ -193,15 +193,15 @@ def _scan_branches(statement: ast.If | ast.Try, key: str, found: list[Binding]) 
     found.extend(_own(statement, key))
     then = any(_scan(inner, key, found) for inner in reversed(statement.body))
     other = any(_scan(inner, key, found) for inner in reversed(statement.orelse))
-    return (then or _leaves(statement.body)) and (other or _leaves(statement.orelse)) and (
-        then or other
+    return (
+        (then or _leaves(statement.body))
+        and (other or _leaves(statement.orelse))
+        and (then or other)
     )
 
 
 def _leaves(block: list[ast.stmt]) -> bool:
-    return bool(block) and isinstance(
-        block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break)
-    )
+    return bool(block) and isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
 def _blocks(node: ast.AST | None) -> Iterator[list[ast.stmt]]:

@@ -97,3 +97,25 @@ def _tables(base: Any) -> dict[str, dict[str, Any]]:
         return {}
     names = ("_parameters", "_buffers", "_modules")
     return {n: own[n] for n in names if isinstance(own.get(n), dict)}
+
+
+def is_function(value: Any) -> bool:
+    return isinstance(value, types.FunctionType)
+
+
+def is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def is_module(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.nn.Module)
+
+
+def is_module_class(cls: type) -> bool:
+    import torch
+
+    return issubclass(cls, torch.nn.Module)

@@ -90,9 +90,7 @@ def _of_attribute(node: ast.Attribute) -> CutKind | None:
     return CutKind.INTEGER if node.attr == "indices" else None
 
 
-def _of_call(
-    node: ast.Call, path: tuple[int | str | Each, ...], function: Any
-) -> CutKind | None:
+def _of_call(node: ast.Call, path: tuple[int | str | Each, ...], function: Any) -> CutKind | None:
     name = called_name(node)
     if isinstance(node.func, ast.Name) and name in _NUMBER_BUILTINS:
         return CutKind.NUMBER

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,25 @@ from .bindings import (
     ends_with,
     key_of,
     reaching,
+)
+from .syntax import (
+    bodies,
+    bound_argument,
+    declares_global,
+    defaults,
+    definition,
+    first_parameter,
+    inner_expressions,
+    inserted,
+    is_container,
+    is_method,
+    is_none,
+    parameters,
+    pick,
+    pick_value,
+    returns,
+    statements_of,
+    stored,
 )
 
 _MAX_DEPTH = 40
@@ -191,9 +210,9 @@ class Walker:
         if isinstance(node, ast.DictComp):
             return [Spot(spot.scope, node.value, rest)]
         if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            return [Spot(spot.scope, n, rest) for n in _pick(node.elts, part)]
+            return [Spot(spot.scope, n, rest) for n in pick(node.elts, part)]
         if isinstance(node, ast.Dict):
-            return [Spot(spot.scope, n, rest) for n in _pick_value(node, part)]
+            return [Spot(spot.scope, n, rest) for n in pick_value(node, part)]
         return None
 
     def _from_key(self, spot: Spot, key: str) -> list[Spot]:
@@ -268,7 +287,7 @@ class Walker:
         head = key.split(".")[0].split("[")[0]
         found = []
         for scope in self._users_of_global(key):
-            if key != head or _declares_global(scope.body, head):
+            if key != head or declares_global(scope.body, head):
                 found += [(scope, b) for b in reversed(all_bindings(scope.body, key))]
         return found
 
@@ -299,9 +318,9 @@ class Walker:
             return direct
         base = Spot(spot.scope, node.value)
         owner = self.value(base)
-        if _is_tensor(owner) or isinstance(owner, (types.ModuleType, type)):
+        if live.is_tensor(owner) or isinstance(owner, (types.ModuleType, type)):
             return []
-        stores = [s for s in self.stores(owner, node.attr) if not _is_none(s)]
+        stores = [s for s in self.stores(owner, node.attr) if not is_none(s.node)]
         if stores:
             return [Spot(s.scope, s.node, (*s.path, *spot.path)) for s in stores]
         return self._from_constructor(base, node.attr, spot.path)
@@ -324,7 +343,7 @@ class Walker:
         """
         found: list[Spot] = []
         for source in self._all_sources(owner):
-            for body in _bodies(source.tree):
+            for body in bodies(source.tree):
                 found.extend(self._stores_in(source, body, owner, attr))
         return found
 
@@ -332,8 +351,8 @@ class Walker:
         index = self.index(source)
         cls = index.class_of(body)
         own = isinstance(body, FUNCTIONS) and cls is not None and self._is_class(owner, cls)
-        for statement in _statements(body):
-            for target, value, path in _stored(statement):
+        for statement in statements_of(body):
+            for target, value, path in stored(statement):
                 if not (isinstance(target, ast.Attribute) and target.attr == attr):
                     continue
                 by_self = isinstance(target.value, ast.Name) and target.value.id == "self"
@@ -367,7 +386,7 @@ class Walker:
         if isinstance(body, ast.Module):
             return self.top(source)
         known = live.MISSING if receiver is None else receiver
-        values = {} if receiver is None else {_first_parameter(body): receiver}
+        values = {} if receiver is None else {first_parameter(body): receiver}
         frame = self.frame_scope(body)
         return frame if frame is not None else Scope(source, body, values, None, known)
 
@@ -388,7 +407,7 @@ class Walker:
     def _reads_tensor(self, spot: Spot, node: ast.Subscript) -> bool:
         if isinstance(node.slice, (ast.Slice, ast.Tuple)):
             return not isinstance(self.value(Spot(spot.scope, node.value)), (list, tuple))
-        return _is_tensor(self.value(Spot(spot.scope, node.value)))
+        return live.is_tensor(self.value(Spot(spot.scope, node.value)))
 
     def _elements(self, base: Spot, part: Part, path: tuple[Part, ...]) -> list[Spot]:
         """What was put into a container under `part`, nearest first."""
@@ -399,10 +418,8 @@ class Walker:
         `base` or, for an attribute, under the same attribute."""
         found: list[Spot] = []
         for scope, key in self._aliases(base):
-            for statement in _statements(scope.body):
-                found += [
-                    Spot(scope, v, p) for v, p in _inserted(statement, key, part)
-                ]
+            for statement in statements_of(scope.body):
+                found += [Spot(scope, v, p) for v, p in inserted(statement, key, part)]
         return found
 
     def _aliases(self, base: Spot) -> list[tuple[Scope, str]]:
@@ -419,8 +436,13 @@ class Walker:
             owner = self.value(Spot(base.scope, base.node.value))
             for source in self._all_sources(owner):
                 found += [
-                    (self.scope_of(source, body, owner if _is_method(body, self.index(source)) else None), f"self.{attr}")
-                    for body in _bodies(source.tree)
+                    (
+                        self.scope_of(
+                            source, body, owner if is_method(body, self.index(source)) else None
+                        ),
+                        f"self.{attr}",
+                    )
+                    for body in bodies(source.tree)
                     if isinstance(body, FUNCTIONS)
                 ]
             return found
@@ -441,10 +463,10 @@ class Walker:
         return [
             self.scope_of(source, body)
             for source in self.sources()
-            for body in _bodies(source.tree)
+            for body in bodies(source.tree)
             if isinstance(body, FUNCTIONS)
             and head not in parameters(body)
-            and (not all_bindings(body, head) or _declares_global(body, head))
+            and (not all_bindings(body, head) or declares_global(body, head))
         ]
 
     def _returned_names(self, spot: Spot) -> list[tuple[Scope, str]]:
@@ -477,11 +499,16 @@ class Walker:
         if name in _PASS_THROUGH and node.args and path:
             return [Spot(spot.scope, node.args[0], path)]
         if name == "zip" and len(path) > 1 and isinstance(path[1], int):
-            picked = _pick(node.args, path[1])
+            picked = pick(node.args, path[1])
             return [Spot(spot.scope, n, (Each.ITEM, *path[2:])) for n in picked]
         if name == "enumerate" and len(path) > 1 and path[1] == 1 and node.args:
             return [Spot(spot.scope, node.args[0], (Each.ITEM, *path[2:]))]
-        if attr == "items" and isinstance(node.func, ast.Attribute) and len(path) > 1 and path[1] == 1:
+        if (
+            attr == "items"
+            and isinstance(node.func, ast.Attribute)
+            and len(path) > 1
+            and path[1] == 1
+        ):
             return self._elements(Spot(spot.scope, node.func.value), Each.VALUE, path[2:]) or None
         if attr == "values" and isinstance(node.func, ast.Attribute) and path:
             return self._elements(Spot(spot.scope, node.func.value), Each.VALUE, path[1:]) or None
@@ -504,7 +531,7 @@ class Walker:
         if found is None:
             return None
         source, body = found
-        values = {} if receiver is live.MISSING else {_first_parameter(body): receiver}
+        values = {} if receiver is live.MISSING else {first_parameter(body): receiver}
         return Scope(source, body, values, spot, receiver)
 
     def _target(self, value: Any) -> tuple[types.FunctionType | None, Any]:
@@ -512,7 +539,7 @@ class Walker:
         receiver = live.MISSING
         if isinstance(value, types.MethodType):
             receiver, value = value.__self__, value.__func__
-        elif _is_nn_module(value):
+        elif live.is_module(value):
             receiver, value = value, live.class_attribute(type(value), "forward")
         elif not isinstance(value, (types.FunctionType, type, types.BuiltinFunctionType)):
             receiver, value = value, live.class_attribute(type(value), "__call__")
@@ -531,18 +558,18 @@ class Walker:
                 continue
             cls = self.value(Spot(maker.scope, maker.node.func))
             if isinstance(cls, type):
-                default = "forward" if _is_nn_class(cls) else "__call__"
+                default = "forward" if live.is_module_class(cls) else "__call__"
                 method = live.class_attribute(cls, attr or default)
-                found = self.function_node(method) if _plain(method) else None
+                found = self.function_node(method) if live.is_function(method) else None
                 if found is not None:
-                    return Scope(*found, {_first_parameter(found[1]): cls}, spot, cls)
+                    return Scope(*found, {first_parameter(found[1]): cls}, spot, cls)
         return None
 
     def function_node(self, function: types.FunctionType) -> tuple[Source, FunctionNode] | None:
         """The definition of a live function in the user's source."""
         code = function.__code__
         source = self.program.source(code.co_filename)
-        return None if source is None else _definition(source, code)
+        return None if source is None else definition(source, code)
 
     def argument(self, scope: Scope, name: str) -> Spot | None:
         """The expression passed for a parameter by the call that entered the scope."""
@@ -551,11 +578,14 @@ class Walker:
         calls = [scope.call] if scope.call is not None else self.calls_of(scope)
         for call in calls:
             if isinstance(call.node, ast.Call):
-                found = _bind(scope, call.node, name)
+                found = bound_argument(scope.body, call.node, name)
                 if found is not None:
                     # A default stands in the definition, an argument at the call.
-                    inside = found in _defaults(scope.body)
-                    return Spot(self._enclosing(scope) or self.top(scope.source) if inside else call.scope, found)
+                    inside = found in defaults(scope.body)
+                    return Spot(
+                        self._enclosing(scope) or self.top(scope.source) if inside else call.scope,
+                        found,
+                    )
         return None
 
     def calls_of(self, scope: Scope) -> list[Spot]:
@@ -596,7 +626,7 @@ class Walker:
             return [*earlier, Spot(spot.scope, node.value)]
         if isinstance(node, ast.Call):
             return [Spot(spot.scope, n) for n in self._call_operands(spot, node)]
-        inner = _inner_expressions(node)
+        inner = inner_expressions(node)
         return [Spot(spot.scope, n) for n in inner]
 
     def _before_augmented(self, spot: Spot, node: ast.AugAssign) -> list[Spot]:
@@ -609,7 +639,7 @@ class Walker:
     def _call_operands(self, spot: Spot, node: ast.Call) -> Iterator[ast.expr]:
         if isinstance(node.func, ast.Attribute):
             base = self.value(Spot(spot.scope, node.func.value))
-            if not isinstance(base, (types.ModuleType, type)) and not _is_nn_module(base):
+            if not isinstance(base, (types.ModuleType, type)) and not live.is_module(base):
                 yield node.func.value
         elif isinstance(node.func, ast.Call):
             yield node.func
@@ -633,7 +663,7 @@ class Walker:
             return node.value
         if isinstance(node, ast.Attribute):
             base = self.value(Spot(spot.scope, node.value), depth + 1)
-            if base is live.MISSING or isinstance(base, _Class) or _is_tensor(base):
+            if base is live.MISSING or live.is_tensor(base):
                 return live.MISSING
             return live.attribute(base, node.attr)
         if isinstance(node, ast.Subscript):
@@ -675,7 +705,7 @@ class Walker:
         if key is None or spot.path or self._bound_later(spot, key):
             return None
         value = self.value(spot)
-        return value if _is_tensor(value) else None
+        return value if live.is_tensor(value) else None
 
     def _bound_later(self, spot: Spot, key: str) -> bool:
         scope = spot.scope
@@ -709,213 +739,3 @@ class Walker:
             cached = self.__dict__["_frame_map"] = {}
             cached.update(frame_scopes(self))
         return cached
-
-
-# -- pieces of syntax ------------------------------------------------------------------------
-
-
-class _Class:
-    """Marks a receiver of which only the class is known."""
-
-
-def returns(body: Body) -> list[ast.expr]:
-    """The expressions a function returns (or yields), last one first."""
-    if isinstance(body, ast.Lambda):
-        return [body.body]
-    nodes = [n for s in _statements(body) for n in _shallow(s)]
-    found = [n.value for n in nodes if isinstance(n, (ast.Return, ast.Yield)) and n.value]
-    return list(reversed(found))
-
-
-def parameters(body: FunctionNode) -> list[str]:
-    a = body.args
-    named = [*a.posonlyargs, *a.args, *a.kwonlyargs]
-    extra = [x for x in (a.vararg, a.kwarg) if x is not None]
-    return [x.arg for x in (*named, *extra)]
-
-
-def _first_parameter(body: FunctionNode) -> str:
-    positional = [*body.args.posonlyargs, *body.args.args]
-    return positional[0].arg if positional else ""
-
-
-def _defaults(body: FunctionNode) -> list[ast.expr]:
-    return [*body.args.defaults, *(d for d in body.args.kw_defaults if d is not None)]
-
-
-def _bind(scope: Scope, call: ast.Call, name: str) -> ast.expr | None:
-    """The argument or default for a parameter, `self` taken into account."""
-    body = scope.body
-    assert isinstance(body, FUNCTIONS)
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    positional = [a.arg for a in (*body.args.posonlyargs, *body.args.args)]
-    if name in positional:
-        bound_self = bool(positional) and positional[0] in ("self", "cls")
-        if name == positional[0] and bound_self:
-            return call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        place = positional.index(name) - bound_self
-        if place < len(call.args) and not any(
-            isinstance(a, ast.Starred) for a in call.args[: place + 1]
-        ):
-            return call.args[place]
-        behind = len(positional) - positional.index(name)
-        if behind <= len(body.args.defaults):
-            return body.args.defaults[-behind]
-    for parameter, default in zip(body.args.kwonlyargs, body.args.kw_defaults):
-        if parameter.arg == name and default is not None:
-            return default
-    return None
-
-
-def _definition(source: Source, code: types.CodeType) -> tuple[Source, FunctionNode] | None:
-    for node in ast.walk(source.tree):
-        if not isinstance(node, FUNCTIONS):
-            continue
-        name = getattr(node, "name", "<lambda>")
-        lines = [d.lineno for d in getattr(node, "decorator_list", ())] + [node.lineno]
-        if name == code.co_name and min(lines) == code.co_firstlineno:
-            return source, node
-    return None
-
-
-def _bodies(tree: ast.Module) -> Iterator[Body]:
-    yield tree
-    for node in ast.walk(tree):
-        if isinstance(node, FUNCTIONS) and not isinstance(node, ast.Lambda):
-            yield node
-
-
-def _statements(body: Body) -> Iterator[ast.stmt]:
-    """All statements of a function or module in source order, nested definitions left out."""
-    pending: list[ast.AST] = list(body.body) if isinstance(body.body, list) else []
-    while pending:
-        node = pending.pop(0)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        if isinstance(node, ast.stmt):
-            yield node
-        inner = [
-            c
-            for c in ast.iter_child_nodes(node)
-            if isinstance(c, (ast.stmt, ast.ExceptHandler, ast.match_case))
-        ]
-        pending[:0] = inner
-
-
-def _shallow(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of one statement without its inner statements and lambdas."""
-    pending: list[ast.AST] = [statement]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending.extend(
-            c
-            for c in ast.iter_child_nodes(node)
-            if not isinstance(c, (ast.stmt, ast.Lambda, ast.ExceptHandler))
-        )
-
-
-def _stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, tuple[Part, ...]]]:
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            if isinstance(target, (ast.Tuple, ast.List)):
-                yield from ((t, statement.value, (i,)) for i, t in enumerate(target.elts))
-            else:
-                yield target, statement.value, ()
-    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        yield statement.target, statement.value, ()
-
-
-def _inserted(
-    statement: ast.stmt, key: str, part: Part
-) -> Iterator[tuple[ast.expr, tuple[Part, ...]]]:
-    """Values that one statement puts into the container `key` under `part`."""
-    for target, value, path in _stored(statement):
-        if isinstance(target, ast.Subscript) and key_of(target.value) == key:
-            constant = constant_of(target.slice)
-            if constant is None or part in (constant, Each.VALUE, Each.ITEM):
-                yield value, path
-    for node in _shallow(statement):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-            continue
-        if key_of(node.func.value) != key or not node.args:
-            continue
-        if node.func.attr in ("append", "add", "appendleft") and not isinstance(part, str):
-            yield node.args[0], ()
-        elif node.func.attr in ("insert", "setdefault") and len(node.args) > 1:
-            yield node.args[1], ()
-        elif node.func.attr in ("extend", "update"):
-            yield node.args[0], (Each.ITEM if node.func.attr == "extend" else part,)
-
-
-def _pick(elements: Sequence[ast.expr], part: Part) -> list[ast.expr]:
-    if isinstance(part, int):
-        return [elements[part]] if -len(elements) <= part < len(elements) else []
-    return list(elements) if isinstance(part, Each) else []
-
-
-def _pick_value(node: ast.Dict, part: Part) -> list[ast.expr]:
-    if part is Each.VALUE:
-        return list(node.values)
-    pairs = zip(node.keys, node.values)
-    return [v for k, v in pairs if k is not None and constant_of(k) == part]
-
-
-def _inner_expressions(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.Subscript):
-        return [node.value]
-    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
-        return [node.elt]
-    if isinstance(node, ast.DictComp):
-        return [node.value]
-    if isinstance(node, ast.Lambda):
-        return []
-    return [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
-
-
-def is_container(node: ast.AST) -> bool:
-    """An empty display or constructor that parts are put into later."""
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return not node.elts
-    if isinstance(node, ast.Dict):
-        return not node.keys
-    name = getattr(getattr(node, "func", None), "id", getattr(getattr(node, "func", None), "attr", ""))
-    return name in ("list", "dict", "defaultdict", "deque", "OrderedDict", "set") and not (
-        name in ("list", "set", "deque") and bool(getattr(node, "args", None))
-    )
-
-
-def _declares_global(body: Body, name: str) -> bool:
-    return any(isinstance(s, ast.Global) and name in s.names for s in _statements(body))
-
-
-def _is_method(body: Body, index: Index) -> bool:
-    return index.class_of(body) is not None
-
-
-def _is_none(spot: Spot) -> bool:
-    return isinstance(spot.node, ast.Constant) and spot.node.value is None
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, types.FunctionType)
-
-
-def _is_tensor(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.Tensor)
-
-
-def _is_nn_module(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.nn.Module)
-
-
-def _is_nn_class(cls: type) -> bool:
-    import torch
-
-    return issubclass(cls, torch.nn.Module)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import block_instead_of_switch, remove_grad_switch
+from autograd_explain.rewrite import block_instead_of_switch
 from autograd_explain.rewrite.leave_no_grad import (
     block_instead_of_enter,
     decorated_generator,
     out_of_block,
+    without_decorator,
 )
 from autograd_explain.rewrite.proposal import Proposal
 
@@ -32,7 +33,7 @@ def _fixes(
     elif by == "generator":
         yield "generator", decorated_generator(program, place)
     elif by == "decorator":
-        yield "decorator", remove_grad_switch(program, place)
+        yield "decorator", without_decorator(program, place)
     elif by == "block":
         needed = [e.place for e in finding.events if e.op == "unrecorded" and e.place]
         yield "outside", out_of_block(program, place, needed)

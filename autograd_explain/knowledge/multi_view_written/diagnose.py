@@ -1,0 +1,122 @@
+"""One of several views made by a single operation was written in place, or their base was."""
+
+import ast
+
+from autograd_explain.inspect import base_write, view_write
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Each, Spot
+from autograd_explain.inspect.view_write import ViewWrite
+from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+
+PATTERNS = (
+    "view-multi-output-inplace",
+    "view-multi-output-base-modified",
+    "view-custom-function-inplace",
+    "view-custom-function-base-modified",
+)
+
+EXAMPLE = {
+    "tensor": "gate",
+    "base": "projected",
+    "maker": "projected.chunk(2, dim=1)",
+    "made": "In[1]:11",
+    "write": "gate.sigmoid_()",
+    "place": "In[1]:12",
+    "module": "",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    if scene.match.pattern.endswith("base-modified"):
+        return _of_base(scene)
+    found = view_write.find(scene)
+    return None if found is None else _of_view(scene, found)
+
+
+def _of_view(scene: Scene, found: ViewWrite) -> Finding:
+    culprit = view_write.fact(scene, found)
+    base = view_write.base_names(scene, found)
+    place = scene.place
+    known = found.written is not None or bool(found.module)
+    return Finding(
+        cause="multi_view_written",
+        confidence=Confidence.PROVEN if known else Confidence.LIKELY,
+        facts={
+            "tensor": culprit.names[0] if culprit.names else "",
+            "base": base[0] if base else "",
+            "maker": "" if found.maker is None else found.maker.text,
+            "made": "" if found.maker is None else label(place_of(scene, found.maker)),
+            "write": "" if place is None else place.source,
+            "place": label(place),
+            "module": found.module,
+        },
+        tensors=(culprit,),
+        events=(view_write.changed(scene, found), *_made(scene, found), scene.failed()),
+        variant=_variant(scene, found),
+    )
+
+
+def _made(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
+    """What made the views; whether the base is read afterwards, so that the write must reach it."""
+    op = "loop" if _is_loop(found) else "parts"
+    if op == "parts" and _base_read_later(scene, found):
+        op = "parts of a base read later"
+    return view_write.created(scene, found, op)
+
+
+def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
+    base = view_write.base_expression(scene, found)
+    if base is None or found.written is None or found.maker is None:
+        return False
+    line = found.written.node.lineno
+    return any(
+        node.lineno > line and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(base.scope.body)
+        if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == base.text
+    )
+
+
+def _is_loop(found: ViewWrite) -> bool:
+    maker = found.maker
+    return maker is not None and bool(maker.path) and maker.path[0] is Each.ITEM
+
+
+def _variant(scene: Scene, found: ViewWrite) -> str:
+    if scene.match.pattern.startswith("view-custom-function"):
+        return "function"
+    return "loop" if _is_loop(found) else ""
+
+
+def _of_base(scene: Scene) -> Finding | None:
+    found = base_write.find(scene)
+    if found is None:
+        return None
+    walker = walker_of(scene)
+    place = walker.place_of(found.scope.scope, found.write.statement)
+    names = (found.view.text, found.write.target_text, *found.names)
+    return Finding(
+        cause="multi_view_written",
+        confidence=Confidence.LIKELY,
+        facts={
+            "tensor": found.view.text,
+            "base": found.write.target_text,
+            "maker": found.maker.text,
+            "made": label(place_of(scene, found.maker)),
+            "write": place.source,
+            "place": label(place),
+            "module": "",
+        },
+        tensors=(TensorFact(Role.CULPRIT, tuple(dict.fromkeys(names))),),
+        events=(
+            Event(What.CHANGED, place, found.write.op),
+            _maker(scene, found.maker),
+            scene.failed(),
+        ),
+        variant="base",
+    )
+
+
+def _maker(scene: Scene, maker: Spot) -> Event:
+    return event_at(scene, What.CREATED, maker, "parts")

@@ -1,0 +1,77 @@
+"""A new tensor instead of the write; a loop over indices where the base has to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Edit, Finding, Place, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import (
+    apply,
+    clone_argument,
+    clone_unpacked,
+    functional_write,
+    merge,
+    module_not_inplace,
+    out_of_place,
+)
+from autograd_explain.rewrite.indexed_loop import (
+    indexed_loop,
+    list_of_views,
+    separate_views,
+    write_before_views,
+)
+from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.uncut import apply_patches
+
+Edits = tuple[Edit, ...] | None
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    write = finding.event(What.CHANGED)
+    if write is None or write.place is None:
+        return
+    seen = set()
+    for fix, edits in _fixes(finding, program, write.place):
+        if edits and edits not in seen:
+            seen.add(edits)
+            changes = fix == "out_of_place" and finding.variant == "base"
+            safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
+            yield Proposal(fix, edits, safety)
+
+
+def _fixes(finding: Finding, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+    made = finding.event(What.CREATED)
+    maker, op = (None, "") if made is None else (made.place, made.op or "")
+    module, tensor = finding.facts["module"], finding.facts["tensor"]
+    if finding.variant == "base":
+        yield "write_first", None if maker is None else write_before_views(program, write, maker)
+        yield "out_of_place", out_of_place(program, write)
+    elif module:
+        yield "not_inplace", module_not_inplace(program, write, _callee(finding))
+        yield "clone", clone_argument(program, write, module)
+    elif op == "loop":
+        yield "index_loop", None if maker is None else indexed_loop(program, maker)
+    else:
+        if op == "parts of a base read later" and maker is not None:
+            yield "single_views", separate_views(program, maker)
+        yield "out_of_place", _new_tensor(program, write, maker, tensor)
+        yield "out_of_place", functional_write(program, write)
+        yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
+
+
+def _new_tensor(program: Program, write: Place, maker: Place | None, tensor: str) -> Edits:
+    """`gate = gate.sigmoid()`; an element of a tuple can only be replaced once it is a list."""
+    if not tensor.endswith("]") or maker is None:
+        return out_of_place(program, write, tensor)
+    listed = apply_patches(list_of_views(program, maker))
+    edited = apply(program, listed)
+    place = None if edited is None else edited.place(write)
+    if edited is None or place is None:
+        return None
+    return merge(listed, out_of_place(edited.program, place, tensor))
+
+
+def _callee(finding: Finding) -> str | None:
+    """The called module as the failing line spells it; not known where torch called it."""
+    return None if finding.variant == "function" else finding.facts["module"]

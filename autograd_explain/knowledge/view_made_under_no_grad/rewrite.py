@@ -1,0 +1,37 @@
+"""View and write on the same side: both recorded, or, for an update of a parameter, neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Edit, Finding, Place, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import under_no_grad
+from autograd_explain.rewrite.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.proposal import Proposal
+
+Edits = tuple[Edit, ...] | None
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    for fix, edits in _fixes(finding, program):
+        if edits:
+            yield Proposal(fix, edits)
+
+
+def _fixes(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
+    write, off = finding.event(What.CHANGED), finding.event(What.DETACHED)
+    made = finding.event(What.CREATED)
+    if finding.variant == "parameter" and write is not None and write.place is not None:
+        yield "write_unrecorded", under_no_grad(program, write.place)
+        return
+    if off is None or off.place is None:
+        return
+    if off.op == "decorator":
+        yield "decorator", without_decorator(program, off.place)
+    elif off.op == "block" and made is not None and made.place is not None:
+        yield "view_recorded", _outside(program, off.place, made.place)
+
+
+def _outside(program: Program, block: Place, made: Place) -> Edits:
+    return out_of_block(program, block, [made])

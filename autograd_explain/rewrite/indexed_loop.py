@@ -1,0 +1,157 @@
+"""Views made one at a time, which may be written, instead of several by one operation."""
+
+from __future__ import annotations
+
+import ast
+
+from ..model import Edit, Place, Span
+from ..program import Program, Source
+from .draft import Draft
+from .locate import Statement, statements_in, tree_at
+from .names import Effects, effects
+from .uncut import Patch, apply_patches, code_of, node_at
+
+Edits = tuple[Edit, ...]
+
+
+def indexed_loop(program: Program, place: Place) -> Edits | None:
+    """`for row in x:` -> `for i in range(len(x)):` with `row = x[i]` as its first line.
+
+    `place` has the span of the iterated tensor; inside `enumerate` the counter that is there is
+    used, inside `zip` the loop gets one.
+    """
+    source, node = program.source_at(place), node_at(program, place)
+    loop = None if source is None or node is None else _loop(source, node)
+    if source is None or node is None or loop is None:
+        return None
+    tensor = code_of(program, place, node)
+    patches = _header(source, loop, node, tensor)
+    return None if patches is None else apply_patches(patches)
+
+
+def _loop(source: Source, node: ast.expr) -> ast.For | None:
+    for loop in ast.walk(source.tree):
+        if isinstance(loop, ast.For) and any(n is node for n in ast.walk(loop.iter)):
+            return loop
+    return None
+
+
+def _header(source: Source, loop: ast.For, node: ast.expr, tensor: str) -> list[Patch] | None:
+    row: ast.expr | None = loop.target
+    index = _free_name(loop)
+    called = getattr(getattr(loop.iter, "func", None), "id", "")
+    if loop.iter is node:
+        header = f"{index} in range(len({tensor}))"
+    elif called == "enumerate" and isinstance(loop.target, ast.Tuple):
+        counter, rest = loop.target.elts
+        inner = loop.iter.args[0] if isinstance(loop.iter, ast.Call) else loop.iter
+        row = _element(rest, inner, node)
+        index, header = ast.unparse(counter), ""
+    elif called == "zip" and isinstance(loop.target, ast.Tuple):
+        row = _element(loop.target, loop.iter, node)
+        names = f"({_text(source, loop.target).strip('()')})"
+        header = f"{index}, {names} in enumerate({_text(source, loop.iter)})"
+    else:
+        return None
+    first = loop.body[0]
+    if not isinstance(row, ast.Name) or first.lineno == loop.lineno:
+        return None
+    line = _line_before(source, first, f"{row.id} = {tensor}[{index}]")
+    return [*(_replaced(source, loop, header) if header else ()), line]
+
+
+def _element(target: ast.expr, iterated: ast.expr, node: ast.expr) -> ast.expr | None:
+    """The target that takes the elements of `node`, which is iterated alone or inside `zip`."""
+    if iterated is node:
+        return target
+    if isinstance(iterated, ast.Call) and isinstance(target, (ast.Tuple, ast.List)):
+        pairs = zip(target.elts, iterated.args, strict=False)
+        return next((t for t, a in pairs if a is node), None)
+    return None
+
+
+def _replaced(source: Source, loop: ast.For, header: str) -> list[Patch]:
+    target, iterated = source.span(loop.target), source.span(loop.iter)
+    if target is None or iterated is None:
+        return []
+    span = Span(target.line, target.column, iterated.end_line, iterated.end_column)
+    return [Patch(source, span, header)]
+
+
+def _line_before(source: Source, statement: ast.stmt, text: str) -> Patch:
+    line = statement.lineno + source.offset
+    column = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
+    indent = source.lines[line - 1][:column]
+    return Patch(source, Span(line, column, line, column), f"{text}\n{indent}")
+
+
+def _text(source: Source, node: ast.AST) -> str:
+    return ast.get_source_segment(source.python, node) or ast.unparse(node)
+
+
+def _free_name(loop: ast.For) -> str:
+    used = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
+    return next(n for n in ("i", "j", "k", "index", "position") if n not in used)
+
+
+def separate_views(program: Program, place: Place) -> Edits | None:
+    """`a, b = x.unbind(1)` -> `a, b = x.select(1, 0), x.select(1, 1)`: one view each."""
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    statement = next(
+        (s for s in ast.walk(source.tree) if isinstance(s, ast.Assign) and s.value is node), None
+    )
+    targets = statement.targets[0] if statement is not None else None
+    if node.func.attr != "unbind" or not isinstance(targets, (ast.Tuple, ast.List)):
+        return None
+    given = [*node.args, *(k.value for k in node.keywords)]
+    tensor = _text(source, node.func.value)
+    dim = _text(source, given[0]) if given else "0"
+    if not isinstance(node.func.value, (ast.Name, ast.Attribute)) or place.span is None:
+        return None
+    views = ", ".join(f"{tensor}.select({dim}, {n})" for n in range(len(targets.elts)))
+    return apply_patches([Patch(source, place.span, views)])
+
+
+def list_of_views(program: Program, place: Place) -> list[Patch]:
+    """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
+    source = program.source_at(place)
+    if source is None or place.span is None or node_at(program, place) is None:
+        return []
+    span = place.span
+    start = Span(span.line, span.column, span.line, span.column)
+    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
+    return [Patch(source, start, "list("), Patch(source, end, ")")]
+
+
+def write_before_views(program: Program, write: Place, maker: Place) -> Edits | None:
+    """The write to the base goes before the statement that makes the views.
+
+    They look at the same memory, so they see the same values; None where a statement in between
+    might notice.
+    """
+    tree, other = tree_at(program, write), tree_at(program, maker)
+    if tree is None or tree is not other:
+        return None
+    moved, goal = tree.statement(write), tree.statement(maker)
+    block = None if moved is None else tree.block_of(moved)
+    if moved is None or goal is None or block is None or block is not tree.block_of(goal):
+        return None
+    inside = statements_in(block)
+    first = next(i for i, s in enumerate(inside) if s is goal)
+    last = next(i for i, s in enumerate(inside) if s is moved)
+    between = inside[first + 1 : last]
+    own, made = effects(moved), effects(goal)
+    if last < first or any(own.conflicts(effects(s)) or _sees(made, s) for s in between):
+        return None
+    draft = Draft(tree)
+    draft.before(goal, [draft.piece(moved)])
+    draft.remove(moved)
+    return draft.edits()
+
+
+def _sees(made: Effects, statement: Statement) -> bool:
+    """Whether a statement reads one of the views."""
+    read = effects(statement).reads
+    return any(r == w or r.startswith((f"{w}.", f"{w}[")) for w in made.writes for r in read)
