@@ -352,6 +352,12 @@ class _Instrument(ast.NodeTransformer):
         node.finalbody = self.body(node.finalbody) if node.finalbody else []
         return node
 
+    def visit_match_case(self, node: ast.match_case) -> ast.match_case:
+        # Patterns are no expressions: they stay as written.
+        node.guard = None if node.guard is None else self.truth(node.guard)
+        node.body = self.body(node.body)
+        return node
+
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         found: list[ast.stmt] = []
         for alias in node.names:

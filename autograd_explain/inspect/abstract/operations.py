@@ -229,7 +229,7 @@ class Operations:
 def _state_of(function: Any, owner: Any, op: str) -> Iterator[torch.Tensor]:
     """The parameters and buffers that a module or an optimizer may write."""
     if isinstance(owner, torch.optim.Optimizer):
-        for group in owner.param_groups:
+        for group in getattr(owner, "param_groups", ()):  # not yet in its constructor
             yield from group["params"]
         return
     module = function if isinstance(function, torch.nn.Module) else None
