@@ -6,10 +6,18 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ..model import Reason
+from ..model import Outcome, Reason
 from .cells import edited
-from .judge import basis_of, blocked, blocked_by, gradients_of, verdict_of
-from .plan import Plan, Trial, Verdict
+from .judge import (
+    Basis,
+    basis_of,
+    blocked,
+    blocked_by,
+    confirmed,
+    gradients_of,
+    verdict_of,
+)
+from .plan import ORIGINAL, Plan, Trial, Verdict
 from .pool import ForkPool, Limits, Pool, SpawnPool
 from .process import can_fork
 from .replay import Job, Mode, Result, Session
@@ -36,12 +44,11 @@ def coordinate(plan: Plan, session: Session | None) -> Iterator[Verdict]:
         sandbox = Sandbox()
         sandbox.enter()
         session = Session.fresh(sandbox)
-        _preload(plan)
-        if plan.shared:
-            reason = _run_prefix(plan, session)
-            if reason is not None:
-                yield from blocked(plan, reason, retry=False)
-                return
+    _preload(plan)
+    reason = _run_prefix(plan, session) if plan.fresh and plan.shared else None
+    if reason is not None:
+        yield from blocked(plan, reason, retry=False)
+        return
     yield from _Trials(plan, ForkPool(session, limits)).run()
 
 
@@ -80,41 +87,40 @@ class _Trials:
         yield from self._last(reference, results.get("tracked"))
 
     def _last(self, reference: Result | None, tracked: Result | None) -> Iterator[Verdict]:
-        """The second run of the reference and all the trials; judged when that run is known."""
-        references = [r.snapshot for r in (reference, tracked) if r is not None and r.snapshot]
+        """The second run of the reference with all the trials; then those that agree again."""
+        references = tuple(r.snapshot for r in (reference, tracked) if r is not None and r.snapshot)
         jobs: dict[str, Job] = {}
         if references and reference is not None and reference.completed:
             mode = _MODES[self._plan.reference][1]
-            jobs["second"] = self._job(mode, against=tuple(references[:1]))
+            jobs["second"] = self._job(mode, against=references[:1])
         if self._plan.gradients and references:
-            jobs["-1"] = self._job(Mode.PLAIN, against=tuple(references))
+            jobs[str(ORIGINAL)] = self._job(Mode.PLAIN, against=references)
         for trial in self._plan.trials:
-            jobs[str(trial.index)] = self._job(Mode.PLAIN, trial=trial, against=tuple(references))
-        second: Result | None = None
-        early: list[tuple[str, Result]] = []
-        for key, result in self._pool.run(jobs):
-            if key == "second":
-                second = result
-            else:
-                early.append((key, result))
-            if second is not None or "second" not in jobs:
-                yield from self._judged(reference, second, tracked, early)
-                early = []
-        yield from self._judged(reference, second, tracked, early)
+            jobs[str(trial.index)] = self._job(Mode.PLAIN, trial=trial, against=references)
+        results = dict(self._pool.run(jobs))
+        basis = basis_of(self._plan, reference, results.pop("second", None), tracked)
+        verdicts = [verdict_of(self._plan, int(k), basis, r) for k, r in results.items()]
+        for verdict in verdicts:
+            if verdict.index == ORIGINAL:
+                found = gradients_of(basis, results[str(ORIGINAL)])
+                yield replace(verdict, gradients=found)
+            elif verdict.outcome is not Outcome.VERIFIED:
+                yield verdict
+        agreeing = {v.index: v for v in verdicts if v.outcome is Outcome.VERIFIED}
+        yield from self._confirmed(basis, agreeing, references)
 
-    def _judged(
-        self,
-        reference: Result | None,
-        second: Result | None,
-        tracked: Result | None,
-        results: list[tuple[str, Result]],
+    def _confirmed(
+        self, basis: Basis, verdicts: Mapping[int, Verdict], references: tuple[Snapshot, ...]
     ) -> Iterator[Verdict]:
-        basis = basis_of(self._plan, reference, second, tracked)
-        for key, result in results:
-            verdict = verdict_of(self._plan, int(key), basis, result)
-            if int(key) < 0:
-                verdict = replace(verdict, gradients=gradients_of(basis, result))
-            yield verdict
+        """A rewrite may agree although it damages what it saved (`y.data.mul_(2)` after an exp
+        gives the doubled gradient by accident): with copies it must agree as well."""
+        jobs = {
+            str(trial.index): self._job(Mode.COPIES, trial=trial, against=references)
+            for trial in self._plan.trials
+            if trial.index in verdicts
+        }
+        for key, result in self._pool.run(jobs):
+            yield confirmed(self._plan, basis, verdicts[int(key)], result)
 
     def _first_jobs(self) -> Mapping[str, Job]:
         jobs = {"plain": self._job(Mode.PLAIN)}

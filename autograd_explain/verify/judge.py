@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..model import Comparison, Kind, Outcome, Reason
 from .cells import Failure
 from .compare import Agreement
-from .plan import GradientDifference, Plan, Verdict
+from .plan import ORIGINAL, GradientDifference, Plan, Verdict
 from .replay import NON_LEAF_WARNING, Result
 from .request import Reference
 
@@ -66,11 +66,11 @@ def basis_of(
     """Judge the reference: it must exist, be sound, and come out the same again."""
     if plan.reference is Reference.NONE or first is None:
         return Basis(why="no_reference")
+    if first.doubts & _EARLIER:
+        return Basis(first, why=sorted(first.doubts & _EARLIER)[-1], retry=True)
     if not first.completed or first.snapshot is None:
         error = first.failure.short if first.failure else first.stopped
         return Basis(why="reference_failed", error=error)
-    if first.doubts & _EARLIER:
-        return Basis(first, why=sorted(first.doubts & _EARLIER)[-1], retry=True)
     if first.doubts:
         return Basis(first, why=sorted(first.doubts)[0])
     if not first.snapshot.complete:
@@ -134,6 +134,18 @@ def _compared(index: int, basis: Basis, result: Result) -> Verdict:
     return Verdict(index, Outcome.VERIFIED, Reason("agrees", values), comparison)
 
 
+def confirmed(plan: Plan, basis: Basis, verdict: Verdict, again: Result) -> Verdict:
+    """A verdict of agreement after the rewrite has run once more, with copies of what it saved."""
+    if not again.completed or again.doubts or not again.agreements:
+        return _runs(verdict.index, replace(basis, why="unconfirmed"), None, again)
+    comparison = comparison_of(again.agreements[-1 if basis.tracked else 0], basis.unstable)
+    if comparison.differing:
+        names = _joined(comparison.differing)
+        reason = Reason("differs", {"names": names})
+        return Verdict(verdict.index, Outcome.DIFFERS, reason, comparison)
+    return verdict
+
+
 def _nothing_shown(agreement: Agreement) -> str:
     """Why agreement is no proof, "" where it is one."""
     if agreement.missing:
@@ -162,7 +174,7 @@ def gradients_of(basis: Basis, result: Result) -> tuple[GradientDifference, ...]
 
 def blocked(plan: Plan, reason: Reason, retry: bool) -> list[Verdict]:
     """Nothing could be tried."""
-    indices = [t.index for t in plan.trials] + ([-1] if plan.gradients else [])
+    indices = [t.index for t in plan.trials] + ([ORIGINAL] if plan.gradients else [])
     return [Verdict(i, Outcome.NOT_TRIED, reason, retry=retry) for i in indices]
 
 

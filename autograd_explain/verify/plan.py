@@ -9,6 +9,10 @@ from .cells import Cell
 from .request import Reference
 
 
+#: The index that stands for the original program.
+ORIGINAL = -1
+
+
 @dataclass(frozen=True)
 class Trial:
     """A proposal to try: its place in the caller's list and its edits."""
@@ -56,7 +60,7 @@ class GradientDifference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a trial showed.  `retry` says that another state may show more; `index` -1 is the
+    """What a trial showed.  `retry` says that another state may show more; `index` ORIGINAL is the
     original program, whose `gradients` were asked for."""
 
     index: int

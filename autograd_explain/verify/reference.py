@@ -39,12 +39,15 @@ class Saved:
 class SavedCopies:
     """What a reference run learned: which saved values were overwritten, what makes it unsound.
 
-    `doubts` are reasons for which its gradients may not be the ones that were meant.
+    `doubts` are reasons for which its gradients may not be the ones that were meant.  `damaged`
+    says that a graph made earlier had lost a saved value before this run: if a backward of this
+    run needs it, it fails.
     """
 
     def __init__(self) -> None:
         self.overwritten: list[Saved] = []
         self.doubts: set[str] = set()
+        self.damaged = False
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -82,15 +85,15 @@ class SavedCopies:
         except AttributeError:  # before torch 2.13 a SavedTensor does not show its hook
             pass
         except RuntimeError as error:
-            if "modified by an inplace" in str(error):
-                self.doubts.add("overwritten_earlier")
+            self.damaged = self.damaged or "modified by an inplace" in str(error)
             return  # or freed: nothing is saved any more
-        try:
-            slot = getattr(node, name)
-            for one in slot if isinstance(slot, (tuple, list)) else (slot,):
+        slot = getattr(node, name)
+        for one in slot if isinstance(slot, (tuple, list)) else (slot,):
+            try:
                 one.register_hooks(Saved, self._unpack_existing)
-        except RuntimeError:
-            self.doubts.add("older_graph")  # it has hooks of its own
+            except RuntimeError as error:  # nothing was saved there, or it has its own hooks
+                if "already" in str(error):
+                    self.doubts.add("older_graph")
 
     def _unpack_existing(self, saved: Saved) -> torch.Tensor:
         self.doubts.add("older_graph")

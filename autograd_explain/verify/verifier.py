@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from ..model import Outcome, Reason, Rewrite, Safety
 from ..rewrite.proposal import Proposal
 from .cells import cells_of
-from .plan import GradientDifference, Plan, Trial, Verdict
+from .plan import ORIGINAL, GradientDifference, Plan, Trial, Verdict
 from .process import Child, Crash, can_fork, fork_child, write_message
 from .request import Reference, Request
 
 #: What a process that overstays its time gets to report what it has.
 _GRACE = 0.5
 _RANK = {Outcome.VERIFIED: 0, Outcome.RUNS: 1, Outcome.DIFFERS: 1, Outcome.NOT_TRIED: 3}
-_ORIGINAL = -1
 
 
 def verify(
@@ -49,7 +48,7 @@ def reference_gradients(request: Request) -> tuple[GradientDifference, ...]:
     if request.reference is Reference.NONE:
         return ()
     trials = _Trials(request, gradients=True)
-    verdict = trials.run().get(_ORIGINAL)
+    verdict = trials.run().get(ORIGINAL)
     return verdict.gradients if verdict is not None else ()
 
 
@@ -78,7 +77,7 @@ class _Trials:
         self._gradients = gradients
         self._interrupted = False
         if gradients:
-            self._trials[_ORIGINAL] = Trial(_ORIGINAL, ()), len(self._cells) - 1
+            self._trials[ORIGINAL] = Trial(ORIGINAL, ()), len(self._cells) - 1
 
     def add(self, index: int, proposal: Proposal) -> None:
         if proposal.safety is Safety.SHOW_ONLY or not proposal.edits:

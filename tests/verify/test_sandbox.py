@@ -1,0 +1,177 @@
+"""A replay has no effect outside: what wants one is not tried, and says why."""
+
+import os
+import socket
+import sys
+
+import pytest
+
+from autograd_explain.model import Outcome
+
+FAILING = """
+import torch
+w = torch.ones(3, requires_grad=True)
+y = w.exp()
+y.mul_(2)
+y.sum().backward()
+"""
+EDIT = ("y.mul_(2)", "y = y.mul(2)")
+
+
+def refusal(play, statement, *, earlier=False, checkpoint=True):
+    """The outcome when the statement stands after the failing one, where only a replay gets to."""
+    text = FAILING.replace("y.sum()", f"{statement}\ny.sum()") if earlier else FAILING + statement
+    return play(text, checkpoint=checkpoint).try_out(EDIT)
+
+
+@pytest.mark.parametrize(
+    ("statement", "key"),
+    [
+        ("open('{path}', 'w').write('x')", "needs_file"),
+        ("open('{path}', 'a').close()", "needs_file"),
+        ("import os; os.open('{path}', os.O_RDWR | os.O_CREAT)", "needs_file"),
+        ("from pathlib import Path; Path('{path}').write_text('x')", "needs_file"),
+        ("torch.save(w, '{path}')", "needs_file"),
+        ("import numpy; numpy.save('{path}', w.detach().numpy())", "needs_file"),
+        ("import os; os.mkdir('{path}')", "needs_file"),
+        ("import os; os.remove('{victim}')", "needs_file"),
+        ("import os; os.rename('{victim}', '{path}')", "needs_file"),
+        ("import shutil; shutil.rmtree('{folder}')", "needs_file"),
+        ("import shutil; shutil.copy('{victim}', '{path}')", "needs_file"),
+        ("import tempfile; tempfile.NamedTemporaryFile()", "needs_file"),
+        ("import sqlite3; sqlite3.connect('{path}')", "needs_file"),
+        ("import socket; socket.create_connection(('127.0.0.1', 9))", "needs_network"),
+        ("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "needs_network"),
+        ("import urllib.request as u; u.urlopen('http://127.0.0.1:9')", "needs_network"),
+        ("import subprocess; subprocess.run(['touch', '{path}'])", "needs_subprocess"),
+        ("import os; os.system('touch {path}')", "needs_subprocess"),
+        ("import os; os.fork()", "needs_subprocess"),
+        ("import os; os.execv('/bin/true', ['true'])", "needs_subprocess"),
+        ("import os; os.kill(os.getppid(), 15)", "needs_subprocess"),
+        ("import ctypes; ctypes.CDLL('libc.so.6')", "needs_subprocess"),
+        ("import multiprocessing as m; m.Process(target=print).start()", "needs_subprocess"),
+        ("input('?')", "needs_input"),
+    ],
+)
+def test_effects_are_refused(play, tmp_path, statement, key):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    victim = folder / "victim.txt"
+    victim.write_text("keep")
+    path = folder / "new"
+    text = statement.format(path=path, victim=victim, folder=folder)
+    rewrite = refusal(play, f"try:\n    {text}\nexcept Exception:\n    pass")
+    assert rewrite.outcome is Outcome.NOT_TRIED
+    assert rewrite.reason.key == key
+    assert victim.read_text() == "keep" and not path.exists()
+
+
+def test_reading_and_memory_files_are_allowed(play, tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("3.0")
+    code = f"""
+import io, os, socket, sqlite3, threading
+value = float(open({str(path)!r}).read())
+torch.save(w, io.BytesIO())
+open(os.devnull, 'w').write('x')
+socket.socketpair()
+sqlite3.connect(':memory:')
+thread = threading.Thread(target=print); thread.start(); thread.join()
+"""
+    assert refusal(play, code).outcome is Outcome.VERIFIED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a system call filter")
+def test_c_code_cannot_write_either(play, tmp_path):
+    """No audit event tells of this write; the kernel refuses it."""
+    path = tmp_path / "c.txt"
+    code = f"""
+import ctypes
+libc = ctypes.CDLL(None)
+fd = libc.open({str(path).encode()!r}, 0o102, 0o600)
+assert fd < 0
+assert libc.unlink(b{str(tmp_path)!r}) < 0
+"""
+    rewrite = refusal(play, code)
+    assert rewrite.outcome is Outcome.VERIFIED
+    assert not path.exists()
+
+
+def test_files_that_the_session_has_open_keep_their_position_and_content(play, tmp_path):
+    source, log = tmp_path / "in.txt", tmp_path / "log.txt"
+    source.write_text("1\n2\n3\n")
+    played = play(
+        f"reader = open({str(source)!r})\nlog = open({str(log)!r}, 'w', buffering=1)\n"
+        "first = reader.readline()",
+        FAILING.replace("y.mul_", "second = reader.read(); log.write('session ')\ny.mul_"),
+    )
+    played.namespace["reader"].seek(2)
+    edit = ("y.mul_(2)", "y = y.mul(2); log.write('replay'); log.flush()")
+    assert played.try_out(edit).outcome is Outcome.VERIFIED
+    assert played.namespace["reader"].read() == "2\n3\n"
+    played.namespace["log"].close()
+    played.namespace["reader"].close()
+    assert log.read_text() == "session "
+
+
+def test_shared_memory_is_copied(play):
+    """A rewrite that writes to a shared tensor does not reach the session's."""
+    played = play(
+        "import torch\nshared = torch.zeros(4).share_memory_()\n"
+        "import mmap\nmapped = mmap.mmap(-1, 4096)",
+        FAILING.replace("y.mul_(2)", "y.mul_(2); shared.fill_(9); mapped[:2] = b'xx'"),
+    )
+    played.namespace["shared"].zero_()
+    played.namespace["mapped"][:2] = b"--"
+    assert played.try_out(EDIT).outcome is Outcome.VERIFIED
+    assert played.namespace["shared"].sum() == 0
+    assert played.namespace["mapped"][:2] == b"--"
+
+
+def test_sockets_of_the_session_are_out_of_reach(play):
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    played = play("import torch", FAILING)
+    played.namespace["ours"] = ours
+    played.checkpoint.discard()
+    played = play(FAILING)
+    played.namespace["ours"] = ours
+    played.try_out(("y.mul_(2)", f"y = y.mul(2)\nimport os\nos.write({ours.fileno()}, b'x')"))
+    with pytest.raises(BlockingIOError):
+        theirs.recv(1)
+    ours.close()
+    theirs.close()
+
+
+def test_output_is_swallowed(play, capfd):
+    played = play(FAILING + "print('loud')\nimport os, sys\nos.write(1, b'raw')\n")
+    assert played.try_out(EDIT).outcome is Outcome.VERIFIED
+    out, err = capfd.readouterr()
+    assert out == err == ""
+
+
+def test_workers_of_a_loader_are_not_started(play):
+    code = """
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.arange(8.0)), batch_size=2, num_workers=2,
+                    persistent_workers=True)
+seen = [float(b[0].sum()) for b in loader]
+assert seen == [1.0, 5.0, 9.0, 13.0]
+"""
+    assert refusal(play, code).outcome is Outcome.VERIFIED
+
+
+def test_more_threads_do_not_hang(play):
+    code = "torch.set_num_threads(4)\nz = torch.randn(300, 300) @ torch.randn(300, 300)\n"
+    assert refusal(play, code).outcome is Outcome.VERIFIED
+
+
+def test_a_device_is_not_touched(play):
+    code = "assert not torch.cuda.is_available()\n"
+    assert refusal(play, code).outcome is Outcome.VERIFIED
+
+
+def test_the_environment_stays(play):
+    played = play("import torch", FAILING, checkpoint=False)
+    played.try_out(("y.mul_(2)", "y = y.mul(2)\nimport os\nos.environ['LEAK'] = '1'\nos.chdir('/')"))
+    assert "LEAK" not in os.environ and os.getcwd() != "/"
