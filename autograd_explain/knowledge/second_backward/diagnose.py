@@ -84,9 +84,10 @@ def _places(scene: Scene, part: FreedPart) -> dict[str, tuple[Place, ...]]:
     user = None if part.user is None else scene.history.maker(part.user)
     if user is None:
         return {}
-    failed, use, *old = at_one_level(
-        [failing_path(scene), path_of(user), *paths_of(scene, part.old)]
-    )
+    paths = paths_of(scene, part.old)
+    if any(place.function == "__init__" for path in paths for place in path):
+        return {}  # computed while an object was made: making another one is no way to repeat it
+    failed, use, *old = at_one_level([failing_path(scene), path_of(user), *paths])
     return {"failed": (failed,), "use": (use,), "old": distinct(old)}
 
 
