@@ -63,6 +63,19 @@ class Budget:
         if self.spent % 64 < weight and time.monotonic() > self._stop:
             raise OutOfBudget
 
+    def foresee(self, op: str, function: Any, values: tuple[Any, ...]) -> bool:
+        """Whether an operation may run: one whose result is too large does not.
+
+        A walk with numbers ends there, so that nothing large is ever allocated.
+        """
+        if self._big and function_root(function) != "numpy":
+            return True
+        if expected_elements(op, function, values) <= self.limits.elements:
+            return True
+        if not self._big:
+            raise TooBig
+        return False
+
     def measure(self, result: Any, seconds: float) -> None:
         """Ends a walk with numbers that has become a computation."""
         if self._big or not isinstance(result, torch.Tensor):
@@ -78,6 +91,59 @@ class Budget:
         """Whether a loop that began at `start` has had its share."""
         share = self.limits.loop if self.spent < self.limits.steps // 2 else 0
         return self.spent - start > share
+
+
+_FACTORIES = frozenset(
+    """zeros ones empty full randn rand randint randperm arange linspace eye normal repeat tile
+    new_zeros new_ones new_empty new_full uniform standard_normal random choice permutation
+    expand_dims broadcast_to meshgrid triu_indices tril_indices one_hot logspace kron outer
+    repeat_interleave random_sample integers""".split()
+)
+_PRODUCTS = frozenset(("matmul", "mm", "bmm", "imatmul"))
+_PAIRS = frozenset(("kron", "outer", "cdist", "ger", "tensordot", "einsum"))
+_BROADCAST = frozenset(("add", "sub", "mul", "truediv", "div", "pow", "where", "eq", "lt", "gt"))
+
+
+def function_root(function: Any) -> str:
+    """The package a function or a bound method belongs to."""
+    owner = getattr(function, "__self__", None)
+    kind = owner if isinstance(owner, type) else type(owner)
+    module = getattr(function, "__module__", None) or kind.__module__
+    return str(module).partition(".")[0]
+
+
+def expected_elements(op: str, function: Any, values: tuple[Any, ...]) -> int:
+    """How many elements an operation makes, as far as that can be told before it runs."""
+    module = isinstance(function, type) and issubclass(function, torch.nn.Module)
+    if op in _FACTORIES or module:
+        return _product(values)
+    tensors = [v for v in values if isinstance(v, torch.Tensor)]
+    if len(tensors) < 2 or max(t.numel() for t in tensors) < 2_000:
+        return 0
+    a, b = tensors[0], tensors[1]
+    if op in _PRODUCTS and a.dim() and b.dim() > 1:
+        return int(a.numel() // max(a.shape[-1], 1) * b.shape[-1])
+    if op in _PAIRS:
+        return int(a.numel() * b.numel() // 16)
+    if op in _BROADCAST:
+        try:
+            return torch.broadcast_shapes(a.shape, b.shape).numel()
+        except RuntimeError:
+            return 0
+    return 0
+
+
+def _product(values: tuple[Any, ...]) -> int:
+    """The size that the numbers among some arguments ask for."""
+    found = 1
+    for value in values:
+        if isinstance(value, (tuple, list)) and len(value) < 16:
+            found *= max(_product(tuple(value)), 1)
+        elif isinstance(value, torch.Tensor):
+            found *= max(value.numel(), 1)
+        elif type(value) is int and value > 0:
+            found *= value
+    return found
 
 
 def too_big(name: str, left: Any, right: Any) -> bool:

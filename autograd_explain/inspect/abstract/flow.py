@@ -68,8 +68,7 @@ class Flow:
             while True:
                 budget.spend(1)
                 if number >= budget.limits.iterations and budget.is_long(start):
-                    last = _last(iterable)
-                    if last is not UNKNOWN and last is not item:
+                    for last in self._last(site, iterable, shape, item):
                         self.loops[depth:] = [(site, number)]
                         yield last
                     return
@@ -88,6 +87,18 @@ class Flow:
                 number += 1
         finally:
             del self.loops[depth:]
+
+    def _last(self, site: Site, iterable: Any, shape: Any, item: Any) -> Iterator[Any]:
+        """What is left of a long loop: the item it stood at in the end, or else the last one."""
+        if not isinstance(iterable, (list, tuple, range)) or not iterable:
+            return
+        if isinstance(shape, str) and isinstance(item, (int, float, str)):
+            live = self.walk.live_values(site, shape)
+            if type(live) is type(item) and live in iterable and live != item:
+                yield live
+                return
+        if iterable[-1] is not item:
+            yield iterable[-1]
 
     def _iterator(self, site: Site, iterable: Any) -> Iterator[Any]:
         try:
@@ -133,8 +144,3 @@ class Trying:
 
     def __exit__(self, *error: object) -> None:
         self.flow.tries -= 1
-
-
-def _last(iterable: Any) -> Any:
-    found = isinstance(iterable, (list, tuple, range)) and len(iterable) > 0
-    return iterable[-1] if found else UNKNOWN

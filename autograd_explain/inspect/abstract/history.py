@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +13,7 @@ from ...model import Certainty, Place
 from ...program import Program
 from ..graph import Graph
 from ..history import Moment, SavedTensor
-from .budget import TooBig
+from .budget import Limits, TooBig
 from .failing import Arrival
 from .match import Pairing
 from .origin import evaluate, steps_behind
@@ -111,7 +112,7 @@ class AbstractHistory:
     @cached_property
     def _walk(self) -> Walk:
         """The walk that gets to the failing line: as the program decides, else steered there."""
-        walk = self._walked(big=False, steer=False)
+        walk = self._walked(big=_is_big(self.incident), steer=False)
         if walk.failure.arrivals or not self.incident.user_frames:
             return walk
         steered = self._walked(big=walk.devices.big, steer=True)
@@ -149,6 +150,19 @@ class AbstractHistory:
 
     def _owner(self, node: GraphNode) -> Step | None:
         return self._walk.trace.owner(node.sequence)
+
+
+def _is_big(incident: Incident) -> bool:
+    """Whether the program holds so much that stand-ins with numbers would be a waste."""
+    limit = Limits().elements
+    for value in list(incident.namespace.values()):
+        if isinstance(value, torch.Tensor) and value.numel() > limit:
+            return True
+        if isinstance(value, torch.nn.Module) and not isinstance(value, torch.jit.ScriptModule):
+            sizes = [p.numel() for p in islice(value.parameters(), 500)]
+            if sizes and (max(sizes) > limit or sum(sizes) > 5 * limit):
+                return True
+    return False
 
 
 def _same_slot(twin: SavedTensor, live: SavedTensor) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -261,10 +262,11 @@ class Hooks:
         return self.walk.imports.module(name if whole else name.partition(".")[0], name)
 
     def hook_import_from(self, module: str, name: str, level: int) -> Any:
-        return self.walk.imports.member(module, name, level)
+        return self.walk.imports.member(module, name, level, _package())
 
     def hook_import_all(self, module: str, level: int) -> None:
-        self.walk.globals.update(self.walk.imports.everything(module, level))
+        names = sys._getframe(1).f_globals
+        names.update(self.walk.imports.everything(module, level, _package()))
 
 
 class Slot:
@@ -295,6 +297,11 @@ class Slot:
             del self._owner[key]
         except (LookupError, TypeError):
             return
+
+
+def _package() -> str:
+    """The package of the twin code that called the hook."""
+    return str(sys._getframe(2).f_globals.get("__package__") or "")
 
 
 def _guessed(left: Any, right: Any) -> tuple[Any, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .policy import module_names
+from .shell import Shell
 from .standins import builtin_functions
 from .values import UNKNOWN, Unknown
 
@@ -23,7 +25,7 @@ class Imports:
         self.walk = walk
         self.twins: dict[types.ModuleType, None] = {}
         self._by_name: dict[str, Any] = {}
-        self._builtins = builtin_functions()
+        self._builtins = {**builtin_functions(), "get_ipython": Shell(walk).itself}
 
     def module(self, name: str, full: str) -> Any:
         """The module `name`; `full` is what the import statement loads."""
@@ -35,8 +37,10 @@ class Imports:
                 return UNKNOWN
         return self._twin(name)
 
-    def member(self, module: str, name: str, level: int) -> Any:
-        owner = self.module(module, module) if not level else UNKNOWN
+    def member(self, module: str, name: str, level: int, package: str) -> Any:
+        """`from module import name`; `package` is where a relative import starts."""
+        module = self._absolute(module, level, package)
+        owner = self.module(module, module) if module else UNKNOWN
         if type(owner) is Unknown:
             return UNKNOWN
         try:
@@ -44,8 +48,16 @@ class Imports:
         except AttributeError:
             return self.module(f"{module}.{name}", f"{module}.{name}")
 
-    def everything(self, module: str, level: int) -> Mapping[str, Any]:
-        owner = self.module(module, module) if not level else UNKNOWN
+    def _absolute(self, module: str, level: int, package: str) -> str:
+        try:
+            return importlib.util.resolve_name("." * level + module, package) if level else module
+        except ImportError:
+            return ""
+
+    def everything(self, module: str, level: int, package: str) -> Mapping[str, Any]:
+        """`from module import *`."""
+        module = self._absolute(module, level, package)
+        owner = self.module(module, module) if module else UNKNOWN
         return module_names(owner) if isinstance(owner, types.ModuleType) else {}
 
     def names(self, module: str) -> dict[str, Any]:
@@ -62,6 +74,7 @@ class Imports:
         if source is None or len(source.lines) > 3000:
             return UNKNOWN
         twin = types.ModuleType(name)
+        twin.__package__ = getattr(live, "__package__", None)
         self._by_name[name] = twin
         self.twins[twin] = None
         self.walk.execute(source, vars(twin))
@@ -76,9 +89,10 @@ class Imports:
         try:
             found = getattr(module, name)
         except AttributeError:
-            if self.walk.flow.tries:
+            part = self._twin(f"{module.__name__}.{name}") if module in self.twins else UNKNOWN
+            if type(part) is Unknown and self.walk.flow.tries:
                 raise
-            return UNKNOWN
+            return part
         if isinstance(found, types.ModuleType) and found not in self.twins:
             return found if self.walk.policy.may_import(found.__name__) else UNKNOWN
         return found

@@ -22,7 +22,7 @@ from .trace import (
     tracked,
     version_of,
 )
-from .values import ReadFloat, ReadInt, Unknown, read
+from .values import UNKNOWN, ReadFloat, ReadInt, Unknown, read
 
 if TYPE_CHECKING:
     from .walk import Walk
@@ -106,6 +106,8 @@ class Operations:
         if name in _MOVES and isinstance(owner, (torch.Tensor, torch.nn.Module)):
             move = walk.devices.move
             return self.execute(site, lambda: move(owner, name, args, kwargs), inputs, op, inputs)
+        if not walk.budget.foresee(op, function, inputs):
+            return UNKNOWN
         args, kwargs, label = walk.devices.arguments(args, kwargs)
         touched = (*inputs, *_state_of(function, owner, op))
         result = self.execute(site, lambda: function(*args, **kwargs), inputs, op, touched)
@@ -123,6 +125,8 @@ class Operations:
         if not any(isinstance(o, torch.Tensor) for o in operands):
             return self.plain(site, function, operands, name)
         op = operator_name(name)
+        if not self.walk.budget.foresee(name, function, operands):
+            return UNKNOWN
         return self.execute(site, lambda: function(*operands), operands, op, operands[:1])
 
     def plain(

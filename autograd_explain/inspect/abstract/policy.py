@@ -37,7 +37,8 @@ _FORBIDDEN = (
 )  # fmt: skip
 #: Exceptions to these: pure parts of forbidden modules.
 _ALLOWED = ("torch.utils.data.dataset", "torch.utils.data._utils.collate", "torch.optim.swa_utils")
-_STAND_INS = __name__.rpartition(".")[0] + ".standins"
+_PACKAGE = __name__.rpartition(".")[0]
+_STAND_INS = frozenset((f"{_PACKAGE}.standins", f"{_PACKAGE}.shell"))
 _FORBIDDEN_NAMES = frozenset(
     """save load set_num_threads set_num_interop_threads set_printoptions set_default_device
     set_default_tensor_type seed manual_seed set_rng_state use_deterministic_algorithms
@@ -145,7 +146,7 @@ class Policy:
     def _module(self, module: str, name: str) -> bool:
         if name in _FORBIDDEN_NAMES:
             return False
-        if module in _ALLOWED or module == _STAND_INS:
+        if module in _ALLOWED or module in _STAND_INS:
             return True
         if any(module == f or module.startswith(f + ".") for f in _FORBIDDEN):
             return False

@@ -86,13 +86,20 @@ class Walk:
             self.budget.close()
 
     def _cells(self) -> list[Source]:
-        """The cells up to the failing one; of equal ones the last two runs."""
+        """The cells up to the failing one, each once; of equal ones the last two runs."""
         cells = list(self.program.cells)
         number = self.incident.cell
         last = max((i for i, c in enumerate(cells) if c.cell == number), default=len(cells) - 1)
+        failing = {frame.filename for frame in self.incident.user_frames}
+        runs: dict[tuple[int | None, str], Source] = {}
+        for source in cells[: last + 1]:
+            # `%%time` leaves two names for one body: the frames tell which one ran.
+            key = source.cell, source.python
+            if key not in runs or source.filename in failing:
+                runs[key] = source
         found: list[Source] = []
         seen: dict[str, int] = {}
-        for source in reversed(cells[: last + 1]):
+        for source in reversed(runs.values()):
             seen[source.python] = seen.get(source.python, 0) + 1
             if seen[source.python] <= 2:
                 found.append(source)
