@@ -17,6 +17,7 @@ from ..program import Program
 from ..settings import Options
 from .cells import Run
 from .guard import guarded
+from .traceback import tidied
 
 if TYPE_CHECKING:
     from ..incident import Incident
@@ -38,24 +39,26 @@ class Choice:
 class Check:
     """One watched cell."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, shell: Any) -> None:
         self.choice = choice
+        self._shell = shell
         self.recording: Recording | None = None
         self._checkpoint: Checkpoint | None = None
         self._stack = ExitStack()
 
-    def take_checkpoint(self, namespace: dict[str, Any]) -> None:
+    def take_checkpoint(self) -> None:
         """Remember the session as it is before the cell."""
         with guarded("checkpoint"):
             from ..verify import Checkpoint
 
-            self._checkpoint = Checkpoint.take(namespace)
+            self._checkpoint = Checkpoint.take(self._shell.user_ns)
 
     def enter(self, program: Program, cell: int | None, earlier: Recording | None) -> None:
         """Begin to record, continuing the session's earlier recording."""
         with guarded("record"):
             from ..record import watch
 
+            self._stack.enter_context(tidied(self._shell))
             self.recording = self._stack.enter_context(watch(program, cell, earlier))
 
     def leave(self) -> None:

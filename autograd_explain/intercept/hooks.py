@@ -258,9 +258,9 @@ class Session:
         return Choice(automatic=True) if again and wanted else None
 
     def _watch(self, visit: Visit, choice: Choice) -> None:
-        visit.check = check = Check(choice)
+        visit.check = check = Check(choice, self.shell)
         if self.options(visit).verify:
-            check.take_checkpoint(self.shell.user_ns)
+            check.take_checkpoint()
         check.enter(self.cells.program(), visit.run.number, self.recording)
         self.recording = check.recording or self.recording
 

@@ -1,0 +1,155 @@
+"""In a real kernel, through the messages that front ends and nbclient see."""
+
+import os
+import re
+import time
+
+import nbformat
+import pytest
+from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+LEAF = "import torch; w = torch.ones(2, requires_grad=True)"
+ENVIRONMENT = {**os.environ, "AUTOGRAD_EXPLAIN_LANG": "en"}
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Kernel:
+    """A running kernel; `run` gives a cell's reply and its outputs in order."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def run(self, code, **options):
+        outputs = []
+        reply = self.client.execute_interactive(
+            code, output_hook=outputs.append, timeout=60, **options
+        )
+        kept = [m for m in outputs if m["msg_type"] not in ("status", "execute_input")]
+        return reply["content"], [(m["msg_type"], m["content"]) for m in kept]
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    manager, client = start_new_kernel(env=ENVIRONMENT)
+    made = Kernel(client)
+    made.manager = manager
+    made.run(f"%load_ext autograd_explain\n{LEAF}")
+    yield made
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def traceback_of(content):
+    return COLOUR.sub("", "\n".join(content["traceback"]))
+
+
+CELLS = {
+    "plain": "w += 1",
+    "await": "import asyncio\nawait asyncio.sleep(0.01)\nw += 1",
+    "check": "%%autograd_check --no-verify\nw += 1",
+    "check, await": "%%autograd_check\nimport asyncio\nawait asyncio.sleep(0.01)\nw += 1",
+}
+
+
+@pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
+def test_an_error_output_then_one_display(kernel, cell):
+    reply, outputs = kernel.run(cell)
+    assert (reply["status"], reply["ename"]) == ("error", "RuntimeError")
+    assert [kind for kind, _ in outputs] == ["error", "display_data"]
+    error, display = (content for _, content in outputs)
+    assert error["evalue"].startswith("a leaf Variable that requires grad")
+    shown = traceback_of(error)
+    assert shown.count("Traceback (most recent call last)") == 1
+    assert "autograd_explain" not in shown.replace("run_line_magic('autograd_check'", "")
+    line = cell.count("\n") + 1
+    assert f"line {line}" in shown or f"----> {line}" in shown
+    assert set(display["data"]) == {"text/plain", "text/html"}
+    assert f"] {line} │ w += 1" in display["data"]["text/plain"]
+    assert "<script" not in display["data"]["text/html"]
+
+
+def test_the_last_expression_is_the_result(kernel):
+    reply, outputs = kernel.run("%%autograd_check --no-verify\nw.detach() * 2")
+    assert reply["status"] == "ok"
+    kinds = [kind for kind, _ in outputs]
+    assert kinds == ["execute_result", "stream"]
+    assert outputs[0][1]["data"]["text/plain"] == "tensor([2., 2.])"
+    assert "nothing wrong" in outputs[1][1]["text"]
+
+
+def test_a_good_cell_shows_nothing(kernel):
+    reply, outputs = kernel.run("y = (w * 2).sum()")
+    assert (reply["status"], outputs) == ("ok", [])
+
+
+def test_silent_requests_are_left_alone(kernel):
+    reply, outputs = kernel.run("w += 1", silent=True)
+    assert reply["status"] == "error"
+    assert [kind for kind, _ in outputs] in ([], ["error"])
+
+
+def test_tb_and_debug_work_after_an_explanation(kernel):
+    kernel.run("w += 1")
+    _, outputs = kernel.run("%tb")
+    assert any("leaf Variable" in str(content) for _, content in outputs)
+    _, outputs = kernel.run("import sys; print(type(sys.last_value).__name__, sys.last_value.args)")
+    assert "RuntimeError" in outputs[0][1]["text"]
+
+
+def test_the_rewrite_goes_into_the_next_cell(kernel):
+    kernel.run("x = 1\nw += 1")
+    reply, _ = kernel.run("%autograd_fix")
+    (payload,) = reply["payload"]
+    assert payload["source"] == "set_next_input"
+    assert payload["text"].startswith("x = 1\n") and payload["text"] != "x = 1\nw += 1"
+
+
+def test_completion_and_help(kernel):
+    message = kernel.client.complete("%%autograd_", reply=True, timeout=30)
+    assert "%%autograd_check" in message["content"]["matches"]
+    reply, _ = kernel.run("%autograd_check?")
+    assert "--no-verify" in reply["payload"][0]["data"]["text/plain"]
+
+
+def test_interrupting_a_watched_cell(kernel):
+    if os.name == "nt":
+        pytest.skip("signals")
+    code = "%%autograd_check --no-verify\nprint('on', flush=True)\nimport time\ntime.sleep(30)"
+    outputs = []
+
+    def hook(message):
+        outputs.append(message)
+        if message["msg_type"] == "stream" and "on" in message["content"]["text"]:
+            kernel.manager.interrupt_kernel()
+
+    start = time.monotonic()
+    reply = kernel.client.execute_interactive(code, output_hook=hook, timeout=60)["content"]
+    assert time.monotonic() - start < 20
+    assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
+    assert [m["msg_type"] for m in outputs].count("error") == 1
+    assert kernel.run("1 + 1")[0]["status"] == "ok"
+
+
+def test_two_equal_cells_share_a_file_name(kernel):
+    first, _ = kernel.run("def f(t):\n    t += 1")
+    kernel.run("def f(t):\n    t += 1")
+    _, outputs = kernel.run("f(w)")
+    shown = outputs[-1][1]["data"]["text/plain"]
+    assert f"In[{first['execution_count'] + 1}] 2 │" in shown
+
+
+def notebook(*cells):
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+
+
+@pytest.mark.parametrize("head", ["", "%%autograd_check --no-verify\n"])
+def test_nbclient_stops_at_the_failing_cell(head):
+    book = notebook(f"%load_ext autograd_explain\n{LEAF}", f"{head}w += 1", "late = 1")
+    with pytest.raises(CellExecutionError, match="a leaf Variable"):
+        NotebookClient(book, timeout=60).execute(env=ENVIRONMENT)
+    kinds = [o.output_type for o in book.cells[1].outputs]
+    assert kinds == ["error", "display_data"]
+    assert book.cells[2].execution_count is None
+    nbformat.validate(book)
