@@ -83,7 +83,7 @@ def _node(source: Source, step: Step, line: int) -> ast.AST | None:
 
 def _node_by_position(source: Source, step: Step) -> ast.AST | None:
     """The innermost expression or statement with exactly the instruction's range."""
-    positions = list(step.code.co_positions())
+    positions = list(step.code.co_positions())  # type: ignore[attr-defined]
     index = step.instruction // 2
     if index >= len(positions) or None in positions[index]:
         return None
@@ -107,7 +107,7 @@ def _node_by_bytecode(source: Source, step: Step, line: int) -> ast.AST | None:
 
     frame = SimpleNamespace(f_code=step.code, f_lasti=step.instruction, f_lineno=line, f_globals={})
     try:
-        node = ExecutingSource.executing(frame).node
+        node = ExecutingSource.executing(frame).node  # type: ignore[arg-type]
     except Exception:
         return None
     if not isinstance(node, (ast.expr, ast.stmt)):

@@ -11,6 +11,7 @@ import weakref
 from array import array
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ MAX_WRITES = 50_000
 MAX_ALIASES = 20_000
 MAX_STEPS = 500
 MAX_LANDMARKS = 10_000
+_RECENT = 20_000
 
 
 class Made(NamedTuple):
@@ -102,6 +104,31 @@ class Log:
     def leaf(self, where: int, tensor: torch.Tensor, site: int) -> None:
         gone = weakref.ref(tensor, lambda _: self.born.pop(where, None))
         self.born[where] = Born(gone, site, self.tick())
+
+    def maker_of(self, number: int) -> Made | None:
+        """The call that made a recent node, found from the newest entry backwards."""
+        found = None
+        for entry in islice(reversed(self.made), _RECENT):
+            if entry[0] <= number < entry[1]:
+                found = entry  # an outer call, noted later, may hold a narrower one
+            elif entry[1] <= number:
+                break
+        return None if found is None else Made(*found)
+
+    def write_since(self, clock: int, storage: int) -> Wrote | None:
+        """The first write to a storage after a time, by an operation or a step."""
+        found = None
+        for wrote in reversed(self.wrote):
+            if wrote.clock <= clock:
+                break
+            if wrote.storage == storage:
+                found = wrote
+        for step in reversed(self.stepped):
+            if step.clock <= clock:
+                break
+            if storage in step.storages and (found is None or step.clock < found.clock):
+                found = Wrote(step.clock, step.site, storage, 0, -1, -1, True)
+        return found
 
     def tick(self) -> int:
         self.clock += 1

@@ -222,6 +222,8 @@ class Recorder(TorchFunctionMode):
         log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), old, new, own))
         if not own:
             self.suspicion.hidden_write(tensor, args, clock, site, self.seen)
+        if log.user_code_in_backward:
+            self.suspicion.in_function(tensor, frame, clock, site)
 
     # Aliases
 

@@ -44,7 +44,7 @@ def has_torch_function(relevant_args: Any) -> bool:
 
 # torch.jit.script knows the original by its identity (torch/jit/_builtins.py).
 with suppress(Exception):
-    sys.modules["torch.jit._builtins"]._register_builtin(  # type: ignore[attr-defined]
+    sys.modules["torch.jit._builtins"]._register_builtin(
         has_torch_function, "aten::has_torch_function"
     )
 

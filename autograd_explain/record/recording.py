@@ -17,6 +17,9 @@ from .mode import Recorder
 from .moments import Moments
 from .presence import Presence
 from .signal import Signal
+from .silent.brackets import writer_between
+from .silent.modules import look
+from .silent.suspect import Mark, Suspect
 from .sites import Sites
 from .steps import StepHooks
 from .suspicion import Suspicion
@@ -25,6 +28,7 @@ from .warn import warnings_at_home
 
 if TYPE_CHECKING:
     from ..incident import Incident
+    from ..inspect.history import Moment
 
 #: How far back the graph of a failure is followed to see whether it was made under watch.
 _MAX_NODES = 5_000
@@ -70,8 +74,37 @@ class Recording:
         return Moments(self.sites, self.operations.names, program)
 
     def signals(self, namespace: Mapping[str, Any] | None = None) -> tuple[Signal, ...]:
-        """What went wrong silently in the last watched cell."""
-        return ()
+        """What went wrong silently in the last watched cell.
+
+        `namespace` is the user's; with it, live modules and optimizers are looked at too.
+        """
+        return tuple(self._signal(s) for s in self._suspects(namespace) if s.sure)
+
+    def notes(self, namespace: Mapping[str, Any] | None = None) -> tuple[Signal, ...]:
+        """As `signals`, but what the program may well mean: worth a line, no alarm."""
+        return tuple(self._signal(s) for s in self._suspects(namespace) if not s.sure)
+
+    def _suspects(self, namespace: Mapping[str, Any] | None) -> list[Suspect]:
+        with quiet():
+            found = list(self.suspicion.suspects())
+            if namespace is not None and self.suspicion.stepped_lately:
+                found += look(namespace, self.suspicion.gradients, self.log)
+        return found
+
+    def _signal(self, suspect: Suspect) -> Signal:
+        moments = self.moments(self.program)
+        told: dict[str, tuple[Moment, ...]] = {}
+        for role, marks in suspect.marks.items():
+            lines = [_moment(moments, role, mark) for mark in marks]
+            told[role] = tuple(m for m in lines if m is not None)
+        if "unchanged" in suspect.marks and "changed" not in told:
+            before, after = suspect.marks["unchanged"][0], suspect.marks["noticed"][0]
+            sites = self.sites.all
+            writer = writer_between(
+                self.program, sites[before.site], sites[after.site], after.clock
+            )
+            told["changed"] = () if writer is None else (writer,)
+        return Signal(suspect.name, told, suspect.evidence)
 
     @contextmanager
     def watching(self, program: Program, cell: int | None) -> Iterator[Recording]:
@@ -80,6 +113,7 @@ class Recording:
         self._cells.add(cell)
         own = frozenset(s.filename for s in program.cells if s.cell == cell and cell is not None)
         self.sites.enter(program.is_user_code, cell, own)
+        self.suspicion.begin()
         recorder = Recorder(self.log, self.sites, self.operations, self.suspicion)
         presence = Presence(recorder)
         hooks = StepHooks(recorder, presence, program.is_user_code)
@@ -105,6 +139,15 @@ class Recording:
 def watch(program: Program, cell: int | None, recording: Recording | None = None) -> Any:
     """A context manager that records its body, continuing `recording` where one is given."""
     return (recording if recording is not None else Recording()).watching(program, cell)
+
+
+def _moment(moments: Moments, role: str, mark: Mark) -> Moment | None:
+    if role in ("backward", "step", "earlier_step", "cleared"):
+        what = {"earlier_step": "step", "cleared": "zero_grad"}.get(role, role)
+        return moments.mark(mark.site, mark.clock, what)
+    if mark.made:
+        return moments.made(mark.site, mark.clock)
+    return moments.wrote(mark.site, mark.clock, None)
 
 
 def _graph_sequences(incident: Incident) -> Iterator[int]:

@@ -127,11 +127,15 @@ class Special:
     def _set_data(self, call: Call) -> Any:
         """`x.data = y` puts other memory under the same tensor, its version unchanged."""
         __tracebackhide__ = True
+        tensor = call.args[0]
+        with Noting(self._recorder):
+            old = storage(tensor)
         result = call.run()
         with Noting(self._recorder):
-            site = self._site(call)
-            clock = self._wrote_unversioned(call.args[0], site, own=False)
-            self._suspicion.replaced_data(call.args[0], clock, site, self._recorder.seen)
+            if storage(tensor) != old:
+                site = self._site(call)
+                clock = self._wrote_unversioned(tensor, site, own=False)
+                self._suspicion.replaced_data(tensor, clock, site, self._recorder.seen)
         return result
 
     def _numpy(self, call: Call) -> Any:

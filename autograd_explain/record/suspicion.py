@@ -1,72 +1,154 @@
-"""What may go wrong without a message: gathered while recording, judged afterwards."""
+"""What may go wrong without a message: gathered while recording, judged afterwards.
+
+The recorder tells what happens; this hands it to the watchers of `silent`.  All calls come with
+torch functions disabled.
+"""
 
 from __future__ import annotations
 
-import weakref
+from types import FrameType
 from typing import Any
 
 from torch import Tensor
+from torch.optim import Optimizer
 
 from .log import Log
-from .tensors import address, root
+from .silent.cuts import Cuts
+from .silent.gradients import Gradients
+from .silent.overwrites import Overwrites
+from .silent.suspect import Mark, Suspect
+from .tensors import quiet, tensors_in
 
 
 class Suspicion:
-    """Told by the recorder what happens; keeps numbers and weak references."""
+    """Keeps numbers and weak references, no tensor.
+
+    `traces`, `shared` and `visited` are read on the recorder's fast path: results that lost their
+    graph, whether numpy memory was seen, and the sites whose arguments were looked at once.
+    """
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.traces: dict[int, Any] = {}
-        self.shared: dict[int, Any] = {}
+        self.overwrites = Overwrites(log)
+        self.cuts = Cuts()
+        self.gradients = Gradients(log, self.cuts)
+        self.traces = self.cuts.traces
+        self.shared = False
         self.visited: set[int] = set()
-        self._data: dict[int, weakref.ref[Tensor]] = {}
+        self._told = 0
+
+    # Calls
 
     def saving(self, args: tuple[Any, ...], site: int) -> None:
-        self.visited.add(site)
+        """Nodes were made from these arguments and may have saved them: is one numpy's memory?
 
-    def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
-        pass
+        Such a storage cannot be resized.  Each site is looked at once; when one was found, all.
+        """
+        first = site not in self.visited
+        self.visited.add(site)
+        with quiet():
+            mark = Mark(site, self.log.clock)
+            for tensor in tensors_in(args):
+                if (first or not tensor.requires_grad) and _foreign_memory(tensor):
+                    self.shared = True
+                    self.overwrites.share(tensor, mark)
+            self.overwrites.look(mark)
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        pass
+        with quiet():
+            self.cuts.spread(args, kwargs, result)
+
+    def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
+        self.cuts.ended(args, result, Mark(site, self.log.clock))
 
     def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
-        pass
+        self.cuts.cut(source, result, Mark(site, self.log.clock), way)
+
+    # Memory
 
     def got_data(self, source: Tensor, result: Tensor) -> None:
-        where = address(result)
-        self._data[where] = weakref.ref(result, lambda _: self._data.pop(where, None))
+        self.overwrites.got_data(source, result)
 
     def through_data(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a `.data` alias or a view of one."""
-        return bool(self._data) and address(root(tensor)) in self._data
+        return self.overwrites.through_data(tensor)
 
     def hidden_write(
-        self, tensor: Tensor, args: tuple[Any, ...], clock: int, site: int, seen: int
+        self, tensor: Tensor, args: tuple[Any, ...], clock: int, site: int, nodes: int
     ) -> None:
-        pass
+        self.overwrites.hidden_write(tensor, args, Mark(site, clock), nodes)
 
-    def replaced_data(self, tensor: Tensor, clock: int, site: int, seen: int) -> None:
-        pass
+    def replaced_data(self, tensor: Tensor, clock: int, site: int, nodes: int) -> None:
+        self.overwrites.replaced_data(tensor, Mark(site, clock), nodes)
+
+    def in_function(self, tensor: Tensor, frame: FrameType, clock: int, site: int) -> None:
+        self.overwrites.in_function(tensor, frame, Mark(site, clock))
 
     def to_numpy(self, tensor: Tensor, site: int, clock: int) -> None:
-        pass
+        self.shared = True
+        self.overwrites.share(tensor, Mark(site, clock))
+        self.cuts.to_numpy(tensor)
+
+    # Gradients
 
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
-        pass
+        self.gradients.zeroed(optimizer, Mark(site, clock))
 
     def before_backward(
         self, roots: tuple[Tensor, ...], clock: int, site: int, whole: bool
     ) -> None:
-        pass
+        """`whole` is False for torch.autograd.grad, which fills no `.grad`."""
+        mark = Mark(site, clock)
+        self.overwrites.before_backward(roots, mark)
+        if whole:
+            self.cuts.before_backward(roots, mark)
+            self.gradients.before_backward(mark)
 
     def after_backward(self) -> None:
-        pass
+        self.gradients.after_backward()
 
-    def before_step(self, optimizer: Any, parameters: list[Tensor], site: int) -> None:
-        pass
+    def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
+        self.gradients.before_step(optimizer, parameters, Mark(site, self.log.clock))
 
     def after_step(
-        self, optimizer: Any, parameters: list[Tensor], unbumped: bool, clock: int, site: int
+        self,
+        optimizer: Optimizer,
+        parameters: list[Tensor],
+        unbumped: bool,
+        clock: int,
+        site: int,
     ) -> None:
-        pass
+        mark = Mark(site, clock)
+        if unbumped and any(group.get("fused") for group in optimizer.param_groups):
+            self.overwrites.stepped(parameters, mark)
+        self.gradients.after_step(optimizer, parameters, mark)
+
+    # Judging
+
+    @property
+    def stepped_lately(self) -> bool:
+        return any(f.stepped.clock > self._told for f in self.gradients.followed.values())
+
+    def begin(self) -> None:
+        """A cell begins: what the last one showed was told."""
+        self._told = self.log.clock
+        self.overwrites.found.clear()
+        self.gradients.found.clear()
+
+    def suspects(self) -> tuple[Suspect, ...]:
+        """What the cell that ended showed, one suspect per name and guilty site."""
+        found = (*self.overwrites.found, *self.gradients.found, *self.gradients.graph_cuts())
+        unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
+        recent = [s for s in unique.values() if _last(s) > self._told]
+        return tuple(sorted(recent, key=_last))
+
+
+def _last(suspect: Suspect) -> int:
+    return max(mark.clock for marks in suspect.marks.values() for mark in marks)
+
+
+def _foreign_memory(tensor: Tensor) -> bool:
+    """Whether the memory came from outside torch (numpy, a buffer, a mapped file)."""
+    try:
+        return not tensor.untyped_storage().resizable()
+    except (RuntimeError, NotImplementedError):
+        return False

@@ -31,7 +31,7 @@ def storage(tensor: Tensor) -> int:
     """The address of the storage object (its memory is not touched: that would undo
     copy-on-write); 0 for tensors without one."""
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):
         return 0
 

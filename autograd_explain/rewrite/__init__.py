@@ -2,9 +2,9 @@
 
 Every transformer takes the program and a place of the report and returns `tuple[Edit, ...]`, or
 None where the change cannot be made honestly here.  Nothing is run.  LibCST is imported with the
-first call.  A place is a line, or a line with the span of the statement or expression meant; `a; b`,
-one-line suites, statements over several lines, magics and `!cmd` lines are fine.  Expressions
-(`target`, `expr`, `operand` …) are given as the user writes them.
+first call.  A place is a line, or a line with the span of the statement or expression meant;
+`a; b`, one-line suites, statements over several lines, magics and `!cmd` lines are fine.
+Expressions (`target`, `expr`, `operand` …) are given as the user writes them.
 
 In-place operations made out of place
     out_of_place(program, place, target=None)
@@ -107,7 +107,8 @@ _HOMES = {
     "attribute": "recompute_attribute",
     "backward": "detach_after keep_graph",
     "casts": "as_new_leaf dtype_in_constructor requires_grad_last",
-    "clone": "clone_alias clone_argument clone_before_write clone_operand clone_result clone_unpacked",
+    "clone": "clone_alias clone_argument clone_before_write clone_operand clone_result "
+    "clone_unpacked",
     "copies": "tensor_copy",
     "detach": "detach_before detach_expression detach_use store_number",
     "edits": "Edited apply merge then",

@@ -149,13 +149,17 @@ def _related(a: str, b: str) -> bool:
 
 
 def used_names(node: cst.CSTNode) -> set[str]:
-    """Every plain name that occurs in a node, whatever for."""
-    return {n.value for n in walk(node) if isinstance(n, cst.Name)}
+    """Every plain name that occurs in a node, whatever for; attributes are no names."""
+    labels = {id(n.attr) for n in walk(node) if isinstance(n, cst.Attribute)}
+    return {n.value for n in walk(node) if isinstance(n, cst.Name) and id(n) not in labels}
 
 
 def fresh(tree: Tree, at: cst.CSTNode, wish: str) -> str:
     """A local name not used in the scope: the wish itself, else `new_<wish>`, `<wish>_2` …"""
-    taken = used_names(tree.scope_of(at)) | {"self", "cls"}
+    scope = tree.scope_of(at)
+    taken = used_names(scope) | {"self", "cls"}
+    if isinstance(scope, cst.Module):  # another cell may use the wish itself
+        taken.add(wish)
     options: Iterator[str] = iter([wish, f"new_{wish}", *(f"{wish}_{n}" for n in range(2, 100))])
     return next(name for name in options if name not in taken)
 

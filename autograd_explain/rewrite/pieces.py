@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from .locate import Block, Statement
+from .masking import is_masked
 
 Leading = tuple[cst.EmptyLine, ...]
 Line = cst.SimpleStatementLine | cst.SimpleStatementSuite
@@ -40,6 +41,8 @@ def take_apart(block: Block) -> list[Piece]:
             pieces += _line_pieces(line, leading)
         elif isinstance(line, cst.BaseCompoundStatement):
             pieces.append(Piece(line.with_changes(leading_lines=()), leading))
+    if pieces and isinstance(block, cst.Module):
+        pieces[0] = replace(pieces[0], leading=(*attached(block.header), *pieces[0].leading))
     return pieces
 
 
@@ -55,6 +58,10 @@ def put_together(block: Block, pieces: Sequence[Piece], rest: Leading) -> Block:
     if any(line.comment for line in rest):
         assert isinstance(block, (cst.Module, cst.IndentedBlock))
         block = block.with_changes(footer=(*rest, *block.footer))
+    if isinstance(block, cst.Module) and block.body:
+        # LibCST gives all comments above the first statement to the module.
+        own = len(attached(block.header))
+        block = block.with_changes(header=block.header[: len(block.header) - own])
     return block.with_changes(body=_body(pieces))
 
 
@@ -65,12 +72,19 @@ def shares_line(piece: Piece) -> bool:
     return isinstance(piece.line, cst.SimpleStatementSuite) or len(piece.line.body) > 1
 
 
-def attached(leading: Leading) -> Leading:
+def attached(leading: Sequence[cst.EmptyLine]) -> Leading:
     """The comments that belong to a statement: those with no blank line in between."""
     count = 0
-    while count < len(leading) and leading[-1 - count].comment is not None:
+    while count < len(leading) and _is_plain_comment(leading[-1 - count]):
         count += 1
-    return leading[len(leading) - count :]
+    return tuple(leading[len(leading) - count :])
+
+
+def _is_plain_comment(line: cst.EmptyLine) -> bool:
+    """Whether a line is a comment that may move: no hidden cell magic, shebang or cell mark."""
+    if line.comment is None or is_masked(line.comment.value):
+        return False
+    return not line.comment.value.startswith(("#!", "# -*-", "# %%", "#%%"))
 
 
 def on_line(pieces: Sequence[Piece], line: Line | None) -> list[Piece]:

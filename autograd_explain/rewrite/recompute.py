@@ -139,6 +139,9 @@ def _between(
         level = lifted(other, target, other.module)
         if tree.block_of(statement) is not tree.module or level is None:
             return None
+        cells = [c.cell for c in program.cells]
+        if cells.index(tree.source.cell) > cells.index(other.source.cell):
+            return None
         return statements_across(program, (tree, [statement]), (other, level), after=False)
     block = tree.block_of(statement)
     level = lifted(tree, target, block)

@@ -98,12 +98,16 @@ def _rewritten(tree: Tree, found: _Pattern, torch: str) -> tuple[Edit, ...] | No
     for use in found.uses:
         _, index = _slice_index(use) or (0, use.value)
         draft.replace(use, expression(f"{found.name}[{{i}}]", i=index))
-    name = cst.Name(found.name)
-    draft.instead(found.write, [make("{b}.append({v})", b=name, v=found.write.value)])
+    draft.change(found.write, lambda write: _appending(found.name, write))
     dim = f", dim={found.dim}" if found.dim else ""
     stacked = make(f"{found.name} = {torch}.stack({found.name}{dim})")
     draft.after(found.loop, [stacked])
     return draft.edits()
+
+
+def _appending(name: str, write: cst.Assign) -> cst.BaseSmallStatement:
+    new = make(f"{name}.append({{v}})", v=write.value)
+    return new.with_changes(semicolon=write.semicolon)
 
 
 def _loop_of(tree: Tree, write: Statement) -> cst.For | None:

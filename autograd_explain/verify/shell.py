@@ -41,9 +41,8 @@ class ReplayShell:
         self._files = files
         self.user_ns = runner.namespace
         self.user_global_ns = runner.namespace
-        self.events = SimpleNamespace(
-            register=lambda *a: None, unregister=lambda *a: None, trigger=lambda *a, **k: None
-        )
+        self.events = SimpleNamespace(register=_nothing, unregister=_nothing, trigger=_nothing)
+        self.display_pub = SimpleNamespace(publish=_nothing, clear_output=_nothing)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -146,14 +145,15 @@ class ReplayShell:
             return file.read()
 
 
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
 def install(shell: ReplayShell) -> None:
     """Make every way to ask for the shell give this one."""
 
     def get_ipython() -> ReplayShell:
         return shell
-
-    def display(*args: Any, **kwargs: Any) -> None:
-        return None
 
     import builtins
 
@@ -164,7 +164,7 @@ def install(shell: ReplayShell) -> None:
     for name in ("IPython.display", "IPython.core.display", "IPython.core.display_functions"):
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "display"):
-            module.display = display  # type: ignore[attr-defined]
-    for name, value in (("get_ipython", get_ipython), ("display", display)):
+            module.display = _nothing  # type: ignore[attr-defined]
+    for name, value in (("get_ipython", get_ipython), ("display", _nothing)):
         setattr(builtins, name, value)
         shell.user_ns[name] = value

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program, Source
+from autograd_explain.rewrite import apply
+from autograd_explain.rewrite.draft import compiles
+from autograd_explain.rewrite.masking import mask
 
 TORCH = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\nimport numpy as np\n"
 
@@ -51,3 +56,46 @@ def result(edits: tuple[Edit, ...] | None) -> str | None:
 
 def cell(text: str) -> str:
     return textwrap.dedent(text).lstrip("\n")
+
+
+def rewritten(
+    transform: Callable[..., tuple[Edit, ...] | None],
+    code: str,
+    needle: str,
+    *args: Any,
+    nth: int = 0,
+    **options: Any,
+) -> str | None:
+    """The cell `code` after a transformer was applied at the line with `needle`; None: declined.
+
+    What comes out compiles, and its magics are those that went in.
+    """
+    program = program_of(code)
+    text = result(transform(program, at(program, needle, 2, nth), *args, **options))
+    if text is not None:
+        compiled(text)
+    return text
+
+
+def compiled(text: str) -> None:
+    python = mask(text)
+    assert python is not None
+    assert compiles(python.text), text
+
+
+def run(*cells: str) -> dict[str, Any]:
+    """Run cells from the top, as a notebook would; gives the namespace."""
+    import torch
+
+    torch.manual_seed(0)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for text in (TORCH, *cells):
+        exec(compile(text, "<cell>", "exec"), namespace)
+    return namespace
+
+
+def applied(program: Program, edits: tuple[Edit, ...] | None) -> list[str]:
+    """The texts of the cells from In[2] on after some edits."""
+    edited = apply(program, edits)
+    assert edited is not None
+    return [c.text for c in edited.program.cells[1:]]

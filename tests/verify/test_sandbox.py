@@ -173,5 +173,7 @@ def test_a_device_is_not_touched(play):
 
 def test_the_environment_stays(play):
     played = play("import torch", FAILING, checkpoint=False)
-    played.try_out(("y.mul_(2)", "y = y.mul(2)\nimport os\nos.environ['LEAK'] = '1'\nos.chdir('/')"))
+    played.try_out(
+        ("y.mul_(2)", "y = y.mul(2)\nimport os\nos.environ['LEAK'] = '1'\nos.chdir('/')")
+    )
     assert "LEAK" not in os.environ and os.getcwd() != "/"

@@ -109,7 +109,9 @@ def test_the_order_is_verified_runs_not_tried_and_failures_are_left_out(play):
 
 
 def test_leaf_writes_have_no_reference(play):
-    played = play("import torch\nw = torch.ones(3, requires_grad=True)\nw[0] = 2.0\nw.sum().backward()")
+    played = play(
+        "import torch\nw = torch.ones(3, requires_grad=True)\nw[0] = 2.0\nw.sum().backward()"
+    )
     rewrite = played.try_out(("w[0] = 2.0", "with torch.no_grad():\n    w[0] = 2.0"))
     assert rewrite.outcome is Outcome.RUNS
     assert rewrite.reason.values["why"] == "no_reference"
@@ -126,7 +128,10 @@ loss.backward()
 
 def test_a_second_backward_is_compared_with_retained_graphs(play):
     played = play(TWICE)
-    first = ("loss.backward()\nloss.backward()", "loss.backward(retain_graph=True)\nloss.backward()")
+    first = (
+        "loss.backward()\nloss.backward()",
+        "loss.backward(retain_graph=True)\nloss.backward()",
+    )
     assert played.try_out(first).outcome is Outcome.VERIFIED
     once = ("loss.backward()\nloss.backward()", "loss.backward()")
     assert played.try_out(once).outcome is Outcome.DIFFERS
@@ -393,7 +398,11 @@ def test_the_users_own_file_may_be_edited(play, tmp_path, monkeypatch):
     (rewrite,) = verify([Proposal("fix", (edit,))], played.request())
     assert rewrite.outcome is Outcome.VERIFIED
     assert path.read_text() == text
-    assert [p.name for p in tmp_path.iterdir()] in (["own_layers.py"], ["__pycache__", "own_layers.py"], ["own_layers.py", "__pycache__"])
+    assert [p.name for p in tmp_path.iterdir()] in (
+        ["own_layers.py"],
+        ["__pycache__", "own_layers.py"],
+        ["own_layers.py", "__pycache__"],
+    )
 
 
 def test_grad_mode_left_off_by_the_session_does_not_reach_the_replay(play):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from ..graph import Graph, GraphNode
 
@@ -16,15 +18,8 @@ _SAME = {
     "MiopenBatchNormBackward": "NativeBatchNormBackward",
     "MkldnnConvolutionBackward": "ConvolutionBackward",
     "CudnnConvolutionBackward": "ConvolutionBackward",
-    "ThnnFusedLstmCellBackward": "CudnnRnnBackward",
 }
-_ROUNDS = 4
-
-
-def plain_name(node: GraphNode) -> str:
-    """A node's name without the number of its overload, the same on every device."""
-    name = _DIGITS.sub("", node.name)
-    return _SAME.get(name, name)
+_DEPTH = 4
 
 
 class Pairing:
@@ -33,110 +28,111 @@ class Pairing:
     First both graphs are walked together from their roots, along equal names: where that goes
     through the answer is exact.  The rest is compared by neighbourhood (names, leaves, order of
     the inputs, to a depth), which leaves several stand-ins for the middle of a long loop.
+    `leaves` are live leaves' ids with their stand-ins' ids.
     """
 
-    def __init__(self, live: Graph, twin: Graph, leaves: Mapping[int, int]) -> None:
-        self.live = live
-        self.twin = twin
-        self._leaves = leaves
+    def __init__(self, live: Graph, twin: Graph, leaves: dict[int, int]) -> None:
         self.exact: dict[int, GraphNode] = {}
+        self._leaves = leaves
+        self._live = _Side(live, lambda leaf: leaves.get(id(leaf)))
+        known = set(leaves.values())
+        self._twin = _Side(twin, lambda leaf: id(leaf) if id(leaf) in known else None)
+        self._tables: dict[int, dict[int, list[GraphNode]]] = {}
         self._walk_together()
-        self._live_index: dict[int, Any] = {}
-        self._twin_index: dict[Any, list[GraphNode]] | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Whether every live node has its stand-in."""
-        return len(self.exact) == len(self.live.nodes)
 
     def candidates(self, node: GraphNode) -> tuple[GraphNode, ...]:
         """The stand-in nodes that may correspond to a live one; () where nothing fits."""
         found = self.exact.get(id(node.node))
-        if found is not None:
-            return (found,)
-        return self._alike(node)
+        return self._alike(node) if found is None else (found,)
 
     def _walk_together(self) -> None:
         twins: set[int] = set()
-        todo: list[tuple[Any, Any]] = [
-            (a.grad_fn, b.grad_fn) for a, b in zip(self.live.roots, self.twin.roots)
+        live, twin = self._live, self._twin
+        todo = [
+            (live.graph.find(a.grad_fn), twin.graph.find(b.grad_fn))
+            for a, b in zip(live.graph.roots, twin.graph.roots)
         ]
         while todo:
             a, b = todo.pop()
-            live = None if a is None else self.live.find(a)
-            twin = None if b is None else self.twin.find(b)
-            if live is None or twin is None or id(a) in self.exact or id(b) in twins:
+            if a is None or b is None or id(a.node) in self.exact or id(b.node) in twins:
                 continue
-            if not self._equal(live, twin):
+            if not self._equal(a, b):
                 continue
-            self.exact[id(a)] = twin
-            twins.add(id(b))
-            todo.extend((x, y) for (x, _), (y, _) in zip(a.next_functions, b.next_functions))
+            self.exact[id(a.node)] = b
+            twins.add(id(b.node))
+            todo.extend(zip(live.inputs(a), twin.inputs(b)))
 
     def _equal(self, live: GraphNode, twin: GraphNode) -> bool:
-        if plain_name(live) != plain_name(twin):
+        if self._live.name(live) != self._twin.name(twin):
             return False
         a, b = live.variable, twin.variable
-        if a is not None and b is not None:
-            if a.shape != b.shape:
-                return False
-            known = self._leaves.get(id(a))
-            return known is None or known == id(b)
-        return len(live.node.next_functions) == len(twin.node.next_functions)
+        if a is None or b is None:
+            return len(self._live.inputs(live)) == len(self._twin.inputs(twin))
+        known = self._leaves.get(id(a))
+        return a.shape == b.shape and (known is None or known == id(b))
 
     def _alike(self, node: GraphNode) -> tuple[GraphNode, ...]:
-        best: tuple[GraphNode, ...] = ()
-        for rounds in range(1, _ROUNDS + 1):
-            found = self._index(rounds).get(self._signature(self.live, node, rounds, True), ())
+        """The stand-ins that agree with a node to the greatest depth at which any does."""
+        best: list[GraphNode] = []
+        for depth in range(1, _DEPTH + 1):
+            found = self._table(depth).get(self._live.look(node, depth), [])
             if not found:
                 break
-            best = tuple(found)
-            if len({n.sequence for n in best}) == 1:
+            best = found
+            if len(best) == 1:
                 break
-        return best
+        return tuple(best)
 
-    def _index(self, rounds: int) -> dict[Any, list[GraphNode]]:
-        cache = self.__dict__.setdefault("_indices", {})
-        if rounds not in cache:
-            table: dict[Any, list[GraphNode]] = defaultdict(list)
-            for node in self.twin.nodes:
-                table[self._signature(self.twin, node, rounds, False)].append(node)
-            cache[rounds] = table
-        return cache[rounds]  # type: ignore[no-any-return]
-
-    def _signature(self, graph: Graph, node: GraphNode, depth: int, live: bool) -> Any:
-        memo = self.__dict__.setdefault("_signatures", {})
-        return _look(graph, node, depth, self._leaves if live else None, memo)
+    def _table(self, depth: int) -> dict[int, list[GraphNode]]:
+        if depth not in self._tables:
+            table: dict[int, list[GraphNode]] = defaultdict(list)
+            for node in self._twin.graph.nodes:
+                table[self._twin.look(node, depth)].append(node)
+            self._tables[depth] = table
+        return self._tables[depth]
 
 
-def _look(
-    graph: Graph,
-    node: GraphNode,
-    depth: int,
-    leaves: Mapping[int, int] | None,
-    memo: dict[Any, Any],
-) -> Any:
-    """A hash of a node's neighbourhood: inputs in order, consumers as a bag."""
-    key = id(node.node), depth, leaves is None
-    found = memo.get(key)
-    if found is not None:
+class _Side:
+    """One of the two graphs, with what comparing it takes, each computed once."""
+
+    def __init__(self, graph: Graph, leaf: Callable[[torch.Tensor], int | None]) -> None:
+        self.graph = graph
+        self._leaf = leaf
+        self._names: dict[int, Any] = {}
+        self._inputs: dict[int, list[GraphNode | None]] = {}
+        self._looks: dict[tuple[int, int], int] = {}
+
+    def name(self, node: GraphNode) -> str:
+        """A node's name without the number of its overload, the same on every device."""
+        found = self._names.get(id(node.node))
+        if found is None:
+            name = _DIGITS.sub("", node.name)
+            found = self._names[id(node.node)] = _SAME.get(name, name)
+        return str(found)
+
+    def inputs(self, node: GraphNode) -> list[GraphNode | None]:
+        """The nodes of a node's inputs in order, None for inputs without gradient."""
+        found = self._inputs.get(id(node.node))
+        if found is None:
+            found = [
+                None if fn is None else self.graph.find(fn) for fn, _ in node.node.next_functions
+            ]
+            self._inputs[id(node.node)] = found
         return found
-    name: Any = plain_name(node)
-    variable = node.variable
-    if variable is not None:
-        known = id(variable) if leaves is None else leaves.get(id(variable))
-        name = (name, tuple(variable.shape), known)
-    if depth == 0:
-        found = hash(name)
-    else:
-        inputs = tuple(
-            _look(graph, child, depth - 1, leaves, memo) for child in _nodes(graph, node.children)
-        )
-        users = sorted(_look(graph, p, depth - 1, leaves, memo) for p in graph.parents(node))
-        found = hash((name, inputs, tuple(users[:8])))
-    memo[key] = found
-    return found
 
-
-def _nodes(graph: Graph, children: Iterable[Any]) -> list[GraphNode]:
-    return [found for c in children if (found := graph.find(c)) is not None]
+    def look(self, node: GraphNode, depth: int) -> int:
+        """A hash of a node's neighbourhood: inputs in order, consumers as a bag."""
+        key = id(node.node), depth
+        found = self._looks.get(key)
+        if found is not None:
+            return found
+        if depth == 0:
+            variable = node.variable
+            known = None if variable is None else (tuple(variable.shape), self._leaf(variable))
+            found = hash((self.name(node), known))
+        else:
+            below = [0 if n is None else self.look(n, depth - 1) for n in self.inputs(node)]
+            above = sorted(self.look(n, depth - 1) for n in self.graph.parents(node)[:16])
+            found = hash((self.look(node, 0), tuple(below), tuple(above)))
+        self._looks[key] = found
+        return found

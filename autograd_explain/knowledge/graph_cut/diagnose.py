@@ -13,10 +13,11 @@ PATTERNS = ("no-grad-fn", "backward-on-non-tensor")
 
 EXAMPLE = {
     "root": "loss",
-    "tensor": "picked['hard']",
-    "operation": "score > 0",
-    "operand": "score",
+    "tensor": 'picked["hard"]',
+    "operation": "soft > 0.5",
+    "operand": "soft",
     "place": "In[1]:8",
+    "instead": 'picked["soft"]',
 }
 
 

@@ -12,7 +12,7 @@ PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute"
 EXAMPLE = {
     "tensor": "net.hidden",
     "maker": "torch.tanh(self.inner(x))",
-    "place": "In[1]:14",
+    "place": "In[1]:13",
     "node": "TanhBackward0",
 }
 

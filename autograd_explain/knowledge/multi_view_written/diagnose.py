@@ -21,9 +21,9 @@ EXAMPLE = {
     "tensor": "gate",
     "base": "projected",
     "maker": "projected.chunk(2, dim=1)",
-    "made": "In[1]:11",
+    "made": "In[1]:10",
     "write": "gate.sigmoid_()",
-    "place": "In[1]:12",
+    "place": "In[1]:11",
     "module": "",
 }
 

@@ -10,7 +10,7 @@ PATTERNS = ("numpy-requires-grad",)
 
 EXAMPLE = {
     "tensor": "run.curve",
-    "read": "np.asarray(run.curve)",
+    "read": "curve = np.asarray(run.curve)",
     "place": "In[3]:1",
     "value": "error",
     "stored": "In[1]:17",

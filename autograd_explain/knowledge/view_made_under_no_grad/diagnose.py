@@ -23,10 +23,10 @@ PATTERNS = (
 
 EXAMPLE = {
     "tensor": "left",
-    "maker": "frame[:, :half]",
-    "made": "In[1]:8",
-    "off": "with torch.no_grad():",
-    "off_place": "In[1]:7",
+    "maker": "frame[:, :middle]",
+    "made": "In[1]:9",
+    "off": "@torch.no_grad()",
+    "off_place": "In[1]:6",
     "write": "left += shift",
     "place": "In[2]:4",
     "function": "halves",

@@ -1,0 +1,1 @@
+"""Mistakes that raise nothing, noticed while recording."""

@@ -1,0 +1,177 @@
+"""Where values leave the graph, and whether what left came back into a loss.
+
+A result that lost its graph is traced, by identity, through the operations it goes into.  A cut
+is only a suspect when its trace reaches the root of a backward and a parameter above the cut,
+held by an optimizer, never gets a gradient: detaching on purpose looks the same up to there.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from ..tensors import root, storage, tensors_in
+from .suspect import Mark, Weak
+
+_MAX_TRACES = 10_000
+_MAX_WALK = 2_000
+_LOOKS = 2  #: how often one site's graph is walked for the leaves above it
+_NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass
+class Cut:
+    """A site at which values leave the graph, how, and the leaves above it, held weakly.
+
+    `way` is detach, data, copy, number, numpy, no_grad or operation.
+    """
+
+    site: int
+    clock: int
+    way: str
+    looks: int = 0
+    above: dict[int, Weak] = field(default_factory=dict)
+
+
+class Cuts:
+    """All cuts by site; `traces` says which live tensors come from which cuts."""
+
+    def __init__(self) -> None:
+        self.cuts: dict[int, Cut] = {}
+        self.traces: dict[int, tuple[Weak, frozenset[int]]] = {}
+        self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
+        self.leaf_roots: list[Mark] = []
+        self._memory: dict[int, frozenset[int]] = {}
+
+    def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
+        """`result` (None: a Python number) is what `source` became outside the graph."""
+        cut = self._at(mark, way)
+        if cut.looks < _LOOKS:
+            cut.looks += 1
+            for leaf in _leaves_above(source):
+                cut.above[id(leaf)] = weakref.ref(leaf)
+        if isinstance(result, Tensor):
+            self._trace(result, frozenset({mark.site}) | self._of(source))
+
+    def ended(self, args: tuple[Any, ...], result: Any, mark: Mark) -> None:
+        """An operation made no node although an argument required a gradient."""
+        outside = [t for t in tensors_in((result,)) if not t.requires_grad]
+        if not outside:
+            return
+        way = "operation" if torch.is_grad_enabled() else "no_grad"
+        for tensor in tensors_in(args):
+            if tensor.requires_grad:
+                for out in outside:
+                    self.cut(tensor, out, mark, "detach" if _same_memory(tensor, out) else way)
+
+    def to_numpy(self, tensor: Tensor) -> None:
+        """The memory goes to numpy; a tensor made from it again continues the trace."""
+        found = self._of(tensor)
+        if found:
+            self._memory[storage(tensor)] = found
+            while len(self._memory) > 100:
+                del self._memory[next(iter(self._memory))]
+
+    def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """What comes from a traced argument is traced."""
+        traces = self.traces
+        found = _NOTHING
+        for value in args:
+            if isinstance(value, Tensor):
+                known = traces.get(id(value))
+                if known is not None:
+                    found = found | known[1]
+            elif isinstance(value, (list, tuple)):
+                for item in value:
+                    known = traces.get(id(item))
+                    if known is not None:
+                        found = found | known[1]
+        for value in kwargs.values():
+            known = traces.get(id(value))
+            if known is not None:
+                found = found | known[1]
+        if found:
+            for out in tensors_in((result,)):
+                self._trace(out, found)
+
+    def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
+        for tensor in roots:
+            for site in self._of(tensor):
+                self.reached[site] = mark
+            if tensor._base is None and tensor.requires_grad and tensor.grad_fn is None:
+                self.leaf_roots = [*self.leaf_roots[-9:], mark]
+
+    def above(self, parameter: Tensor, since: int) -> Iterator[Cut]:
+        """Cuts below a parameter whose trace reached a backward after a time."""
+        for site, backward in self.reached.items():
+            cut = self.cuts[site]
+            if backward.clock > since and _holds(cut, parameter):
+                yield cut
+
+    def numbers_above(self, parameter: Tensor, since: int) -> Iterator[Cut]:
+        """Cuts that turned into Python numbers or numpy arrays after a time."""
+        for cut in self.cuts.values():
+            if cut.way in ("number", "copy") and cut.clock > since and _holds(cut, parameter):
+                yield cut
+
+    def _at(self, mark: Mark, way: str) -> Cut:
+        cut = self.cuts.get(mark.site)
+        if cut is None:
+            cut = self.cuts[mark.site] = Cut(mark.site, mark.clock, way)
+        cut.clock = mark.clock
+        return cut
+
+    def _of(self, tensor: Tensor) -> frozenset[int]:
+        known = self.traces.get(id(tensor))
+        if known is not None:
+            return known[1]
+        return self._memory.get(storage(tensor), _NOTHING) if self._memory else _NOTHING
+
+    def _trace(self, tensor: Tensor, sites: frozenset[int]) -> None:
+        key = id(tensor)
+        known = self.traces.get(key)
+        if known is not None:
+            self.traces[key] = (known[0], known[1] | sites)
+        elif len(self.traces) < _MAX_TRACES:
+            gone = weakref.ref(tensor, lambda _: self.traces.pop(key, None))
+            self.traces[key] = (gone, sites)
+
+
+def _holds(cut: Cut, parameter: Tensor) -> bool:
+    known = cut.above.get(id(parameter))
+    return known is not None and known() is parameter
+
+
+def _same_memory(a: Tensor, b: Tensor) -> bool:
+    kept = storage(a)
+    return kept != 0 and kept == storage(b)
+
+
+def _leaves_above(tensor: Tensor) -> Iterator[Tensor]:
+    """The leaves whose gradient a tensor would carry.  For a view its base is asked: reading the
+    `grad_fn` of a view may rebuild its history."""
+    if isinstance(tensor, Parameter):
+        yield tensor
+        return
+    start = root(tensor).grad_fn
+    if start is None:
+        if tensor._base is None:
+            yield tensor
+        return
+    seen: set[Any] = set()
+    todo: list[Any] = [start]
+    while todo and len(seen) < _MAX_WALK:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, Tensor):
+            yield leaf
+        todo.extend(fn for fn, _ in node.next_functions)

@@ -1,0 +1,218 @@
+"""What optimizers step on: gradients thrown away, never cleared, or never there."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ..log import Log
+from ..tensors import storage, version
+from .cuts import Cut, Cuts
+from .suspect import Mark, Suspect, Weak
+
+_NEVER = Mark(0, 0)
+
+
+@dataclass
+class Followed:
+    """An optimizer that was seen, and how its gradients fared since its last step."""
+
+    optimizer: weakref.ref[Optimizer]
+    steps: int = 0
+    stepped: Mark = _NEVER
+    zeroed: Mark | None = None  #: since the last step, where there was a gradient to clear
+    cleared: bool = False  #: since the last step, by whatever means
+    ever_cleared: bool = False
+    probe: Weak | None = None  #: the first gradient as it was after the last step
+    probe_version: int = 0
+    with_gradient: set[int] = field(default_factory=set)
+    without: dict[int, Weak] = field(default_factory=dict)
+    cuts: dict[int, tuple[Mark, set[int]]] = field(default_factory=dict)
+    all_had: bool = False  #: a step at which every parameter had a gradient
+    leftovers: list[tuple[Mark, Mark]] = field(default_factory=list)
+    filled: Mark | None = None  #: the last backward after which there was a gradient
+
+
+class Gradients:
+    """Follows every optimizer that steps or clears."""
+
+    def __init__(self, log: Log, cuts: Cuts) -> None:
+        self.log = log
+        self.cuts = cuts
+        self.found: list[Suspect] = []
+        self.followed: dict[int, Followed] = {}
+        self._backward: Mark | None = None
+        self._cleared: Mark | None = None  #: the last clearing by something else
+
+    def before_backward(self, mark: Mark) -> None:
+        self._backward = mark
+
+    def after_backward(self) -> None:
+        for followed in self.followed.values():
+            optimizer = followed.optimizer()
+            if optimizer is not None and optimizer.param_groups[0]["params"][0].grad is not None:
+                followed.filled = self._backward
+
+    def zeroed(self, optimizer: Any, mark: Mark) -> None:
+        """About to be cleared by an optimizer; None: already cleared, by something else."""
+        if optimizer is None:
+            self._cleared = mark
+            for followed in self.followed.values():
+                followed.cleared = True
+            return
+        followed = self._follow(optimizer)
+        fresh = self._fresh_gradient(followed, optimizer)
+        followed.cleared = followed.ever_cleared = True
+        if fresh:
+            followed.zeroed = mark
+
+    def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
+        followed = self._follow(optimizer)
+        self._thrown_away(followed, parameters, mark)
+        self._left_over(followed, parameters, mark)
+        self._lacking(followed, parameters, mark)
+
+    def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
+        followed = self._follow(optimizer)
+        followed.steps += 1
+        followed.stepped = mark
+        followed.zeroed = None
+        followed.cleared = False
+        probe = _first_gradient(parameters)
+        followed.probe = None if probe is None else weakref.ref(probe)
+        followed.probe_version = 0 if probe is None else version(probe)
+
+    def _follow(self, optimizer: Optimizer) -> Followed:
+        key = id(optimizer)
+        known = self.followed.get(key)
+        if known is None or known.optimizer() is not optimizer:
+            gone = weakref.ref(optimizer, lambda _: self.followed.pop(key, None))
+            known = self.followed[key] = Followed(gone)
+        return known
+
+    def _fresh_gradient(self, followed: Followed, optimizer: Optimizer) -> bool:
+        """Whether a backward has put gradients there since the last step."""
+        if self._backward is None or self._backward.clock < followed.stepped.clock:
+            return False
+        probe = _first_gradient([p for g in optimizer.param_groups for p in g["params"]])
+        if probe is None:
+            return False
+        last = None if followed.probe is None else followed.probe()
+        return probe is not last or version(probe) != followed.probe_version
+
+    def _thrown_away(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """backward, zero_grad, step, with no backward in between."""
+        zeroed, backward = followed.zeroed or self._cleared_after(followed), self._backward
+        if zeroed is None or backward is None or backward.clock > zeroed.clock:
+            return
+        if all(p.grad is None or not bool(p.grad.any()) for p in parameters):
+            marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
+            evidence = {"optimizer": followed.optimizer}
+            self.found.append(Suspect("gradients-thrown-away", marks, evidence))
+
+    def _cleared_after(self, followed: Followed) -> Mark | None:
+        """A clearing by `model.zero_grad()` or by hand, of gradients that this optimizer had."""
+        filled, cleared = followed.filled, self._cleared
+        if filled is None or cleared is None or filled.clock < followed.stepped.clock:
+            return None
+        return cleared if cleared.clock > filled.clock else None
+
+    def _left_over(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """step, backward, step, and the gradient of the first step is still in the sum."""
+        backward = self._backward
+        last = None if followed.probe is None else followed.probe()
+        if followed.cleared or last is None or backward is None:
+            return
+        if backward.clock < followed.stepped.clock or last is not _first_gradient(parameters):
+            return
+        if version(last) == followed.probe_version or self._written(last, followed.stepped.clock):
+            return
+        followed.leftovers.append((followed.stepped, mark))
+        if len(followed.leftovers) == 2 or not followed.ever_cleared:
+            self._report_left_over(followed, backward, mark)
+
+    def _report_left_over(self, followed: Followed, backward: Mark, mark: Mark) -> None:
+        first = followed.leftovers[0][0]
+        marks = {"backward": (backward,), "step": (mark,), "earlier_step": (first,)}
+        evidence = {"optimizer": followed.optimizer, "times": len(followed.leftovers)}
+        self.found.append(Suspect("gradients-not-cleared", marks, evidence))
+
+    def _written(self, gradient: Tensor, since: int) -> bool:
+        """Whether the program itself wrote a gradient (clearing or scaling it by hand)."""
+        kept = storage(gradient)
+        for wrote in reversed(self.log.wrote):
+            if wrote.clock < since:
+                return False
+            if wrote.storage == kept:
+                return True
+        return False
+
+    # Parameters without a gradient
+
+    def _lacking(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        if followed.all_had:
+            return
+        lacking = [p for p in parameters if p.grad is None and p.requires_grad]
+        if not lacking:
+            followed.all_had = True
+            return
+        ids = {id(p) for p in lacking}
+        followed.with_gradient |= {id(p) for p in parameters} - ids
+        since = followed.stepped.clock
+        for parameter in lacking:
+            followed.without.setdefault(id(parameter), weakref.ref(parameter))
+            for cut in self._guilty(parameter, since):
+                known = followed.cuts.setdefault(cut.site, (mark, set()))
+                known[1].add(id(parameter))
+
+    def _guilty(self, parameter: Tensor, since: int) -> list[Cut]:
+        """Cuts that keep the gradient from a parameter: traced into a loss, or numbers where the
+        loss itself is a leaf (`torch.tensor(loss.item(), requires_grad=True)`)."""
+        found = list(self.cuts.above(parameter, since))
+        if any(r.clock > since for r in self.cuts.leaf_roots):
+            found += self.cuts.numbers_above(parameter, since)
+        return found
+
+    def never(self, followed: Followed) -> dict[int, Weak]:
+        """The parameters that no step found a gradient on."""
+        if followed.all_had:
+            return {}
+        return {k: w for k, w in followed.without.items() if k not in followed.with_gradient}
+
+    def graph_cuts(self) -> list[Suspect]:
+        """Cuts whose parameters were stepped without a gradient all the time."""
+        found = []
+        for followed in self.followed.values():
+            never = self.never(followed)
+            for site, (step, ids) in followed.cuts.items():
+                lost = [never[i] for i in ids if i in never]
+                if lost:
+                    nothing_trained = not followed.with_gradient
+                    found.append(self._cut_suspect(site, step, lost, nothing_trained, followed))
+        return found
+
+    def _cut_suspect(
+        self, site: int, step: Mark, lost: list[Weak], nothing_trained: bool, followed: Followed
+    ) -> Suspect:
+        cut = self.cuts.cuts[site]
+        marks = {"cut": (Mark(site, cut.clock),), "step": (step,)}
+        reached = self.cuts.reached.get(site)
+        if reached is not None:
+            marks["backward"] = (reached,)
+        # Features computed under no_grad and a comparison in a loss are often meant.
+        sure = nothing_trained or cut.way in ("detach", "data", "copy", "number")
+        evidence = {
+            "way": cut.way,
+            "parameters": tuple(lost),
+            "count": len(lost),
+            "optimizer": followed.optimizer,
+        }
+        return Suspect("graph-cut", marks, evidence, sure)
+
+
+def _first_gradient(parameters: list[Tensor]) -> Tensor | None:
+    return next((p.grad for p in parameters if p.grad is not None), None)

@@ -1,0 +1,54 @@
+"""What the watchers hand over: sites and weak references, no lines yet."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+Weak = weakref.ref[torch.Tensor]
+
+
+class Mark(NamedTuple):
+    """A site at a time.  `made` tells an operation from a write."""
+
+    site: int
+    clock: int
+    made: bool = True
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A finding by sites.  `sure` is False where the program may well mean it: then it is a
+    one-line note and no alarm."""
+
+    name: str
+    marks: dict[str, tuple[Mark, ...]]
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    sure: bool = True
+
+
+class Budget:
+    """Lets a costly look happen at first, then only within a share of the time that passes."""
+
+    def __init__(self, share: float, free: int) -> None:
+        self._share = share
+        self._free = free
+        self._spent = 0.0
+        self._start = time.perf_counter()
+
+    def allows(self) -> bool:
+        if self._free > 0:
+            self._free -= 1
+            return True
+        return self._spent < self._share * (time.perf_counter() - self._start)
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self._spent += time.perf_counter() - self._begun

@@ -1,0 +1,150 @@
+"""torch.autograd.Function and gradcheck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import raises, warns
+from .inplace import leaf
+
+
+class Double(torch.autograd.Function):
+    """What the broken ones below are made from."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, scale: Any = 2) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return grad * 2, None
+
+
+class Legacy(torch.autograd.Function):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return x
+
+
+@raises("function-legacy-call")
+def legacy_call() -> None:
+    Legacy()(leaf(2))
+
+
+@warns("function-instantiated", function="<class 'programs.custom.Double'>")
+def instantiated() -> None:
+    Double()
+
+
+@raises("function-no-backward")
+def no_backward() -> None:
+    class Forward(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    Forward.apply(leaf(2)).sum().backward()
+
+
+@raises("function-save-for-backward-type", index="0", type="int")
+def save_number() -> None:
+    class Save(Double):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, scale: Any = 2) -> torch.Tensor:
+            ctx.save_for_backward(3)
+            return x * 2
+
+    Save.apply(leaf(2))
+
+
+@raises("function-wrong-number-of-gradients", function="FewBackward", expected="2", count="1")
+def too_few_gradients() -> None:
+    class Few(Double):
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return grad
+
+    Few.apply(leaf(2), leaf(2)).sum().backward()
+
+
+@raises("function-gradient-for-non-tensor", index="1")
+def gradient_for_number() -> None:
+    class Both(Double):
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return grad, grad
+
+    Both.apply(leaf(2), 3).sum().backward()
+
+
+@raises("function-returns-non-tensor-gradient", type="float")
+def number_as_gradient() -> None:
+    class Number(Double):
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return 1.0, None
+
+    Number.apply(leaf(2), 3).sum().backward()
+
+
+@raises("function-legacy-attribute", attribute="saved_tensors")
+def attribute_of_instance() -> None:
+    Double().saved_tensors  # noqa: B018
+
+
+@warns("function-saved-variables")
+def saved_variables() -> None:
+    class Save(Double):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, scale: Any = 2) -> torch.Tensor:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            ctx.saved_variables  # noqa: B018
+            return grad, None
+
+    Save.apply(leaf(2), 2).sum().backward()
+
+
+@raises("function-kwarg-unexpected", argument="factor")
+def keyword() -> None:
+    Double.apply(leaf(2), factor=3)
+
+
+@warns("amp-custom-fwd-deprecated")
+def custom_fwd() -> None:
+    torch.cuda.amp.custom_fwd(lambda ctx, x: x)
+
+
+@warns("amp-custom-bwd-deprecated")
+def custom_bwd() -> None:
+    torch.cuda.amp.custom_bwd(lambda ctx, x: x)
+
+
+@warns("gradcheck-not-double", index="0")
+def check_single() -> None:
+    torch.autograd.gradcheck(torch.sin, leaf(2), raise_exception=False)
+
+
+class Wrong(Double):
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return grad * 3, None
+
+
+@raises("gradcheck-jacobian-mismatch", output="0", input="0")
+def check_wrong() -> None:
+    torch.autograd.gradcheck(Wrong.apply, torch.ones(2, dtype=torch.float64, requires_grad=True))
+
+
+@raises("gradcheck-not-reentrant", tolerance="0.0")
+def check_random() -> None:
+    class Random(Double):
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> Any:
+            return grad * (2 + 1e-9 * torch.rand(())), None
+
+    torch.autograd.gradcheck(Random.apply, torch.ones(2, dtype=torch.float64, requires_grad=True))

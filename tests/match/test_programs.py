@@ -1,0 +1,64 @@
+"""Every common and occasional message that a CPU can raise: raised, recognised, captured."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+
+import pytest
+from programs import NOT_HERE, PROGRAMS, Program
+
+from autograd_explain.match import Match, find_messages, match_message, rows
+
+EXPECTED = {row["id"] for row in rows().values() if row["likelihood"] != "rare"}
+
+
+def test_every_common_and_occasional_row_has_a_program_or_a_reason() -> None:
+    written = {program.id for program in PROGRAMS}
+    assert written | set(NOT_HERE) >= EXPECTED, sorted(EXPECTED - written - set(NOT_HERE))
+    assert not written & set(NOT_HERE)
+
+
+@pytest.mark.parametrize(
+    "program", PROGRAMS, ids=lambda program: f"{program.id}-{program.run.__name__}"
+)
+def test_program(program: Program, capfd: pytest.CaptureFixture[str]) -> None:
+    match = OBSERVE[program.kind](program, capfd)
+    assert match is not None
+    assert program.id in (match.pattern, *match.siblings)
+    assert match.torch == ""
+    assert {name: match.captures.get(name) for name in program.captures} == program.captures
+
+
+def error(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(Exception) as caught:  # noqa: PT011  the message is what is tested
+            program.run()
+    source = next(
+        frame.line or ""
+        for frame in reversed(traceback.extract_tb(caught.tb))
+        if "programs" in frame.filename
+    )
+    return match_message(str(caught.value), source=source)
+
+
+def warning(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            program.run()
+        except RuntimeError:
+            if program.id not in ("anomaly-traceback", "anomaly-no-forward-info"):
+                raise
+    found = [match_message(str(w.message)) for w in caught]
+    return next((m for m in found if m and program.id in (m.pattern, *m.siblings)), None)
+
+
+def stderr(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
+    program.run()
+    found = find_messages(capfd.readouterr().err)
+    return next((m for m in found if program.id in (m.pattern, *m.siblings)), None)
+
+
+OBSERVE = {"error": error, "warning": warning, "stderr": stderr}

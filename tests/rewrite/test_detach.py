@@ -1,0 +1,88 @@
+"""The graph ended at a value, a state or a logged loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rewriting import rewritten
+
+from autograd_explain.rewrite import (
+    detach_before,
+    detach_expression,
+    detach_use,
+    store_number,
+)
+
+CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any], str | None]] = [
+    (detach_expression, "self.h = h", (), {}, "self.h = h.detach()"),
+    (detach_expression, "self.h = a + b", ("self.h",), {}, "self.h = (a + b).detach()"),
+    (detach_expression, "self.h = g = f(x)", ("self.h",), {}, "self.h = g = f(x).detach()"),
+    (detach_expression, "self.h = h.detach()", (), {}, None),
+    (
+        detach_expression,
+        "out, self.state = self.rnn(x, self.state)",
+        ("self.state",),
+        {},
+        "out, new_state = self.rnn(x, self.state)\nself.state = new_state.detach()",
+    ),
+    (
+        detach_expression,
+        "out, self.hidden = rnn(x)",
+        ("self.hidden",),
+        {"state": True},
+        "out, new_hidden = rnn(x)\nself.hidden = tuple(s.detach() for s in new_hidden)",
+    ),
+    (
+        detach_expression,
+        "out, (self.h, c) = rnn(x)",
+        ("self.h",),
+        {},
+        "out, (new_h, c) = rnn(x)\nself.h = new_h.detach()",
+    ),
+    (detach_expression, "self.h, self.c = h, c", ("self.c",), {}, "self.h, self.c = h, c.detach()"),
+    (detach_expression, "self.s = (h, c)", (), {}, "self.s = (h.detach(), c.detach())"),
+    (detach_expression, "out, h = rnn(x, h)", ("h",), {}, "out, h = rnn(x, h)\nh = h.detach()"),
+    (detach_expression, "l = f(D(fake), ones)", ("fake",), {}, "l = f(D(fake.detach()), ones)"),
+    (detach_expression, "return_ = fake", ("other",), {}, None),
+    (detach_use, "out, h = rnn(x, h)", ("h",), {}, "out, h = rnn(x, h.detach())"),
+    (
+        detach_use,
+        "out, s = rnn(x, (h, c))",
+        ("(h, c)",),
+        {},
+        "out, s = rnn(x, (h.detach(), c.detach()))",
+    ),
+    (
+        detach_use,
+        "out, s = rnn(x, s)",
+        ("s",),
+        {"state": True},
+        "out, s = rnn(x, tuple(s.detach() for s in s))",
+    ),
+    (detach_use, "out = rnn(*s)", ("s",), {}, None),
+    (detach_before, "out, h = rnn(x, h)", ("h",), {}, "h = h.detach()\nout, h = rnn(x, h)"),
+    (store_number, "self.log.append(loss)", (), {}, "self.log.append(loss.item())"),
+    (store_number, "log[k].append(loss)", (), {"how": "detach"}, "log[k].append(loss.detach())"),
+    (store_number, "total += loss * n", (), {}, "total += (loss * n).item()"),
+    (store_number, "total += loss * n", ("loss",), {}, "total += loss.item() * n"),
+    (store_number, "history[k] = loss", (), {}, "history[k] = loss.item()"),
+    (store_number, "log.append((step, loss))", ("loss",), {}, "log.append((step, loss.item()))"),
+    (store_number, "f(loss)", (), {}, None),
+]
+
+
+@pytest.mark.parametrize(("transform", "before", "args", "options", "after"), CASES)
+def test_forms(
+    transform: Any, before: str, args: Any, options: dict[str, Any], after: str | None
+) -> None:
+    assert rewritten(transform, before, before, *args, **options) == after
+
+
+def test_the_fresh_name_is_not_taken() -> None:
+    code = (
+        "def f(self, x):\n    state = 1\n    out, self.state = self.rnn(x)\n    return out, state\n"
+    )
+    text = rewritten(detach_expression, code, "self.rnn", "self.state")
+    assert text is not None
+    assert "out, new_state = self.rnn(x)\n    self.state = new_state.detach()\n" in text

@@ -1,0 +1,64 @@
+"""Index assignments that leave the old tensor alone."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import rewritten
+
+from autograd_explain.rewrite import IndexFacts, functional_write
+
+MASK = IndexFacts(mask=True)
+CASES = [
+    ("x[x < 0] = 0", None, "x = x.masked_fill(x < 0, 0)"),
+    ("x[~(x > 1)] = -1e9", None, "x = x.masked_fill(~(x > 1), -1e9)"),
+    ("x[(x < 0) | (x > 1)] = 0  # c", None, "x = x.masked_fill((x < 0) | (x > 1), 0)  # c"),
+    ("x[m] = float('-inf')", MASK, "x = x.masked_fill(m, float('-inf'))"),
+    ("x[m] = v", IndexFacts(mask=True, value="scalar"), "x = x.masked_fill(m, v)"),
+    ("x[m] = v", IndexFacts(mask=True, value="same_shape"), "x = torch.where(m, v, x)"),
+    ("x[m] = v", IndexFacts(mask=True, value="selected"), "x = x.masked_scatter(m, v)"),
+    ("h[done] = 0", IndexFacts(True, missing=1), "h = h.masked_fill(done.unsqueeze(-1), 0)"),
+    ("x[m] = v", MASK, "x = x.clone()\nx[m] = v"),
+    ("x[y < 0] = 0", None, "x = x.clone()\nx[y < 0] = 0"),
+    ("x[i] = v", None, "x = x.clone()\nx[i] = v"),
+    ("x[2:] = v", None, "x = x.clone()\nx[2:] = v"),
+    ("x[:, t] += v", None, "x = x.clone()\nx[:, t] += v"),
+    ("self.buf[:, t] = v", None, "self.buf = self.buf.clone()\nself.buf[:, t] = v"),
+    ("x[0:2].add_(1)", None, "x = x.clone()\nx[0:2].add_(1)"),
+    ("x.data[m] = 0.0", None, "x = x.clone()\nx[m] = 0.0"),
+    ("x.data[m] = 0.0", MASK, "x = x.masked_fill(m, 0.0)"),
+    ("if c: x[0] = 1", None, "if c: x = x.clone(); x[0] = 1"),
+    ("a = 1; x[0] = a; b = 2", None, "a = 1; x = x.clone(); x[0] = a; b = 2"),
+    ("xs[0][1:] += 1", None, None),
+    ("xs[0] += 1", None, None),
+    ("d['k'] = v", None, None),
+    ("x.add_(1)", None, None),
+    ("x += 1", None, None),
+]
+
+
+@pytest.mark.parametrize(("before", "facts", "after"), CASES, ids=[str(c[:2]) for c in CASES])
+def test_forms(before: str, facts: IndexFacts | None, after: str | None) -> None:
+    assert rewritten(functional_write, before, before, None, facts) == after
+
+
+CONTAINERS = [
+    ("xs = [a, b]\nxs[0] = v", None, None),
+    ("xs = [a, b]\nxs[0][1:] += 1", None, "xs = [a, b]\nxs[0] = xs[0].clone()\nxs[0][1:] += 1"),
+    ("xs = torch.zeros(3)\nxs[0] += 1", None, "xs = torch.zeros(3)\nxs = xs.clone()\nxs[0] += 1"),
+    ("xs[0] += 1", "xs", "xs = xs.clone()\nxs[0] += 1"),
+    ("xs[0][1] = 1", "xs[0]", "xs[0] = xs[0].clone()\nxs[0][1] = 1"),
+]
+
+
+@pytest.mark.parametrize(("before", "target", "after"), CONTAINERS)
+def test_a_list_of_tensors_is_told_from_a_tensor(
+    before: str, target: str | None, after: str | None
+) -> None:
+    assert rewritten(functional_write, before, before.splitlines()[-1], target) == after
+
+
+def test_the_caller_must_see_the_change() -> None:
+    code = "def fill(x):\n    x[0] = 1\n"
+    assert rewritten(functional_write, code, "x[0]") is None
+    returned = rewritten(functional_write, code + "    return x\n", "x[0]")
+    assert returned == "def fill(x):\n    x = x.clone()\n    x[0] = 1\n    return x\n"

@@ -1,0 +1,143 @@
+"""Forward statements computed again."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import applied, at, cell, program_of, result
+
+from autograd_explain.rewrite import (
+    compute_in_loop,
+    recompute_attribute,
+    recompute_before,
+    repeat_after,
+)
+
+
+def again(code: str, goal: str, *needles: str) -> str | None:
+    program = program_of(code)
+    return result(recompute_before(program, at(program, goal), [at(program, n) for n in needles]))
+
+
+def test_recompute_before() -> None:
+    code = "g = G(z)\nd = D(g)  # c\nf(d).backward()\n# now\n(-d).backward()\n"
+    assert again(code, "(-d)", "d = D") == (
+        "g = G(z)\nd = D(g)  # c\nf(d).backward()\n# now\nd = D(g)\n(-d).backward()\n"
+    )
+    assert again(code, "(-d)", "g = G", "d = D") == (
+        "g = G(z)\nd = D(g)  # c\nf(d).backward()\n# now\ng = G(z)\nd = D(g)\n(-d).backward()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "d = D(g)\ng = other(z)\n(-d).backward()\n",  # g is another tensor by then
+        "d = D(d)\n(-d).backward()\n",  # would build on itself
+        "def f():\n    d = D(g)\n(-d).backward()\n",
+        "(-d).backward()\nd = D(g)\n",
+        "d = D(g)\n%run other.py\n(-d).backward()\n",
+        "for i in x:\n    d = D(g)\n(-d).backward()\n",
+    ],
+)
+def test_recompute_before_declines(code: str) -> None:
+    assert again(code, "(-d)", "d = D") is None
+
+
+def test_recompute_in_another_cell() -> None:
+    program = program_of("d = D(g)\nd.backward()\n", "x = 1\n", "if x:\n    (-d).backward()\n")
+    edits = recompute_before(program, at(program, "(-d)"), [at(program, "d = D")])
+    assert applied(program, edits)[2] == "if x:\n    d = D(g)\n    (-d).backward()\n"
+
+
+IN_LOOP = (
+    "reg = lam * w.pow(2).sum()  # r\nfor x in xs:\n    loss = f(x) + reg\n    loss.backward()\n"
+)
+
+
+def test_compute_in_loop() -> None:
+    program = program_of(IN_LOOP)
+    text = result(compute_in_loop(program, at(program, "reg ="), at(program, "loss =")))
+    assert text == (
+        "for x in xs:\n    reg = lam * w.pow(2).sum()  # r\n    loss = f(x) + reg\n    loss.backward()\n"
+    )
+
+
+def test_compute_in_loop_across_cells() -> None:
+    first, rest = IN_LOOP.split("\n", 1)
+    program = program_of(first, "y = 1", rest)
+    edits = compute_in_loop(program, at(program, "reg ="), at(program, "loss ="))
+    assert applied(program, edits)[2].splitlines()[1] == "    reg = lam * w.pow(2).sum()  # r"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "reg = reg + 1\nfor x in xs:\n    loss = reg\n",
+        "reg = f(x)\nfor x in xs:\n    loss = reg\n",
+        "reg = f(w)\nfor x in xs:\n    loss = reg\n    reg = 0\n",
+        "reg = f(w)\nw = 1\nfor x in xs:\n    loss = reg\n",
+        "reg = f(w)\nloss = reg\n",
+    ],
+)
+def test_compute_in_loop_declines(code: str) -> None:
+    program = program_of(code)
+    assert compute_in_loop(program, at(program, "reg ="), at(program, "loss =")) is None
+
+
+def test_repeat_after() -> None:
+    program = program_of("opt = SGD(m.parameters())\n", "m = Net()\nm.train()\n")
+    edits = repeat_after(program, at(program, "opt ="), at(program, "m = Net"))
+    assert applied(program, edits)[1] == "m = Net()\nopt = SGD(m.parameters())\nm.train()\n"
+    assert repeat_after(program, at(program, "m = Net"), at(program, "opt =")) is None
+
+
+MODEL = """
+class Model(nn.Module):
+    def __init__(self, l2):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        # the penalty
+        self.reg = 0
+        self.add(self.w, l2)
+
+    def add(self, w, l2):
+        self.reg = self.reg + l2 * w.pow(2).sum()
+"""
+
+
+def test_recompute_attribute() -> None:
+    program = program_of(
+        MODEL, "m = Model(0.1)\nfor i in range(2):\n    loss = m.w.sum() + m.reg\n"
+    )
+    place, use = at(program, "self.reg = 0"), at(program, "loss =")
+    model, loop = applied(program, recompute_attribute(program, place, use, "reg"))
+    assert loop.splitlines()[2:] == ["    m.compute_reg()", "    loss = m.w.sum() + m.reg"]
+    assert cell(
+        """
+                self.w = nn.Parameter(torch.ones(2))
+                # the penalty
+                self.l2 = l2
+                self.compute_reg()
+
+            def compute_reg(self):
+                self.reg = 0
+                self.add(self.w, self.l2)
+
+            def add(self, w, l2):
+        """
+    ) in "".join(f"{line[4:]}\n" for line in model.splitlines()[3:])
+
+
+def test_recompute_attribute_in_forward() -> None:
+    program = program_of(MODEL + "\n    def forward(self, x):\n        return x + self.reg\n")
+    place, use = at(program, "self.reg = 0"), at(program, "return")
+    text = result(recompute_attribute(program, place, use, "reg"))
+    assert text is not None
+    assert "        self.compute_reg()\n        return x + self.reg\n" in text
+
+
+def test_recompute_attribute_declines_where_the_constructor_reads_it() -> None:
+    code = MODEL.replace("self.add(self.w, l2)", "self.add(self.w, l2)\n        print(self.reg)")
+    program = program_of(code, "m = Model(1)\nloss = m.reg\n")
+    edits = recompute_attribute(program, at(program, "self.reg = 0"), at(program, "loss ="), "reg")
+    assert edits is None

@@ -1,0 +1,58 @@
+"""The training step, and how modules hold their layers."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import at, program_of, result, rewritten
+
+from autograd_explain.rewrite import (
+    backward_into,
+    module_list,
+    parameter_attribute,
+    remove_statement,
+    zero_grad_first,
+)
+
+
+def test_zero_grad_first() -> None:
+    program = program_of("loss.backward()\nopt.zero_grad()\nopt.step()\n")
+    text = result(zero_grad_first(program, at(program, "zero"), at(program, "backward")))
+    assert text == "opt.zero_grad()\nloss.backward()\nopt.step()\n"
+
+
+def test_zero_grad_does_not_pass_a_step() -> None:
+    program = program_of("loss.backward()\nopt.step()\nopt.zero_grad()\n")
+    assert zero_grad_first(program, at(program, "zero"), at(program, "backward")) is None
+
+
+def test_backward_into() -> None:
+    text = rewritten(backward_into, "loss.backward()", "loss", "list(G.parameters())")
+    assert text == "loss.backward(inputs=list(G.parameters()))"
+    assert rewritten(backward_into, "loss.backward(inputs=[w])", "loss", "x") is None
+
+
+def test_remove_statement() -> None:
+    assert rewritten(remove_statement, "a = 1\nb = 2  # c\nd = 3\n", "b =") == "a = 1\nd = 3\n"
+    assert rewritten(remove_statement, "if c:\n    b = 2\n", "b =") == "if c:\n    pass\n"
+
+
+LISTS = [
+    (
+        "self.ls = [nn.Linear(1, 1) for _ in r]",
+        "self.ls = nn.ModuleList([nn.Linear(1, 1) for _ in r])",
+    ),
+    ("self.ls = [nn.Parameter(t), u]", "self.ls = nn.ParameterList([nn.Parameter(t), u])"),
+    ("self.ls = {'a': nn.Linear(1, 1)}", "self.ls = nn.ModuleDict({'a': nn.Linear(1, 1)})"),
+    ("self.ls = nn.Linear(1, 1)", None),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), LISTS)
+def test_module_list(before: str, after: str | None) -> None:
+    assert rewritten(module_list, before, before) == after
+
+
+def test_parameter_attribute() -> None:
+    code = "self.w = torch.randn(3, requires_grad=True)"
+    assert rewritten(parameter_attribute, code, code) == "self.w = nn.Parameter(torch.randn(3))"
+    assert rewritten(parameter_attribute, "self.w = nn.Parameter(x)", "self") is None
