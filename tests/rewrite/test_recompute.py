@@ -49,16 +49,14 @@ def test_recompute_in_another_cell() -> None:
     assert applied(program, edits)[2] == "if x:\n    d = D(g)\n    (-d).backward()\n"
 
 
-IN_LOOP = (
-    "reg = lam * w.pow(2).sum()  # r\nfor x in xs:\n    loss = f(x) + reg\n    loss.backward()\n"
-)
+IN_LOOP = "reg = l2 * w.sum()  # r\nfor x in xs:\n    loss = f(x) + reg\n    loss.backward()\n"
 
 
 def test_compute_in_loop() -> None:
     program = program_of(IN_LOOP)
     text = result(compute_in_loop(program, at(program, "reg ="), at(program, "loss =")))
     assert text == (
-        "for x in xs:\n    reg = lam * w.pow(2).sum()  # r\n    loss = f(x) + reg\n    loss.backward()\n"
+        "for x in xs:\n    reg = l2 * w.sum()  # r\n    loss = f(x) + reg\n    loss.backward()\n"
     )
 
 
@@ -66,7 +64,7 @@ def test_compute_in_loop_across_cells() -> None:
     first, rest = IN_LOOP.split("\n", 1)
     program = program_of(first, "y = 1", rest)
     edits = compute_in_loop(program, at(program, "reg ="), at(program, "loss ="))
-    assert applied(program, edits)[2].splitlines()[1] == "    reg = lam * w.pow(2).sum()  # r"
+    assert applied(program, edits)[2].splitlines()[1] == "    reg = l2 * w.sum()  # r"
 
 
 @pytest.mark.parametrize(
