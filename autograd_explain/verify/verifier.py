@@ -134,7 +134,7 @@ class _Trials:
             prefix=() if start.copied else self._cells[:first],
             fresh=not start.copied,
             shared=start.shared,
-            failed=request.failed,
+            failed=request.failed - {request.cell},
             gradients=self._gradients,
         )
 

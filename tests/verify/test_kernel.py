@@ -1,4 +1,4 @@
-"""Checkpoints inside a real Jupyter kernel: sockets, threads and the event loop stay the kernel's."""
+"""Checkpoints inside a real kernel: its sockets, threads and event loop stay its own."""
 
 import nbformat
 import pytest
@@ -20,7 +20,8 @@ def before(info):
 def after(result):
     error, text = result.error_in_exec, result.info.raw_cell
     number = len(state["sources"]) + 1
-    state["sources"].append(Source(number, None, text, shell.transform_cell(text), f"<cell {number}>"))
+    python = shell.transform_cell(text)
+    state["sources"].append(Source(number, None, text, python, f"<cell {number}>"))
     if isinstance(error, RuntimeError):
         new = text.replace("y.mul_(2)", "y = y.mul(2)")
         request = Request(Program(state["sources"]), number, str(error), Kind.ERROR,

@@ -374,7 +374,7 @@ def test_cells_that_had_failed_before_may_fail_again(play):
     edit = ("y.mul_(2)", "y = y.mul(2)")
     without = played.try_out(edit, checkpoint=None)
     assert without.outcome is Outcome.NOT_TRIED
-    again = played.try_out(edit, checkpoint=None, failed=frozenset({2}))
+    again = played.try_out(edit, checkpoint=None, failed=frozenset({2, 3}))
     assert again.outcome is Outcome.VERIFIED
 
 
@@ -398,11 +398,7 @@ def test_the_users_own_file_may_be_edited(play, tmp_path, monkeypatch):
     (rewrite,) = verify([Proposal("fix", (edit,))], played.request())
     assert rewrite.outcome is Outcome.VERIFIED
     assert path.read_text() == text
-    assert [p.name for p in tmp_path.iterdir()] in (
-        ["own_layers.py"],
-        ["__pycache__", "own_layers.py"],
-        ["own_layers.py", "__pycache__"],
-    )
+    assert {p.name for p in tmp_path.iterdir()} <= {"own_layers.py", "__pycache__"}
 
 
 def test_grad_mode_left_off_by_the_session_does_not_reach_the_replay(play):

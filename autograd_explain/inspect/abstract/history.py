@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -39,12 +40,17 @@ class AbstractHistory:
         self.program = program
         self.incident = incident
         self.graph = graph
+        self._makers: dict[tuple[GraphNode, ...], Step | None] = {}
 
     # -- the contract --------------------------------------------------------------------------
 
     def maker(self, node: GraphNode) -> Moment | None:
         """The moment whose operation created this graph node, or None where several fit."""
-        step = _only([s for n in self._candidates(node) if (s := self._owner(n)) is not None])
+        candidates = self._candidates(node)
+        if candidates not in self._makers:
+            steps = [s for n in candidates if (s := self._owner(n)) is not None]
+            self._makers[candidates] = _only(steps)
+        step = self._makers[candidates]
         return None if step is None else step.moment
 
     def creation(self, tensor: torch.Tensor) -> Moment | None:
@@ -158,11 +164,23 @@ def _is_big(incident: Incident) -> bool:
     for value in list(incident.namespace.values()):
         if isinstance(value, torch.Tensor) and value.numel() > limit:
             return True
-        if isinstance(value, torch.nn.Module) and not isinstance(value, torch.jit.ScriptModule):
-            sizes = [p.numel() for p in islice(value.parameters(), 500)]
+        if isinstance(value, torch.nn.Module):
+            sizes = [p.numel() for p in islice(_parameters(value), 500)]
             if sizes and (max(sizes) > limit or sum(sizes) > 5 * limit):
                 return True
     return False
+
+
+def _parameters(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """A live module's parameters without calling a method that the user may have overridden."""
+    todo, seen = [module], set()
+    while todo:
+        state = vars(todo.pop())
+        yield from (p for p in state.get("_parameters", {}).values() if p is not None)
+        for child in state.get("_modules", {}).values():
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                todo.append(child)
 
 
 def _same_slot(twin: SavedTensor, live: SavedTensor) -> bool:

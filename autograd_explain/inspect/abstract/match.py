@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
-
 import torch
 
 from ..graph import Graph, GraphNode
@@ -20,6 +18,13 @@ _SAME = {
     "CudnnConvolutionBackward": "ConvolutionBackward",
 }
 _DEPTH = 4
+_LEAST = 2  # a node's own inputs and consumers alone say too little
+
+
+def plain(name: str) -> str:
+    """A node's name without the number of its overload, the same on every device."""
+    name = _DIGITS.sub("", name)
+    return _SAME.get(name, name)
 
 
 class Pairing:
@@ -37,7 +42,7 @@ class Pairing:
         self._live = _Side(live, lambda leaf: leaves.get(id(leaf)))
         known = set(leaves.values())
         self._twin = _Side(twin, lambda leaf: id(leaf) if id(leaf) in known else None)
-        self._tables: dict[int, dict[int, list[GraphNode]]] = {}
+        self._tables: dict[int, dict[int, tuple[GraphNode, ...]]] = {}
         self._walk_together()
 
     def candidates(self, node: GraphNode) -> tuple[GraphNode, ...]:
@@ -73,22 +78,18 @@ class Pairing:
 
     def _alike(self, node: GraphNode) -> tuple[GraphNode, ...]:
         """The stand-ins that agree with a node to the greatest depth at which any does."""
-        best: list[GraphNode] = []
-        for depth in range(1, _DEPTH + 1):
-            found = self._table(depth).get(self._live.look(node, depth), [])
-            if not found:
-                break
-            best = found
-            if len(best) == 1:
-                break
-        return tuple(best)
+        for depth in range(_DEPTH, _LEAST - 1, -1):
+            found = self._table(depth).get(self._live.look(node, depth))
+            if found is not None:
+                return found
+        return ()
 
-    def _table(self, depth: int) -> dict[int, list[GraphNode]]:
+    def _table(self, depth: int) -> dict[int, tuple[GraphNode, ...]]:
         if depth not in self._tables:
             table: dict[int, list[GraphNode]] = defaultdict(list)
             for node in self._twin.graph.nodes:
                 table[self._twin.look(node, depth)].append(node)
-            self._tables[depth] = table
+            self._tables[depth] = {look: tuple(nodes) for look, nodes in table.items()}
         return self._tables[depth]
 
 
@@ -98,17 +99,15 @@ class _Side:
     def __init__(self, graph: Graph, leaf: Callable[[torch.Tensor], int | None]) -> None:
         self.graph = graph
         self._leaf = leaf
-        self._names: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
         self._inputs: dict[int, list[GraphNode | None]] = {}
         self._looks: dict[tuple[int, int], int] = {}
 
     def name(self, node: GraphNode) -> str:
-        """A node's name without the number of its overload, the same on every device."""
         found = self._names.get(id(node.node))
         if found is None:
-            name = _DIGITS.sub("", node.name)
-            found = self._names[id(node.node)] = _SAME.get(name, name)
-        return str(found)
+            found = self._names[id(node.node)] = plain(node.name)
+        return found
 
     def inputs(self, node: GraphNode) -> list[GraphNode | None]:
         """The nodes of a node's inputs in order, None for inputs without gradient."""

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ...incident import Incident
+from .match import plain
 from .walk import Walk
 
 _PLAIN = (int, float, str, bool, bytes, type(None), type)
@@ -32,11 +33,19 @@ def pair(walk: Walk, incident: Incident) -> dict[int, Any]:
             continue
         seen.add(id(live))
         if isinstance(live, torch.Tensor):
-            if isinstance(twin, torch.Tensor) and live.shape == twin.shape:
+            if isinstance(twin, torch.Tensor) and _alike(live, twin):
                 found.setdefault(id(live), twin)
             continue
         todo.extend(_parts(live, twin))
     return found
+
+
+def _alike(live: torch.Tensor, twin: torch.Tensor) -> bool:
+    """Whether a stand-in can be the live tensor's: a walk may have gone another way."""
+    if live.shape != twin.shape or live.requires_grad != twin.requires_grad:
+        return False
+    a, b = live.grad_fn, twin.grad_fn
+    return (a is None) == (b is None) and (a is None or plain(a.name()) == plain(b.name()))
 
 
 def _frame_pairs(walk: Walk, incident: Incident) -> Iterable[tuple[Any, Any]]:

@@ -21,7 +21,7 @@ def write_after_exp() -> None:
 
 @raises("inplace-version-mismatch", type="torch.DoubleTensor", shape="[]")
 def write_scalar() -> None:
-    y = leaf().double().sigmoid()
+    y = leaf(2).sum().double().sigmoid()
     y.mul_(2)
     y.backward()
 
