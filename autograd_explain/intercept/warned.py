@@ -47,7 +47,7 @@ class WarningHook:
             return
         self._previous(message, category, filename, lineno, file, line)
         if self.active and file is None and issubclass(category, UserWarning):
-            frame = _caller(sys._getframe(1))
+            frame = _frame_at(filename, lineno, sys._getframe(1))
             if frame is not None:
                 self._handle(str(message), frame)
 
@@ -67,11 +67,13 @@ class WarningHook:
             warnings.showwarning = self._previous
 
 
-def _caller(frame: FrameType | None) -> FrameType | None:
-    """The frame that warned, the warnings module's own frames left out."""
-    while frame is not None and frame.f_globals.get("__name__") == "warnings":
+def _frame_at(filename: str, line: int, frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that stands at the line which the warning names."""
+    while frame is not None:
+        if frame.f_lineno == line and frame.f_code.co_filename == filename:
+            return frame
         frame = frame.f_back
-    return frame
+    return None
 
 
 def stack_of(frame: FrameType) -> tuple[LiveFrame, ...]:

@@ -33,6 +33,11 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "上書きしたが、バージョンカウンタには現れない",
         "原地改写，但版本计数器没有变化",
     ),
+    "refused": (
+        "torch refuses this in-place write",
+        "このインプレース書き込みを torch が拒否",
+        "torch 拒绝了这次原地写入",
+    ),
     "cause": ("the cause", "原因はここ", "原因在这里"),
     "cause_failed": ("fails here", "ここで失敗", "在此处失败"),
     "cause_warned": ("the warning is about this", "警告の対象", "警告所指之处"),

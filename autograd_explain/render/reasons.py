@@ -21,12 +21,77 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "勾配を比べる参照値がない",
         "没有可供比较梯度的参考值",
     ),
+    # why running is all that could be shown: `no_reference_<why>`
+    "no_reference_older_graph": (
+        "backward went through a graph from before the run, whose saved values cannot be checked",
+        "実行前に作られたグラフを backward が通り、そこに保存された値を確認できない",
+        "backward 经过了运行之前建立的计算图，无法确认其中保存的值",
+    ),
+    "no_reference_overwritten_earlier": (
+        "a value that an earlier cell saved was overwritten before the run",
+        "前のセルが保存した値が、実行前に上書きされていた",
+        "之前的单元格保存的值在运行前已被改写",
+    ),
+    "no_reference_recomputed": (
+        "the program uses saved-tensor hooks of its own (checkpointing, for example)",
+        "プログラム自身が saved_tensors_hooks を使っている（checkpoint など）",
+        "程序自己使用了 saved_tensors_hooks（例如 checkpoint）",
+    ),
+    "no_reference_reference_failed": (
+        "the original program gives no gradients to compare with[: `{error}`]",
+        "元のプログラムからは比較する勾配が得られない[：`{error}`]",
+        "原程序得不到可供比较的梯度[：`{error}`]",
+    ),
+    "no_reference_too_large": (
+        "there are too many tensors to compare them all",
+        "テンソルが多すぎて、すべては比較できない",
+        "张量太多，无法全部比较",
+    ),
+    "no_reference_nondeterministic": (
+        "two runs of the original program give different gradients",
+        "元のプログラムを二度実行すると勾配が異なる",
+        "原程序两次运行得到的梯度不同",
+    ),
+    "no_reference_overwritten_between": (
+        "a value is overwritten between two backwards, so it is open which gradient is meant",
+        "二度の backward の間に値が上書きされ、どちらの勾配が意図されたものか決められない",
+        "两次 backward 之间有值被改写，无法判断想要的是哪个梯度",
+    ),
+    "no_reference_ambiguous": (
+        "it is open whether the program means the old or the new value",
+        "書き込む前と後のどちらの値が意図されているか決められない",
+        "无法判断程序想用的是改写前还是改写后的值",
+    ),
+    "no_reference_unconfirmed": (
+        "a second run did not confirm the gradients",
+        "二度目の実行では勾配を確認できなかった",
+        "第二次运行未能确认梯度",
+    ),
+    "no_reference_gradient_missing": (
+        "a gradient that the reference has is missing",
+        "参照側にある勾配の一つが得られない",
+        "缺少参考结果中的某个梯度",
+    ),
+    "no_reference_no_gradient": (
+        "the program leaves no gradient to compare",
+        "比較できる勾配がプログラムに残らない",
+        "程序没有留下可供比较的梯度",
+    ),
+    "no_reference_zero_gradients": (
+        "all gradients are zero, which proves nothing",
+        "すべての勾配がゼロで、比較しても確認にならない",
+        "所有梯度都为零，比较没有意义",
+    ),
     "differs": (
         "the gradients are not those of the reference[ ({names})]",
         "勾配が参照値と一致しない[（{names}）]",
         "梯度与参考值不一致[（{names}）]",
     ),
-    "fails_with": ("it stops with[ `{error}`]", "[`{error}` ]で停止", "[`{error}` ]导致运行中止"),
+    "fails_with": (
+        "it stops with[ `{error}`][ in {place}]",
+        "[{place} の][ `{error}` ]で停止",
+        "[在 {place} 处][因 `{error}` ]中止",
+    ),
     "not_checked": (
         "`%%autograd_check` would try it",
         "`%%autograd_check` で検証できます",
@@ -93,6 +158,31 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "autograd_check: nothing wrong[; watched {writes} writes and {saves} saved values]",
         "autograd_check：問題なし[（書き込み {writes} 件、保存された値 {saves} 件を監視）]",
         "autograd_check：没有发现问题[（监视了 {writes} 次写入、{saves} 个保存的值）]",
+    ),
+    "not_watched_compiled": (
+        "Compiled code was not watched.",
+        "コンパイルされたコードは監視していません。",
+        "未监视已编译的代码。",
+    ),
+    "not_watched_compile_not_followed": (
+        "This version of torch.compile cannot be followed; compiled code was not watched.",
+        "このバージョンの torch.compile には対応しておらず、コンパイルされたコードは監視していません。",
+        "无法跟踪这个版本的 torch.compile，未监视已编译的代码。",
+    ),
+    "not_watched_mode_removed": (
+        "The program removed the recorder; what came after was not watched.",
+        "プログラムがレコーダーを取り外したため、その後は監視していません。",
+        "程序移除了记录器，此后的部分未被监视。",
+    ),
+    "not_watched_log_full": (
+        "The log is full; the oldest entries were dropped.",
+        "記録が上限に達したため、古いものから破棄しました。",
+        "记录已满，最早的部分已丢弃。",
+    ),
+    "not_watched_recorder_failed": (
+        "The recorder failed and stopped; the program was not affected.",
+        "レコーダーに問題が起きたため停止しました。プログラムへの影響はありません。",
+        "记录器出错并已停止，程序未受影响。",
     ),
     "not_watched": (
         "Not watched[: {what}].",

@@ -24,7 +24,7 @@ from ..model import (
 )
 from . import timeline
 from .diff import Hunk, hunks_of
-from .labels import label, word
+from .labels import LABELS, label, word
 from .places import short_place, where_of
 from .texts import Document, Passage
 
@@ -129,7 +129,10 @@ def _named_warnings(name: str, finding: Finding, document: Document) -> tuple[Pa
 
 
 def reason_label(reason: Reason, language: str) -> Passage:
-    return label(reason.key, language, **reason.values) if reason.key else Passage()
+    """A reason in words; one whose `why` or `what` is a code of its own has a label for that."""
+    codes = (f"{reason.key}_{reason.values.get(name)}" for name in ("why", "what"))
+    key = next((code for code in codes if code in LABELS), reason.key)
+    return label(key, language, **reason.values) if key else Passage()
 
 
 def outcome_reason(rewrite: Rewrite, language: str) -> Passage:
@@ -140,6 +143,8 @@ def outcome_reason(rewrite: Rewrite, language: str) -> Passage:
         names = compared.differing or compared.compared
         values.setdefault("names", name_list(names))
         values.setdefault("worst", f"{compared.worst:.1e}" if compared.worst else "")
+    if values.get("cell") and values.get("line"):
+        values.setdefault("place", f"In[{values['cell']}]:{values['line']}")
     return reason_label(Reason(rewrite.reason.key, values), language)
 
 
@@ -159,12 +164,14 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     before = _saved_version(finding)
     events = sorted(finding.events, key=lambda e: _PHASE.get(e.what, 2))
     places = [_spot(e.place) for e in guilty if e.place is not None]
+    chain: tuple[Place, ...] = ()
     for event in events:
         if event.what is What.FAILED and _says_nothing_new(event, places, finding):
             continue
         text = _label(event, diagnosis, before, language)
         tone = "guilty" if event in guilty else _tone(event)
-        yield _row(event, text, tone, language)
+        known, chain = event.chain == chain, event.chain
+        yield _row(replace(event, chain=()) if known else event, text, tone, language)
         if event.what in (What.SAVED, What.CHANGED) and event.version is not None:
             before = event.version
 
@@ -185,6 +192,10 @@ def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:
         elif row is further[0]:
             more = label("more_writes", language, count=len(further) - 1)
             yield replace(row, line=None, where="", title="", source="", label=more, certainty="")
+
+
+def _same_place(first: Event, second: Event) -> bool:
+    return _spot(first.place) == _spot(second.place)
 
 
 def _spot(place: Place | None) -> Spot | None:
@@ -219,7 +230,7 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             version = before if event.version is None else event.version
             return label("saved", language, name=name, version=version, op=event.op)
         case What.CHANGED:
-            return _changed_label(event, before, language)
+            return _changed_label(event, diagnosis, before, language)
         case What.CAUSE:
             return _cause_label(event, diagnosis, language)
         case What.FAILED:
@@ -228,7 +239,12 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return label(event.what.value, language, name=name)
 
 
-def _changed_label(event: Event, before: int | None, language: str) -> Passage:
+def _changed_label(
+    event: Event, diagnosis: Diagnosis, before: int | None, language: str
+) -> Passage:
+    failed = diagnosis.finding.event(What.FAILED)
+    if failed is not None and event.place is not None and _same_place(failed, event):
+        return label("refused", language)
     if event.version is not None and event.version == before:
         return label("changed_silently", language)
     return label("changed", language, before=before, version=event.version)
@@ -236,7 +252,7 @@ def _changed_label(event: Event, before: int | None, language: str) -> Passage:
 
 def _cause_label(event: Event, diagnosis: Diagnosis, language: str) -> Passage:
     failed = diagnosis.finding.event(What.FAILED)
-    if failed is None or event.place is None or _spot(failed.place) != _spot(event.place):
+    if failed is None or event.place is None or not _same_place(failed, event):
         return label("cause", language)
     return label("cause_warned" if diagnosis.kind is Kind.WARNING else "cause_failed", language)
 
