@@ -17,8 +17,9 @@ from markupsafe import Markup
 from .labels import label, source, word
 from .listing import WIDEST_NAME, crop_middle, window
 from .picture import svg
+from .rows import Row
 from .texts import Passage
-from .view import Row, View
+from .view import View
 from .visible import visible
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from .diff import Hunk, Line
 from .prose import indented, one_line
+from .rows import Row
 from .timeline import Stop
-from .view import Row
 from .wrap import wrap
 
 STYLES = {

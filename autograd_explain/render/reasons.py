@@ -166,7 +166,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "not_watched_compile_not_followed": (
         "This version of torch.compile cannot be followed; compiled code was not watched.",
-        "このバージョンの torch.compile には対応しておらず、コンパイルされたコードは監視していません。",
+        "この版の torch.compile には対応していないため、コンパイルされたコードは監視していません。",
         "无法跟踪这个版本的 torch.compile，未监视已编译的代码。",
     ),
     "not_watched_mode_removed": (

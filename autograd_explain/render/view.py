@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..model import (
     Diagnosis,
-    Event,
     Finding,
     Kind,
     Outcome,
-    Place,
     Reason,
     Rewrite,
     Role,
@@ -25,32 +23,8 @@ from ..model import (
 from . import timeline
 from .diff import Hunk, hunks_of
 from .labels import LABELS, label, word
-from .places import short_place, where_of
+from .rows import Row, name_of, rows_of
 from .texts import Document, Passage
-
-Spot = tuple["int | None", "str | None", int]
-_PHASE = {What.CREATED: 0, What.SAVED: 1, What.FAILED: 3}
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the user's program with its label.
-
-    A row whose place is unknown has no line.  `start` and `end` delimit the expression meant, in
-    characters of `source`.  `tone` is "saved", "guilty", "changed", "needed" or "other".
-    `where` is the cell or the file's short name, `title` the full one.
-    """
-
-    where: str
-    title: str
-    line: int | None
-    source: str
-    start: int
-    end: int
-    label: Passage
-    certainty: str
-    tone: str
-    called_from: Passage
 
 
 @dataclass(frozen=True)
@@ -93,16 +67,15 @@ def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
     """The report of a diagnosis in the words of its cause's text."""
     finding, facts = diagnosis.finding, diagnosis.finding.facts
     culprit = finding.tensor(Role.CULPRIT)
-    rows = tuple(_without_repetition(list(_rows(diagnosis, language)), language))
     return View(
         language=language,
         cause=finding.cause,
         kind=diagnosis.kind,
         message=diagnosis.message,
         headline=document.summary(facts, finding.variant),
-        rows=rows,
+        rows=rows_of(diagnosis, language),
         stops=timeline.stops_of(finding, language),
-        culprit=_name(culprit),
+        culprit=name_of(culprit),
         why=document.passage("cause", facts, finding.variant),
         rewrites=tuple(
             _rewrite(number, rewrite, document, facts, language)
@@ -155,152 +128,6 @@ def name_list(names: Iterable[str], most: int = 4) -> str:
     return shown if len(every) <= most else f"{shown}, … ({len(every)})"
 
 
-# -- the user's lines ---------------------------------------------------------------------
-
-
-def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
-    finding = diagnosis.finding
-    guilty = [e for e in (finding.event(What.CHANGED), finding.event(What.CAUSE)) if e]
-    before = _saved_version(finding)
-    events = sorted(finding.events, key=lambda e: _PHASE.get(e.what, 2))
-    places = [_spot(e.place) for e in guilty if e.place is not None]
-    chain: tuple[Place, ...] = ()
-    for event in events:
-        if event.what is What.FAILED and _says_nothing_new(event, places, finding):
-            continue
-        text = _label(event, diagnosis, before, language)
-        tone = "guilty" if event in guilty else _tone(event)
-        known, chain = event.chain == chain, event.chain
-        yield _row(replace(event, chain=()) if known else event, text, tone, language)
-        if event.what in (What.SAVED, What.CHANGED) and event.version is not None:
-            before = event.version
-
-
-def _says_nothing_new(failed: Event, places: list[Spot | None], finding: Finding) -> bool:
-    """Whether the failing line is the guilty line, which says so itself."""
-    if failed.place is None:
-        return True
-    return _spot(failed.place) in places and not _mismatch(finding)
-
-
-def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:
-    """Of many further writes only the last is shown."""
-    further = [row for row in rows if row.tone == "changed"]
-    for row in rows:
-        if len(further) < 3 or row not in further[:-1]:
-            yield row
-        elif row is further[0]:
-            more = label("more_writes", language, count=len(further) - 1)
-            yield replace(row, line=None, where="", title="", source="", label=more, certainty="")
-
-
-def _same_place(first: Event, second: Event) -> bool:
-    return _spot(first.place) == _spot(second.place)
-
-
-def _spot(place: Place | None) -> Spot | None:
-    return None if place is None else (place.cell, place.file, place.line)
-
-
-def _saved_version(finding: Finding) -> int | None:
-    culprit = finding.tensor(Role.CULPRIT)
-    return None if culprit is None else culprit.saved_version
-
-
-def _mismatch(finding: Finding) -> bool:
-    culprit = finding.tensor(Role.CULPRIT)
-    return (
-        culprit is not None
-        and culprit.saved_version is not None
-        and culprit.saved_version != culprit.current_version
-    )
-
-
-def _tone(event: Event) -> str:
-    tones = {What.SAVED: "saved", What.CHANGED: "changed", What.FAILED: "needed"}
-    return tones.get(event.what, "other")
-
-
-def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str) -> Passage:
-    finding = diagnosis.finding
-    culprit = finding.tensor(Role.CULPRIT)
-    name = _name(culprit)
-    match event.what:
-        case What.SAVED:
-            version = before if event.version is None else event.version
-            return label("saved", language, name=name, version=version, op=event.op)
-        case What.CHANGED:
-            return _changed_label(event, diagnosis, before, language)
-        case What.CAUSE:
-            return _cause_label(event, diagnosis, language)
-        case What.FAILED:
-            return _failed_label(diagnosis, culprit, language)
-        case _:
-            return label(event.what.value, language, name=name)
-
-
-def _changed_label(
-    event: Event, diagnosis: Diagnosis, before: int | None, language: str
-) -> Passage:
-    failed = diagnosis.finding.event(What.FAILED)
-    if failed is not None and event.place is not None and _same_place(failed, event):
-        return label("refused", language)
-    if event.version is not None and event.version == before:
-        return label("changed_silently", language)
-    return label("changed", language, before=before, version=event.version)
-
-
-def _cause_label(event: Event, diagnosis: Diagnosis, language: str) -> Passage:
-    failed = diagnosis.finding.event(What.FAILED)
-    if failed is None or event.place is None or not _same_place(failed, event):
-        return label("cause", language)
-    return label("cause_warned" if diagnosis.kind is Kind.WARNING else "cause_failed", language)
-
-
-def _failed_label(diagnosis: Diagnosis, culprit: TensorFact | None, language: str) -> Passage:
-    finding = diagnosis.finding
-    if culprit is not None and _mismatch(finding):
-        saved, current = culprit.saved_version, culprit.current_version
-        return label("needs", language, saved=saved, current=current)
-    if diagnosis.kind is Kind.SILENT:
-        return label("uses" if finding.event(What.CHANGED) else "failed_silent", language)
-    return label("failed_warning" if diagnosis.kind is Kind.WARNING else "failed", language)
-
-
-def _row(event: Event, text: Passage, tone: str, language: str) -> Row:
-    place = event.place
-    certainty = "" if event.what is What.FAILED else word(event.certainty.value, language)
-    calls = " → ".join(short_place(p) for p in event.chain)
-    from_ = label("called_from", language, places=calls) if calls else Passage()
-    if place is None:
-        unknown = word("place_unknown", language)
-        tag = ", ".join(t for t in (certainty, unknown) if t)
-        return Row("", "", None, "", 0, 0, text, tag, tone, from_)
-    start, end = _marked(place)
-    return Row(
-        where_of(place.cell, place.file),
-        place.file or "",
-        place.line,
-        place.source,
-        start,
-        end,
-        text,
-        certainty,
-        tone,
-        from_,
-    )
-
-
-def _marked(place: Place) -> tuple[int, int]:
-    """The columns of the expression meant within `source`, which has lost its indentation."""
-    span, whole = place.span, (0, len(place.source))
-    if span is None or span.line != place.line:
-        return whole
-    start = span.column - place.indent
-    end = span.end_column - place.indent if span.end_line == span.line else whole[1]
-    return (start, end) if 0 <= start < end <= whole[1] else whole
-
-
 # -- rewrites, tensors, hints -------------------------------------------------------------
 
 
@@ -319,10 +146,6 @@ def _rewrite(
         why=document.fix_reason(rewrite.fix, known),
         hunks=tuple(h for edit in rewrite.edits for h in hunks_of(edit)),
     )
-
-
-def _name(tensor: TensorFact | None) -> str:
-    return tensor.names[0] if tensor is not None and tensor.names else ""
 
 
 def _tensor(tensor: TensorFact, language: str) -> str:

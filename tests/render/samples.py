@@ -215,6 +215,25 @@ def leaf_written() -> Explanation:
     return explanation(found, tried(Outcome.NOT_TRIED, "not_checked", Safety.SAME_GRADIENTS))
 
 
+def write_refused() -> Explanation:
+    """Called through a helper, refused at the write: the failing line is the guilty line."""
+    chain = (place(4, 2, "step(params)"), place(2, 8, "update(p)", function="step"))
+    line = place(2, 3, "p -= lr * p.grad", function="update")
+    events = (
+        Event(What.CREATED, place(2, 2, "g = p.grad", function="update"), chain=chain),
+        Event(What.CHANGED, line, "sub_", None, SEEN, chain),
+        Event(What.FAILED, line, certainty=SEEN, chain=chain),
+    )
+    found = finding(*events, tensor=culprit("p", None, 0), facts=facts("p", "p -= lr * p.grad"))
+    rewrite = tried(Outcome.RUNS, "no_reference", Safety.SAME_GRADIENTS, why="no_gradient")
+    failing = tried(
+        Outcome.FAILS, "fails_with", Safety.SAME_GRADIENTS, error="E", cell="3", line="4"
+    )
+    return explanation(
+        found, rewrite, failing, notes=(Reason("not_watched", {"what": "compiled"}),)
+    )
+
+
 def no_places() -> Explanation:
     events = (
         Event(What.SAVED, None, "MulBackward0", 1),
@@ -344,6 +363,7 @@ SAMPLES = {
     for make in (
         overwritten,
         leaf_written,
+        write_refused,
         no_places,
         in_files,
         hostile,

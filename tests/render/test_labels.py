@@ -83,6 +83,21 @@ def _names(values: list[ast.expr]) -> set[str]:
     return {str(k.value) for k in keys if isinstance(k, ast.Constant)}
 
 
+_CODES = {
+    "no_reference": (r'why="(\w+)"', r'doubts\.add\("(\w+)"\)', r'return "(\w+_gradients?)"'),
+    "not_watched": (r'limits\.add\("(\w+)"\)',),
+}
+
+
+@pytest.mark.parametrize("reason", _CODES)
+def test_every_code_that_explains_a_reason_has_a_label(reason: str) -> None:
+    sources = [
+        p.read_text("utf-8") for s in ("verify", "record") for p in PACKAGE.glob(f"{s}/*.py")
+    ]
+    codes = {c for text in sources for pattern in _CODES[reason] for c in re.findall(pattern, text)}
+    assert {f"{reason}_{code}" for code in codes - {reason}} <= LABELS.keys()
+
+
 def test_every_reason_in_the_package_has_a_label() -> None:
     found = list(_reasons())
     assert found
