@@ -160,10 +160,16 @@ class Special:
         __tracebackhide__ = True
         result = call.run()
         with Noting(self._recorder):
-            for source in tensors_in((*call.args, *call.kwargs.values())):
+            sources = tuple(tensors_in((*call.args, *call.kwargs.values())))
+            for source in sources:
                 if source is not result and source.requires_grad:
                     self._suspicion.cut(source, result, self._site(call), "copy")
             self._suspicion.spread(call.args, call.kwargs, result)
+            if isinstance(result, Tensor):
+                if not sources:
+                    self._suspicion.appeared(result)
+                if result.requires_grad:
+                    self._log.leaf(address(result), result, self._site(call))
         return result
 
     def _leaf(self, call: Call) -> Any:

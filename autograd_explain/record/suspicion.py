@@ -52,6 +52,7 @@ class Suspicion:
                 if (first or not tensor.requires_grad) and _foreign_memory(tensor):
                     self.shared = True
                     self.overwrites.share(tensor, mark)
+                    self.cuts.appeared(tensor)
             self.overwrites.look(mark)
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
@@ -86,7 +87,10 @@ class Suspicion:
     def to_numpy(self, tensor: Tensor, site: int, clock: int) -> None:
         self.shared = True
         self.overwrites.share(tensor, Mark(site, clock))
-        self.cuts.to_numpy(tensor)
+        self.cuts.to_numpy(tensor, Mark(site, clock))
+
+    def appeared(self, tensor: Tensor) -> None:
+        self.cuts.appeared(tensor)
 
     # Gradients
 

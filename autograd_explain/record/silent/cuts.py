@@ -17,11 +17,15 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from ..tensors import root, storage, tensors_in
+from .regions import checksum
 from .suspect import Mark, Weak
 
 _MAX_TRACES = 10_000
 _MAX_WALK = 2_000
 _LOOKS = 2  #: how often one site's graph is walked for the leaves above it
+_MAX_VALUES = 10_000
+_MAX_NUMBERS = 64
+_MAX_REMEMBERED = 500
 _NOTHING: frozenset[int] = frozenset()
 
 
@@ -39,6 +43,43 @@ class Cut:
     above: dict[int, Weak] = field(default_factory=dict)
 
 
+class Values:
+    """Values that left torch, by content: how a trace goes on through Python numbers and numpy."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[float, frozenset[int]] = {}
+        self._arrays: dict[tuple[int, int], frozenset[int]] = {}
+
+    def remember(self, tensor: Tensor, sites: frozenset[int]) -> None:
+        if tensor.numel() == 1:
+            value = float(tensor.detach())
+            if value not in (0.0, 1.0):
+                self._numbers[value] = sites
+        elif 0 < tensor.numel() <= _MAX_VALUES:
+            self._arrays[_content(tensor)] = sites
+        while len(self._numbers) > _MAX_REMEMBERED:
+            del self._numbers[next(iter(self._numbers))]
+        while len(self._arrays) > _MAX_REMEMBERED:
+            del self._arrays[next(iter(self._arrays))]
+
+    def recall(self, tensor: Tensor) -> frozenset[int]:
+        """The cuts whose values a tensor holds: all of an array's, or numbers only."""
+        if not (self._numbers or self._arrays) or not 0 < tensor.numel() <= _MAX_VALUES:
+            return _NOTHING
+        if not tensor.is_floating_point():
+            return _NOTHING
+        found = self._arrays.get(_content(tensor))
+        if found is None and self._numbers and tensor.numel() <= _MAX_NUMBERS:
+            each = [self._numbers.get(v) for v in tensor.detach().flatten().tolist()]
+            known = [sites for sites in each if sites is not None]
+            found = frozenset().union(*known) if len(known) == len(each) else None
+        return _NOTHING if found is None else found
+
+
+def _content(tensor: Tensor) -> tuple[int, int]:
+    return tensor.numel(), checksum(tensor.detach().double())
+
+
 class Cuts:
     """All cuts by site; `traces` says which live tensors come from which cuts."""
 
@@ -47,7 +88,7 @@ class Cuts:
         self.traces: dict[int, tuple[Weak, frozenset[int]]] = {}
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.leaf_roots: list[Mark] = []
-        self._memory: dict[int, frozenset[int]] = {}
+        self.values = Values()
 
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
         """`result` (None: a Python number) is what `source` became outside the graph."""
@@ -56,8 +97,11 @@ class Cuts:
             cut.looks += 1
             for leaf in _leaves_above(source):
                 cut.above[id(leaf)] = weakref.ref(leaf)
+        sites = frozenset({mark.site}) | self._of(source)
         if isinstance(result, Tensor):
-            self._trace(result, frozenset({mark.site}) | self._of(source))
+            self._trace(result, sites)
+        else:
+            self.values.remember(source, sites)
 
     def ended(self, args: tuple[Any, ...], result: Any, mark: Mark) -> None:
         """An operation made no node although an argument required a gradient."""
@@ -70,13 +114,20 @@ class Cuts:
                 for out in outside:
                     self.cut(tensor, out, mark, "detach" if _same_memory(tensor, out) else way)
 
-    def to_numpy(self, tensor: Tensor) -> None:
-        """The memory goes to numpy; a tensor made from it again continues the trace."""
+    def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
+        """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
         found = self._of(tensor)
         if found:
-            self._memory[storage(tensor)] = found
-            while len(self._memory) > 100:
-                del self._memory[next(iter(self._memory))]
+            cut = self._at(mark, "numpy")
+            for site in found:
+                cut.above.update(self.cuts[site].above)
+            self.values.remember(tensor, found | {mark.site})
+
+    def appeared(self, tensor: Tensor) -> None:
+        """A tensor was made from Python numbers or on numpy memory: are the values known?"""
+        found = self.values.recall(tensor)
+        if found:
+            self._trace(tensor, found)
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """What comes from a traced argument is traced."""
@@ -114,10 +165,10 @@ class Cuts:
             if backward.clock > since and _holds(cut, parameter):
                 yield cut
 
-    def numbers_above(self, parameter: Tensor, since: int) -> Iterator[Cut]:
-        """Cuts that turned into Python numbers or numpy arrays after a time."""
+    def lost_above(self, parameter: Tensor, since: int) -> Iterator[Cut]:
+        """Cuts below a parameter that turned into Python numbers or numpy arrays after a time."""
         for cut in self.cuts.values():
-            if cut.way in ("number", "copy") and cut.clock > since and _holds(cut, parameter):
+            if cut.way in ("number", "numpy") and cut.clock > since and _holds(cut, parameter):
                 yield cut
 
     def _at(self, mark: Mark, way: str) -> Cut:
@@ -129,9 +180,7 @@ class Cuts:
 
     def _of(self, tensor: Tensor) -> frozenset[int]:
         known = self.traces.get(id(tensor))
-        if known is not None:
-            return known[1]
-        return self._memory.get(storage(tensor), _NOTHING) if self._memory else _NOTHING
+        return _NOTHING if known is None else known[1]
 
     def _trace(self, tensor: Tensor, sites: frozenset[int]) -> None:
         key = id(tensor)

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from ..log import Log
 from ..tensors import storage, version
 from .cuts import Cut, Cuts
-from .suspect import Mark, Suspect, Weak
+from .suspect import Mark, Marks, Suspect, Weak
 
 _NEVER = Mark(0, 0)
 
@@ -46,9 +46,16 @@ class Gradients:
         self.found: list[Suspect] = []
         self.followed: dict[int, Followed] = {}
         self._backward: Mark | None = None
+        self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
 
+    @property
+    def first_backward(self) -> int:
+        """When the first backward was seen."""
+        return self._first
+
     def before_backward(self, mark: Mark) -> None:
+        self._first = self._first or mark.clock
         self._backward = mark
 
     def after_backward(self) -> None:
@@ -110,7 +117,7 @@ class Gradients:
         if zeroed is None or backward is None or backward.clock > zeroed.clock:
             return
         if all(p.grad is None or not bool(p.grad.any()) for p in parameters):
-            marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
+            marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
             evidence = {"optimizer": followed.optimizer}
             self.found.append(Suspect("gradients-thrown-away", marks, evidence))
 
@@ -137,7 +144,7 @@ class Gradients:
 
     def _report_left_over(self, followed: Followed, backward: Mark, mark: Mark) -> None:
         first = followed.leftovers[0][0]
-        marks = {"backward": (backward,), "step": (mark,), "earlier_step": (first,)}
+        marks: Marks = {"backward": (backward,), "step": (mark,), "earlier_step": (first,)}
         evidence = {"optimizer": followed.optimizer, "times": len(followed.leftovers)}
         self.found.append(Suspect("gradients-not-cleared", marks, evidence))
 
@@ -170,12 +177,10 @@ class Gradients:
                 known[1].add(id(parameter))
 
     def _guilty(self, parameter: Tensor, since: int) -> list[Cut]:
-        """Cuts that keep the gradient from a parameter: traced into a loss, or numbers where the
-        loss itself is a leaf (`torch.tensor(loss.item(), requires_grad=True)`)."""
+        """Cuts that keep the gradient from a parameter: traced into a loss; else numbers and
+        arrays, whose way is lost once they are computed with."""
         found = list(self.cuts.above(parameter, since))
-        if any(r.clock > since for r in self.cuts.leaf_roots):
-            found += self.cuts.numbers_above(parameter, since)
-        return found
+        return found or list(self.cuts.lost_above(parameter, since))
 
     def never(self, followed: Followed) -> dict[int, Weak]:
         """The parameters that no step found a gradient on."""
@@ -184,34 +189,39 @@ class Gradients:
         return {k: w for k, w in followed.without.items() if k not in followed.with_gradient}
 
     def graph_cuts(self) -> list[Suspect]:
-        """Cuts whose parameters were stepped without a gradient all the time."""
+        """Cuts whose parameters were stepped without a gradient all the time.
+
+        Cuts that keep the gradient from the same parameters (`h.detach().numpy()`) are one finding.
+        """
         found = []
         for followed in self.followed.values():
             never = self.never(followed)
-            for site, (step, ids) in followed.cuts.items():
-                lost = [never[i] for i in ids if i in never]
+            together: dict[frozenset[int], list[int]] = {}
+            for site, (_, ids) in followed.cuts.items():
+                lost = frozenset(i for i in ids if i in never)
                 if lost:
-                    nothing_trained = not followed.with_gradient
-                    found.append(self._cut_suspect(site, step, lost, nothing_trained, followed))
+                    together.setdefault(lost, []).append(site)
+            for lost, sites in together.items():
+                found.append(self._cut_suspect(sites, [never[i] for i in lost], followed))
         return found
 
-    def _cut_suspect(
-        self, site: int, step: Mark, lost: list[Weak], nothing_trained: bool, followed: Followed
-    ) -> Suspect:
-        cut = self.cuts.cuts[site]
-        marks = {"cut": (Mark(site, cut.clock),), "step": (step,)}
-        reached = self.cuts.reached.get(site)
-        if reached is not None:
-            marks["backward"] = (reached,)
-        # Features computed under no_grad and a comparison in a loss are often meant.
-        sure = nothing_trained or cut.way in ("detach", "data", "copy", "number")
+    def _cut_suspect(self, sites: list[int], lost: list[Weak], followed: Followed) -> Suspect:
+        cuts = sorted((self.cuts.cuts[site] for site in sites), key=lambda c: c.clock)
+        step = followed.cuts[cuts[0].site][0]
+        marks: Marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "step": (step,)}
+        reached = [self.cuts.reached[s] for s in sites if s in self.cuts.reached]
+        if reached:
+            marks["backward"] = (reached[0],)
+        # Features computed under no_grad, a comparison in a loss and a number that is only
+        # printed are often meant.
+        meant = not reached or any(c.way in ("no_grad", "operation") for c in cuts)
         evidence = {
-            "way": cut.way,
+            "way": cuts[0].way,
             "parameters": tuple(lost),
             "count": len(lost),
             "optimizer": followed.optimizer,
         }
-        return Suspect("graph-cut", marks, evidence, sure)
+        return Suspect("graph-cut", marks, evidence, not meant or not followed.with_gradient)
 
 
 def _first_gradient(parameters: list[Tensor]) -> Tensor | None:

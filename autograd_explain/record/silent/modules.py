@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ..log import Log
+from ..tensors import storage
 from .gradients import Followed, Gradients
-from .suspect import Mark, Suspect
+from .suspect import Mark, Marks, Suspect
 
 _MAX_OBJECTS = 5_000
 _DEPTH = 3
@@ -115,7 +115,10 @@ def _missed(
 ) -> Iterator[Suspect]:
     """Parameters with gradients that nobody steps, while the optimizer steps others in vain."""
     missing = {
-        id(p): p for m in modules for p in m.parameters() if _lost(p, held) and not _written(p, log)
+        id(p): p
+        for m in modules
+        for p in m.parameters()
+        if _lost(p, held) and not _written(p, log, gradients.first_backward)
     }
     if not missing:
         return
@@ -128,12 +131,11 @@ def _missed(
         "optimizer": followed.optimizer,
     }
     # Without parameters stepped in vain it may be a head that is trained alone on purpose.
-    marks = {"step": (followed.stepped,)}
+    marks: Marks = {"step": (followed.stepped,)}
     yield Suspect("optimizer-misses-parameters", marks, evidence, sure=bool(dead))
 
 
-def _written(parameter: Tensor, log: Log) -> bool:
-    """Whether the program updates the parameter by hand."""
-    with torch._C.DisableTorchFunction():
-        kept = parameter.untyped_storage()._cdata
-    return any(w.storage == kept for w in log.wrote)
+def _written(parameter: Tensor, log: Log, since: int) -> bool:
+    """Whether the program updates the parameter by hand (its initialiser came earlier)."""
+    kept = storage(parameter)
+    return any(w.storage == kept and w.clock > since for w in log.wrote)

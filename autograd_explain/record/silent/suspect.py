@@ -21,13 +21,16 @@ class Mark(NamedTuple):
     made: bool = True
 
 
+Marks = dict[str, tuple[Mark, ...]]
+
+
 @dataclass(frozen=True)
 class Suspect:
     """A finding by sites.  `sure` is False where the program may well mean it: then it is a
     one-line note and no alarm."""
 
     name: str
-    marks: dict[str, tuple[Mark, ...]]
+    marks: Marks
     evidence: Mapping[str, Any] = field(default_factory=dict)
     sure: bool = True
 
