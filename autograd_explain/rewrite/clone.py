@@ -6,13 +6,25 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import dotted, expression, find, head, method, parse, repeatable, same, targets, unpacked
+from .code import (
+    dotted,
+    expression,
+    find,
+    head,
+    method,
+    parse,
+    repeatable,
+    same,
+    targets,
+    unpacked,
+    walk,
+)
 from .code import statement as make
 from .draft import Draft
 from .imports import Imports, imports_at
 from .inplace_writes import is_view, without_data
 from .locate import Statement, Tree, tree_at
-from .names import can_rebind, is_own_local
+from .names import can_rebind, fresh, is_own_local
 from .written import written_parts
 
 Edits = tuple[Edit, ...]
@@ -181,15 +193,39 @@ def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression)
         return draft
     if not can_rebind(tree, statement, name) and not _written_and_read(tree, statement, name):
         return draft
-    draft.before(statement, [make("{x} = {x}.clone()", x=name)])
+    copied = make("{x} = {x}.clone()", x=name)
+    value = _value_reading(tree, statement, name)
+    if value is not None:
+        if not isinstance(statement, (cst.Assign, cst.AugAssign)):
+            return draft
+        # What the value's operations save must be the old tensor, not the copy about to be written.
+        local = cst.Name(fresh(tree, statement, "value"))
+        draft.before(statement, [make("{v} = {x}", v=local, x=value), copied])
+        draft.replace(statement.value, local)
+    else:
+        draft.before(statement, [copied])
     for node in head(statement):
-        if (
-            isinstance(node, cst.Attribute)
-            and node.attr.value == "data"
-            and same(tree, node.value, tree.code(name))
-        ):
-            draft.replace(node, node.value)
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            if same(tree, node.value, tree.code(name)):
+                draft.replace(node, node.value)
     return draft
+
+
+def _value_reading(
+    tree: Tree, statement: Statement, name: cst.BaseExpression
+) -> cst.BaseExpression | None:
+    """The value or argument that computes with the written tensor in the writing statement."""
+    code = tree.code(name)
+    if isinstance(statement, (cst.Assign, cst.AugAssign)):
+        values = [statement.value]
+    else:
+        values = [n.value for n in head(statement) if isinstance(n, cst.Arg)]
+        values = [v for v in values if not same(tree, v, code)]
+    for value in values:
+        computes = not is_view(value) and not same(tree, value, code)
+        if computes and any(same(tree, n, code) for n in walk(value)):
+            return value
+    return None
 
 
 def _written_and_read(tree: Tree, statement: Statement, name: cst.BaseExpression) -> bool:

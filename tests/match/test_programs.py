@@ -75,7 +75,7 @@ def test_program(program: Program, capfd: pytest.CaptureFixture[str]) -> None:
 def error(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(Exception) as caught:  # noqa: PT011  the message is what is tested
+        with pytest.raises(Exception) as caught:
             program.run()
     source = next(
         frame.line or ""

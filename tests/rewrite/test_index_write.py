@@ -28,6 +28,12 @@ CASES = [
     ("x.data[m] = 0.0", MASK, "x = x.masked_fill(m, 0.0)"),
     ("if c: x[0] = 1", None, "if c: x = x.clone(); x[0] = 1"),
     ("a = 1; x[0] = a; b = 2", None, "a = 1; x = x.clone(); x[0] = a; b = 2"),
+    (
+        "h[t + 1] = torch.tanh(h[t] * w)",
+        None,
+        "new_value = torch.tanh(h[t] * w)\nh = h.clone()\nh[t + 1] = new_value",
+    ),
+    ("x[1] = x[0]", None, "x = x.clone()\nx[1] = x[0]"),
     ("xs[0][1:] += 1", None, None),
     ("xs[0] += 1", None, None),
     ("d['k'] = v", None, None),

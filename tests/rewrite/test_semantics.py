@@ -91,7 +91,7 @@ OVERWRITTEN: list[tuple[str, str, list[Repair]]] = [
         """
         w = torch.linspace(-1, 1, 6, requires_grad=True)
         h = torch.exp(w)
-        h[2:] += h[:4]
+        h[2:] += h[:4] * w[:4]
         (h * w).sum().backward()
         """,
         "h[2:]",

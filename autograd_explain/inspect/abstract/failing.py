@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import types
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...incident import Incident
-from ...program import Program
 from ..graph import Graph
 from ..history import SavedTensor
 from .budget import Reached
@@ -56,6 +54,8 @@ class Failure:
     def __init__(self, walk: Walk, incident: Incident) -> None:
         self.walk = walk
         self.arrivals: list[Arrival] = []
+        #: whether the walk failed as the program did
+        self.reached = False
         self._frames = [(f.filename, f.line) for f in incident.user_frames]
         self._exception = incident.exception
         self._message = incident.message
@@ -95,6 +95,7 @@ class Failure:
             return
         alike = type(error) is type(self._exception) and _head(str(error)) == _head(self._message)
         if alike and self.is_here(site):
+            self.reached = True
             raise Reached from None
 
     def _is_on_the_way(self, site: Site) -> bool:
@@ -135,18 +136,3 @@ def _twin_frames() -> tuple[tuple[str, dict[str, Any]], ...]:
 def _head(text: str) -> str:
     """The part of a message before anything that names tensors."""
     return text[:48].partition("[")[0].strip()
-
-
-def forced_arms(program: Program, incident: Incident) -> dict[tuple[str, int, int], bool]:
-    """Which arm each `if` around the failing lines took: (file name, line, column) -> test."""
-    found: dict[tuple[str, int, int], bool] = {}
-    for frame in incident.user_frames:
-        source = program.source(frame.filename)
-        if source is None:
-            continue
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.If):
-                for arm, taken in ((node.body, True), (node.orelse, False)):
-                    if arm and arm[0].lineno <= frame.line <= (arm[-1].end_lineno or 0):
-                        found[source.filename, node.lineno, node.col_offset] = taken
-    return found

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .site import Site
-from .values import UNKNOWN, Unknown
+from .values import UNKNOWN, ReadFloat, ReadInt, Unknown
 
 if TYPE_CHECKING:
     from .walk import Walk
 
 
+#: How branches go, by file name, line and column.
+Arms = Mapping[tuple[str, int, int], bool]
+
+
 class Flow:
     """Decides conditions and doles out iterations."""
 
-    def __init__(self, walk: Walk, forced: dict[tuple[str, int, int], bool]) -> None:
+    def __init__(self, walk: Walk, forced: Arms) -> None:
         self.walk = walk
         #: the loops around the current operation, outermost first, with iteration numbers
         self.loops: list[tuple[Site, int]] = []
         #: how many of the user's `try` blocks are open
         self.tries = 0
+        #: the branches that hung on unknown numbers
+        self.undecided: dict[tuple[str, int, int], bool] = {}
         self._forced = forced
         self._whiles: dict[int, tuple[int, int]] = {}
 
@@ -35,12 +41,12 @@ class Flow:
 
     def truth(self, site: Site, value: Any) -> bool:
         """Whether a branch is taken; for an unknown condition the arm that does not leave."""
-        if type(value) is Unknown:
-            found = site.prefer
-        elif type(value) is bool:
+        if type(value) is bool:
             found = value
         else:
-            found = self._decide(site, value)
+            found = site.prefer if type(value) is Unknown else self._decide(site, value)
+            if isinstance(value, (Unknown, torch.Tensor, ReadInt, ReadFloat)):
+                self.undecided[site.position] = found
         return self._forced.get(site.position, found) if self._forced else found
 
     def _decide(self, site: Site, value: Any) -> bool:

@@ -34,6 +34,8 @@ _NOTABLE = frozenset(
     """backward step zero_grad set_grad_enabled requires_grad_ retain_grad load_state_dict item
     tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad""".split()
 )
+#: Calls whose numbers hang on chance.
+_CHANCE = frozenset(("random", "uniform", "randint", "randrange", "gauss", "rand", "choice", "time"))
 _MODULE_WRITERS = frozenset(("load_state_dict", "reset_parameters", "apply", "_apply", "zero_grad"))
 _MOVES = frozenset(("to", "cuda", "cpu", "xpu", "mps"))
 
@@ -207,9 +209,9 @@ class Operations:
         outputs = tracked(result)
         if isinstance(result, torch.nn.Module) and not result._modules:
             outputs = tuple(result.parameters())  # a module was built, its parameters with it
-        number = type(result) in (int, float)
         sources = tracked(inputs)
-        made = outputs or writes or nodes[0] != nodes[1] or (number and sources)
+        number = type(result) in (int, float, bool) and (sources or op in _CHANCE)
+        made = outputs or writes or nodes[0] != nodes[1] or number
         if not made and op not in _NOTABLE:
             return result
         step = Step(
@@ -227,7 +229,7 @@ class Operations:
         step.writes.extend(Write(step, *moved) for moved in writes)
         walk.trace.add(step)
         walk.devices.inherit([s for s in sources if isinstance(s, torch.Tensor)], outputs)
-        return read(result, step) if number and sources else result
+        return read(result, step) if number else result
 
 
 def _state_of(function: Any, owner: Any, op: str) -> Iterator[torch.Tensor]:

@@ -92,10 +92,10 @@ class ReadInt(int):
 
 
 def read(number: Any, step: Any) -> Any:
-    """A plain number as one that remembers its step; anything else as it is."""
+    """A plain number or truth as one that remembers its step; anything else as it is."""
     if type(number) is float:
         found: Any = ReadFloat(number)
-    elif type(number) is int:
+    elif type(number) in (int, bool):
         found = ReadInt(number)
     else:
         return number

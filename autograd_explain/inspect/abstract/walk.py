@@ -18,8 +18,8 @@ from ...program import Program, Source
 from .adopt import Adopter
 from .budget import Budget, Limits, TooBig, WalkEnded
 from .devices import Devices
-from .failing import Failure, forced_arms
-from .flow import Flow
+from .failing import Failure
+from .flow import Arms, Flow
 from .guard import undisturbed
 from .instrument import compile_twin
 from .policy import Policy, is_twin_class, is_twin_function, safe_builtins
@@ -31,8 +31,7 @@ from .values import UNKNOWN, Unknown
 class Walk:
     """One walk over a program: `run` it once, then read `trace`, `failure` and `globals`.
 
-    `steer` forces the arms of the `if`s that lead to the failing line.  `big` takes stand-ins
-    without numbers.
+    `arms` says how some branches go; `big` takes stand-ins without numbers.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class Walk:
         incident: Incident,
         limits: Limits | None = None,
         *,
-        steer: bool = False,
+        arms: Arms | None = None,
         big: bool = False,
     ) -> None:
         from .hooks import Hooks
@@ -58,7 +57,7 @@ class Walk:
         self.sites: list[Site] = []
         #: the user's calls that are open, outermost first
         self.stack: list[Site] = []
-        self.flow = Flow(self, forced_arms(program, incident) if steer else {})
+        self.flow = Flow(self, arms or {})
         self.failure = Failure(self, incident)
         self.adopter = Adopter(self.policy, self.twin_of, self.stand_in)
         self.imports = Imports(self)

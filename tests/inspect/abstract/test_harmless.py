@@ -197,7 +197,7 @@ def test_nothing_live_is_kept() -> None:
     history = history_of(incident)
     history.writes(next(history.graph.overwritten()))
     held = weakref.ref(incident.namespace["y"])
-    twin = weakref.ref(history._walk.globals["y"])
+    twin = weakref.ref(history.reading.walk.globals["y"])
     incident.namespace.clear()
     incident.exception.__traceback__ = None
     del history, incident

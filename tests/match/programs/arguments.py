@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import NOT_HERE, raises, warns
+from . import raises, warns
 from .inplace import leaf
 
 
@@ -57,7 +57,9 @@ def complex_loss() -> None:
     torch.ones((), dtype=torch.complex64, requires_grad=True).mul(2).backward()
 
 
-@raises("grad-output-shape-mismatch", index="0", shape="torch.Size([3])", expected="torch.Size([2])")
+@raises(
+    "grad-output-shape-mismatch", index="0", shape="torch.Size([3])", expected="torch.Size([2])"
+)
 def wrong_gradient_shape() -> None:
     (leaf(2) * 2).backward(torch.ones(3))
 
@@ -93,7 +95,7 @@ def assign_grad_size() -> None:
     leaf(2).grad = torch.ones(3)
 
 
-@raises("grad-assign-dtype", dtype="double", expected="float")
+@raises("grad-assign-dtype", dtype="double", expected="Float")
 def assign_grad_dtype() -> None:
     leaf(2).grad = torch.ones(2, dtype=torch.float64)
 
@@ -103,7 +105,7 @@ def assign_grad_device() -> None:
     leaf(2).grad = torch.ones(2, device="meta")
 
 
-@raises("grad-assign-not-tensor", type="<class 'int'>")
+@raises("grad-assign-not-tensor", type="int")
 def assign_grad_number() -> None:
     leaf(2).grad = 0  # type: ignore[assignment]
 
@@ -133,7 +135,7 @@ def invalid_device() -> None:
 
 @raises("found-dtype", dtype="Double", expected="Float")
 def loss_dtype() -> None:
-    torch.nn.functional.mse_loss(leaf(2), torch.ones(2, dtype=torch.float64)).backward()
+    torch.nn.functional.huber_loss(leaf(2), torch.ones(2, dtype=torch.float64)).backward()
 
 
 @raises("functional-hessian-single-element", api="hessian")
@@ -184,6 +186,3 @@ def volatile() -> None:
 @raises("variable-data-not-tensor", type="int")
 def variable_of_int() -> None:
     torch.autograd.Variable(1)
-
-
-NOT_HERE.update({})

@@ -19,9 +19,9 @@ def twice() -> None:
 
 @raises("compile-donated-buffers")
 def compiled_with_retain() -> None:
-    @torch.compile(backend="aot_eager_decomp_partition")
+    @torch.compile(backend="aot_eager_default_partitioner")
     def f(x: torch.Tensor) -> torch.Tensor:
-        return (x.sin() * x.cos()).sum()
+        return (x.sin().exp() * 2).sum()
 
     f(leaf(3)).backward(retain_graph=True)
 
@@ -56,16 +56,12 @@ def no_derivative() -> None:
 @raises("composite-derivative-not-implemented")
 def no_derivative_of_composite() -> None:
     x = leaf(4)
-    torch.ops.aten._fake_quantize_learnable_per_tensor_affine_backward(x, x, x, x, 0, 1)[0].sum().backward()
+    call = torch.ops.aten._fake_quantize_learnable_per_tensor_affine_backward
+    call(x, x, x, x, 0, 1)[0].sum().backward()
 
 
 @raises("not-differentiable-argument")
 def not_differentiable_argument() -> None:
-    torch.nn.functional.embedding_bag(
-        torch.tensor([0, 1]), torch.ones(2, 2), torch.tensor([0]), mode="sum",
-        per_sample_weights=leaf(2),
-    )  # fmt: skip
-    torch.nn.functional.poisson_nll_loss(leaf(2), leaf(2))
     torch.nn.functional.multi_margin_loss(leaf(2, 2), torch.tensor([0, 1]), weight=leaf(2))
 
 
@@ -83,7 +79,7 @@ class Once(torch.autograd.Function):
 @raises("once-differentiable-twice")
 def once_differentiable() -> None:
     x = leaf(2)
-    (grad,) = torch.autograd.grad(Once.apply(x * x).sum(), x, create_graph=True)
+    (grad,) = torch.autograd.grad((Once.apply(x) ** 2).sum(), x, create_graph=True)
     grad.sum().backward()
 
 
@@ -105,12 +101,9 @@ def raw_op() -> None:
     torch.ops.match_programs.raw(leaf(2)).sum().backward()
 
 
-@raises("complex-output-not-supported")
+@raises("complex-output-not-supported", op="silu")
 def complex_output() -> None:
-    torch.polar(leaf(2), leaf(2))
-    torch.ops.aten._efficientzerotensor([2], dtype=torch.complex64)
-    x = torch.ones(2, 2, dtype=torch.complex64, requires_grad=True)
-    torch.nn.functional.grid_sample(x, x)
+    torch.nn.functional.silu(torch.ones(2, dtype=torch.complex64, requires_grad=True))
 
 
 @warns("anomaly-enabled")
@@ -145,11 +138,11 @@ def nan_without_traceback() -> None:
 @warns("grad-layout-contract", shape="[2, 2]", strides="[1, 2]")
 def layout() -> None:
     x = leaf(2, 2)
-    x.register_hook(lambda grad: grad.t().contiguous().t())
+    x.grad = torch.ones(2, 2).t()
     (x * 2).sum().backward()
 
 
-@raises("uninitialized-parameter", api="function sum")
+@raises("uninitialized-parameter", api="<method 'sum' of 'torch._C.TensorBase' objects>")
 def lazy() -> None:
     torch.nn.LazyLinear(2).weight.sum()
 

@@ -79,9 +79,11 @@ def old_hook(function: Any, *inputs: Any) -> None:
     module(*inputs)
 
 
-@warns("module-hook-output-not-tensor", type="<class 'NoneType'>")
+@warns("module-hook-output-not-tensor", type="<class 'dict'>")
 def output_not_tensor() -> None:
-    old_hook(lambda x: None, leaf(2))
+    module = Module(lambda x: {"y": x * 2})
+    module.register_full_backward_hook(ignore)
+    module(leaf(2))
 
 
 @warns("module-nonfull-hook-multiple-nodes")

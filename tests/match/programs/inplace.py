@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from . import raises
+from . import NOT_HERE, raises
 
 
 def leaf(*shape: int) -> torch.Tensor:
-    return torch.ones(*shape, requires_grad=True)
+    return torch.ones(shape, requires_grad=True)
 
 
-@raises("inplace-version-mismatch", type="torch.FloatTensor", shape="[3]", version="1", expected="0",
-        output="0", op="Exp")  # fmt: skip
+@raises("inplace-version-mismatch", shape="[3]", version="1", expected="0", output="0", op="Exp")
 def write_after_exp() -> None:
     y = leaf(3).exp()
     y += 1
@@ -80,13 +79,6 @@ def leaf_swapped_in() -> None:
         x.requires_grad_(False)
     x.mul_(leaf(2))
     y.backward()
-
-
-@raises("metadata-change-not-allowed", op="set_storage_offset")
-def resize_data() -> None:
-    x = leaf(4).data
-    torch._C._autograd  # noqa: B018
-    x.set_(torch.ones(9))
 
 
 @raises("view-multi-output-inplace", output="0", op="Unbind")
@@ -168,7 +160,11 @@ def require_grad_of_inference() -> None:
     inference(2).requires_grad_()
 
 
-@raises("inference-set-version-counter")
-def data_of_inference() -> None:
-    x = inference(2)
-    x.data = torch.ones(2)
+NOT_HERE.update(
+    {
+        "metadata-change-not-allowed": "torch 2.13 allows every metadata change: TensorImpl.h sets "
+        "the flag that the check reads to true, whatever it is given",
+        "inference-set-version-counter": "guards what backends do in C++; no Python call that sets "
+        "a version counter reaches it with an inference tensor",
+    }
+)

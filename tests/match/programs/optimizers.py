@@ -33,7 +33,7 @@ def params_tensor() -> None:
 
 @raises("optimizer-param-not-tensor", type="str")
 def names_instead() -> None:
-    optim.SGD([["weight"]], lr=0.1)
+    optim.SGD(["weight"], lr=0.1)
 
 
 @warns("optimizer-param-group-duplicate")
@@ -98,7 +98,9 @@ def lbfgs_step() -> None:
 
 @raises("optimizer-fused-unsupported")
 def fused() -> None:
-    step_of(optim.Adam, torch.ones(2, device="meta"), fused=True)
+    w = nn.Parameter(torch.ones(2, dtype=torch.complex64))
+    w.grad = torch.ones_like(w)
+    optim.Adam([w], fused=True).step()
 
 
 @warns("lr-scheduler-before-optimizer")

@@ -1,0 +1,181 @@
+"""One walk compared with the live failure, and the choice of the walk that fits it best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import torch
+
+from ...incident import Incident
+from ...program import Program
+from ..graph import Graph, GraphNode
+from ..history import SavedTensor
+from .budget import Limits, TooBig
+from .failing import Arrival
+from .flow import Arms
+from .match import Pairing
+from .pairs import pair
+from .trace import Step
+from .walk import Walk
+
+_MORE_WALKS = 6
+
+
+class Reading:
+    """A walk and what it says about the live graph."""
+
+    def __init__(self, walk: Walk, incident: Incident, live: Graph) -> None:
+        self.walk = walk
+        self._incident = incident
+        self._live = live
+
+    @cached_property
+    def arrival(self) -> Arrival | None:
+        """Where the walk stood at the failing line for the last time."""
+        arrivals = self.walk.failure.arrivals
+        with_graph = [a for a in arrivals if a.backward is not None]
+        return next(reversed(with_graph or arrivals), None)
+
+    @cached_property
+    def pairs(self) -> dict[int, Any]:
+        """ids of live tensors -> their stand-ins."""
+        return pair(self.walk, self._incident)
+
+    @cached_property
+    def _pairing(self) -> Pairing | None:
+        if self.arrival is None or self.arrival.backward is None:
+            return None
+        leaves = {live: id(twin) for live, twin in self.pairs.items()}
+        return Pairing(self._live, self.arrival.backward.graph, leaves)
+
+    def candidates(self, node: GraphNode) -> tuple[GraphNode, ...]:
+        """The stand-ins' nodes that may correspond to a live one."""
+        return () if self._pairing is None else self._pairing.candidates(node)
+
+    def makers(self, nodes: tuple[GraphNode, ...]) -> list[Step]:
+        """The steps that made some of the stand-ins' nodes."""
+        owner = self.walk.trace.owner
+        return [step for n in nodes if (step := owner(n.sequence)) is not None]
+
+    def slots(self, saved: SavedTensor) -> list[SavedTensor]:
+        """The overwritten slots of the stand-ins' graph that may correspond to a live one.
+
+        Where the node's own is not overwritten (a loop was cut short, a branch went the other
+        way), those that the same statement made.
+        """
+        if self.arrival is None or self.arrival.backward is None:
+            return []
+        found = [s for s in self.arrival.backward.overwritten if _same_slot(s, saved)]
+        nodes = self.candidates(saved.node)
+        own = {id(n.node) for n in nodes}
+        exact = [s for s in found if id(s.node.node) in own]
+        if exact:
+            return exact
+        statements = {s.statement for s in self.makers(nodes)}
+        if len(statements) != 1:
+            return []
+        return [s for s in found if statements >= {m.statement for m in self.makers((s.node,))}]
+
+    @property
+    def undecided(self) -> Arms:
+        """The branches that hung on numbers the walk cannot know, and how it took them."""
+        return self.walk.flow.undecided
+
+    def score(self) -> tuple[float, ...]:
+        """How well the walk fits: it got there, failed alike, and made the same graph."""
+        reached = self.walk.failure.reached or self._incident.exception is None
+        size = len(self._live.nodes)
+        exact = 0 if self._pairing is None else len(self._pairing.exact)
+        return float(self.arrival is not None), float(reached), exact / size if size else 1.0
+
+
+def best_reading(program: Program, incident: Incident, live: Graph) -> Reading:
+    """The reading of the walk that fits best.
+
+    The first walk takes every branch as its numbers say.  Where that does not lead to the live
+    failure and graph, the branches that hung on chance are taken otherwise, one at a time.
+    """
+    first = _read(program, incident, live, {}, big=_is_big(incident))
+    if not incident.user_frames or _fits(first):
+        return first
+    best = first
+    for arms in islice(_alternatives(program, incident, first), _MORE_WALKS):
+        reading = _read(program, incident, live, arms, big=first.walk.devices.big)
+        if reading.score() > best.score():
+            best = reading
+        if _fits(best):
+            break
+    return best
+
+
+def _fits(reading: Reading) -> bool:
+    return all(part == 1 for part in reading.score())
+
+
+def _alternatives(program: Program, incident: Incident, first: Reading) -> Iterator[Arms]:
+    """Other ways through the program: to the failing line, then branch by branch."""
+    to_failure = forced_arms(program, incident)
+    if first.arrival is None and to_failure:
+        yield to_failure
+    elif first.arrival is None or not first.walk.failure.reached or first.undecided:
+        for position, taken in list(first.undecided.items())[::-1]:
+            yield {**to_failure, position: not taken}
+            yield {**to_failure, position: taken}
+
+
+def forced_arms(program: Program, incident: Incident) -> Arms:
+    """Which arm each `if` around the failing lines took."""
+    import ast
+
+    found: dict[tuple[str, int, int], bool] = {}
+    for frame in incident.user_frames:
+        source = program.source(frame.filename)
+        for node in ast.walk(source.tree) if source is not None else ():
+            if isinstance(node, ast.If):
+                for arm, taken in ((node.body, True), (node.orelse, False)):
+                    if arm and arm[0].lineno <= frame.line <= (arm[-1].end_lineno or 0):
+                        found[frame.filename, node.lineno, node.col_offset] = taken
+    return found
+
+
+def _read(
+    program: Program, incident: Incident, live: Graph, arms: Arms, *, big: bool
+) -> Reading:
+    walk = Walk(program, incident, arms=arms, big=big)
+    try:
+        walk.run()
+    except TooBig:
+        return _read(program, incident, live, arms, big=True)
+    return Reading(walk, incident, live)
+
+
+def _is_big(incident: Incident) -> bool:
+    """Whether the program holds so much that stand-ins with numbers would be a waste."""
+    limit = Limits().elements
+    for value in list(incident.namespace.values()):
+        if isinstance(value, torch.Tensor) and value.numel() > limit:
+            return True
+        if isinstance(value, torch.nn.Module):
+            sizes = [p.numel() for p in islice(_parameters(value), 500)]
+            if sizes and (max(sizes) > limit or sum(sizes) > 5 * limit):
+                return True
+    return False
+
+
+def _parameters(module: torch.nn.Module) -> Iterator[torch.Tensor]:
+    """A live module's parameters without calling a method that the user may have overridden."""
+    todo, seen = [module], {id(module)}
+    while todo:
+        state: Mapping[str, Any] = vars(todo.pop())
+        yield from (p for p in state.get("_parameters", {}).values() if p is not None)
+        for child in state.get("_modules", {}).values():
+            if child is not None and id(child) not in seen:
+                seen.add(id(child))
+                todo.append(child)
+
+
+def _same_slot(twin: SavedTensor, live: SavedTensor) -> bool:
+    return twin.name == live.name and twin.tensor.shape == live.tensor.shape
