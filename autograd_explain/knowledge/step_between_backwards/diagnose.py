@@ -26,7 +26,7 @@ PATTERNS = (
 
 EXAMPLE = {
     "tensor": "critic.weight",
-    "saver": "score = critic(fake)",
+    "saver": "actor_loss = -critic(action).mean()",
     "saver_place": "In[2]:2",
     "step": "critic_opt.step()",
     "step_place": "In[2]:6",
