@@ -88,7 +88,11 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "`{name}` 的版本变化",
     ),
     # headings
-    "rewrite": ("Rewrite", "書き換え案", "改写方案"),
+    "rewrite": (
+        "Rewrite[ {number} of {count}]",
+        "書き換え案[ {number}/{count}]",
+        "改写方案[ {number}/{count}]",
+    ),
     "cause_heading": ("Why", "なぜ起きるか", "为什么"),
     "variant": ("Another case", "別の場合", "另一种情形"),
     "warnings": (

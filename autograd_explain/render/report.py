@@ -107,9 +107,7 @@ def _rewrite(rewrite: Rewrite, shown: RewriteView, view: View) -> Iterator[str]:
     standing = [shown.outcome_word, shown.reason.markdown()]
     text = source("colon", view.language).join(s for s in standing if s)
     caution = f" · {shown.caution.markdown()}" if shown.caution else ""
-    number = f" {shown.number}" if len(view.rewrites) > 1 else ""
-    title = word("rewrite", view.language)
-    yield f"**{title}{number}** {shown.title.markdown()} ({text}{caution})"
+    yield f"**{shown.heading}** {shown.title.markdown()} ({text}{caution})"
     yield shown.why.markdown()
     for edit in rewrite.edits:
         yield fence(edit.diff, "diff")

@@ -201,9 +201,7 @@ def _remedy(view: View, width: int, context: bool = True) -> Iterator[Text]:
 def _rewrite(
     rewrite: RewriteView, view: View, width: int, why: bool = False, context: bool = True
 ) -> Iterator[Text]:
-    name = word("rewrite", view.language)
-    number = f" {rewrite.number}" if len(view.rewrites) > 1 else ""
-    title = Text.assemble((f"{name}{number}", "bold green"), "  ", one_line(rewrite.title, "bold"))
+    title = Text.assemble((rewrite.heading, "bold green"), "  ", one_line(rewrite.title, "bold"))
     yield from wrap(title, width)
     yield from indented(wrap(_standing(rewrite, view.language), width - 4), "  ", "    ")
     if why:

@@ -31,7 +31,7 @@ from .texts import Document, Passage
 class RewriteView:
     """A rewrite as it is shown: `standing` says whether it was run and how that went."""
 
-    number: int
+    heading: str
     title: Passage
     outcome: Outcome
     outcome_word: str
@@ -66,7 +66,7 @@ class View:
 def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
     """The report of a diagnosis in the words of its cause's text."""
     finding, facts = diagnosis.finding, diagnosis.finding.facts
-    culprit = finding.tensor(Role.CULPRIT)
+    count = len(diagnosis.rewrites)
     return View(
         language=language,
         cause=finding.cause,
@@ -75,10 +75,10 @@ def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
         headline=document.summary(facts, finding.variant),
         rows=rows_of(diagnosis, language),
         stops=timeline.stops_of(finding, language),
-        culprit=name_of(culprit),
+        culprit=name_of(finding.tensor(Role.CULPRIT)),
         why=document.passage("cause", facts, finding.variant),
         rewrites=tuple(
-            _rewrite(number, rewrite, document, facts, language)
+            _rewrite(_heading(number, count, language), rewrite, document, facts, language)
             for number, rewrite in enumerate(diagnosis.rewrites, 1)
         ),
         check=document.items("check", facts),
@@ -132,12 +132,12 @@ def name_list(names: Iterable[str], most: int = 4) -> str:
 
 
 def _rewrite(
-    number: int, rewrite: Rewrite, document: Document, facts: Mapping[str, str], language: str
+    heading: str, rewrite: Rewrite, document: Document, facts: Mapping[str, str], language: str
 ) -> RewriteView:
     known = {**facts, **rewrite.facts}
     unsafe = rewrite.safety is not Safety.SAME_GRADIENTS
     return RewriteView(
-        number=number,
+        heading=heading,
         title=document.fix_title(rewrite.fix, known),
         outcome=rewrite.outcome,
         outcome_word=word(f"outcome_{rewrite.outcome.value}", language),
@@ -146,6 +146,11 @@ def _rewrite(
         why=document.fix_reason(rewrite.fix, known),
         hunks=tuple(h for edit in rewrite.edits for h in hunks_of(edit)),
     )
+
+
+def _heading(number: int, count: int, language: str) -> str:
+    """`Rewrite`, or `Rewrite 1 of 3`."""
+    return word("rewrite", language, **({"number": number, "count": count} if count > 1 else {}))
 
 
 def _tensor(tensor: TensorFact, language: str) -> str:
