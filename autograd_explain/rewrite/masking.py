@@ -11,6 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 _MARK = "\ue000"  # private use: no keyboard types it
+#: Cell magics whose body is no Python of this kernel.
+_OTHER_LANGUAGES = frozenset(
+    {
+        *("bash", "sh", "script", "cmd", "perl", "ruby", "pypy", "python", "python2", "python3"),
+        *("html", "javascript", "js", "latex", "markdown", "svg", "writefile", "file"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ def mask(text: str) -> Masked | None:
     lines, originals = text.splitlines(keepends=True), list[tuple[str, str]]()
     for number in _cell_magic_lines(lines):
         content, ending = _split_ending(lines[number])
+        if content[2:].split(" ")[0].lower() in _OTHER_LANGUAGES:
+            return None
         token = f"#{_MARK}{len(originals)}{_MARK}"
         originals.append((token, content))
         lines[number] = token + ending
