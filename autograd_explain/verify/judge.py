@@ -85,7 +85,7 @@ def _repeated(plan: Plan, first: Result, second: Result, tracked: Result | None)
         between = _OVERWRITTEN in second.failure.text
         return Basis(first, why="overwritten_between" if between else "nondeterministic")
     again = second.agreements[0]
-    if again.differing or again.missing:
+    if _disagrees(again) or again.missing:
         kept = plan.reference is Reference.RETAINED_GRAPH
         return Basis(first, why="overwritten_between" if kept else "nondeterministic")
     unstable = frozenset(again.differing_values)
@@ -93,7 +93,11 @@ def _repeated(plan: Plan, first: Result, second: Result, tracked: Result | None)
         return Basis(first, unstable=unstable)
     if first.unclear or tracked is None or not tracked.completed:
         return Basis(first, why="ambiguous", unstable=unstable)
-    return Basis(first, unstable=unstable, tracked=bool(tracked.agreements[0].differing))
+    return Basis(first, unstable=unstable, tracked=_disagrees(tracked.agreements[0]))
+
+
+def _disagrees(agreement: Agreement) -> bool:
+    return bool(agreement.differing or agreement.leftovers)
 
 
 def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
@@ -118,6 +122,8 @@ def _compared(index: int, basis: Basis, result: Result) -> Verdict:
     comparison = comparison_of(agreement, basis.unstable)
     if basis.why:  # a reference that cannot be trusted neither confirms nor refutes
         return _runs(index, basis, None, result)
+    if agreement.leftovers and not agreement.differing and not agreement.missing:
+        return _runs(index, replace(basis, why="leftovers"), comparison, result)
     if comparison.differing:
         if basis.tracked and not comparison_of(result.agreements[0], basis.unstable).differing:
             return _runs(index, replace(basis, why="ambiguous"), None, result)
@@ -159,7 +165,7 @@ def _nothing_shown(agreement: Agreement) -> str:
 
 def comparison_of(agreement: Agreement, unstable: Collection[str] = ()) -> Comparison:
     values = (v for v in agreement.differing_values if v not in unstable)
-    differing = tuple(dict.fromkeys((*agreement.differing, *values)))
+    differing = tuple(dict.fromkeys((*agreement.differing, *agreement.leftovers, *values)))
     return Comparison(tuple(agreement.gradients), agreement.worst, differing)
 
 

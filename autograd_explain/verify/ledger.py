@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from .objects import spelled, walk
 from .reference import replaced
@@ -37,16 +38,26 @@ class Ledger:
     def __init__(self, files: Collection[str]) -> None:
         self.losses: list[float] = []
         self._entries: dict[int, Entry] = {}
+        self._steps: dict[int, Entry] = {}
         self._files = files
 
     @contextmanager
     def noting(self) -> Iterator[None]:
-        with replaced(torch.autograd, "_engine_run_backward", self._wrap):
-            yield
+        hook = register_optimizer_step_pre_hook(self._note_step)
+        try:
+            with replaced(torch.autograd, "_engine_run_backward", self._wrap):
+                yield
+        finally:
+            hook.remove()
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The last gradient of a tensor, None where no backward reached it."""
         entry = self._entries.get(id(tensor))
+        return entry.gradient if entry is not None and entry.tensor() is tensor else None
+
+    def stepped(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The gradient that the last step of an optimizer used for a tensor."""
+        entry = self._steps.get(id(tensor))
         return entry.gradient if entry is not None and entry.tensor() is tensor else None
 
     def named(self) -> dict[str, torch.Tensor]:
@@ -61,6 +72,14 @@ class Ledger:
             return result
 
         return run
+
+    def _note_step(self, optimizer: torch.optim.Optimizer, *args: Any) -> None:
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            for group in optimizer.param_groups:
+                for tensor in group["params"]:
+                    if tensor.grad is not None:
+                        used = Entry(weakref.ref(tensor), tensor.grad.detach().clone())
+                        self._steps[id(tensor)] = used
 
     def _note(self, outputs: Any, result: Any, args: Any, kwargs: Any) -> None:
         tensors = [t for t in outputs if isinstance(t, torch.Tensor)]

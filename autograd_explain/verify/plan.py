@@ -8,7 +8,6 @@ from ..model import Comparison, Edit, Kind, Outcome, Reason
 from .cells import Cell
 from .request import Reference
 
-
 #: The index that stands for the original program.
 ORIGINAL = -1
 

@@ -20,8 +20,8 @@ class TensorState:
     """A tensor of the reference with every path to it.
 
     `gradient` is its `.grad` at the end, `last` the one that its last backward left (which may
-    have been cleared since).  `holds_gradient` tells whether `.grad` means anything for it.
-    `earlier` are values it had before a write which the reference kept from the backward: a
+    have been cleared since), `stepped` the one that an optimizer used last.  `holds_gradient` tells
+    whether `.grad` means anything for it.  `earlier` are values it had before a write which the reference kept from the backward: a
     rewrite that puts the written value elsewhere leaves one of these.  `None` for `value` means
     that it was too large to keep.
     """
@@ -30,6 +30,7 @@ class TensorState:
     holds_gradient: bool
     gradient: torch.Tensor | None
     last: torch.Tensor | None
+    stepped: torch.Tensor | None
     value: torch.Tensor | None
     earlier: tuple[torch.Tensor, ...] = ()
 
@@ -125,9 +126,10 @@ class _Keeper:
 
 def _gradients(
     tensor: torch.Tensor, ledger: Ledger, keeper: _Keeper
-) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     final = keeper.keep(tensor.grad) if holds_gradient(tensor) else None
-    return final, None if final is not None else keeper.keep(ledger.of(tensor))
+    last = None if final is not None else keeper.keep(ledger.of(tensor))
+    return final, last, keeper.keep(ledger.stepped(tensor))
 
 
 def _earlier(tensor: torch.Tensor, overwritten: list[Saved]) -> tuple[torch.Tensor, ...]:

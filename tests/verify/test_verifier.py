@@ -420,3 +420,29 @@ def test_the_session_is_untouched(play):
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(played.namespace["w"], before[0])
     assert played.namespace["y"]._version == before[1] and played.namespace["w"].grad is None
+
+
+ORDER = """
+import torch
+torch.manual_seed(0)
+critic, actor = torch.nn.Linear(2, 1), torch.nn.Linear(2, 2)
+nets = {"critic": critic, "actor": actor}
+optims = {k: torch.optim.SGD(n.parameters(), lr=0.1) for k, n in nets.items()}
+x = torch.randn(4, 2)
+losses = {"critic": critic(x).pow(2).mean(), "actor": -critic(actor(x)).mean()}
+for name in ["critic", "actor"]:
+    optims[name].zero_grad()
+    losses[name].backward()
+    optims[name].step()
+"""
+
+
+def test_leftover_gradients_of_another_order_are_no_difference_of_the_updates(play):
+    """Every update agrees; only what remains in `.grad` does not: it runs, and is kept."""
+    played = play(ORDER)
+    rewrite = played.try_out(('["critic", "actor"]', '["actor", "critic"]'))
+    assert rewrite.outcome is Outcome.RUNS
+    assert rewrite.reason.values["why"] == "leftovers"
+    assert "critic.weight.grad" in rewrite.comparison.differing
+    wrong = ('["critic", "actor"]', '["actor", "critic"]'), ("-critic(", "-2 * critic(")
+    assert played.try_out(*wrong).outcome is Outcome.DIFFERS
