@@ -40,7 +40,7 @@ def answers(session):
         found[-1].recorded = incident.recording is not None
         return found[-1]
 
-    session._explain = explain
+    session.explainer.explain = explain
     return found
 
 
@@ -344,7 +344,7 @@ def test_a_failure_of_ours_is_one_quiet_line(run, session, capsys):
     def explode(*args, **options):
         raise ZeroDivisionError("ours")
 
-    session._explain = explode
+    session.explainer.explain = explode
     run(LEAF)
     result = run("w += 1")
     out, err = capsys.readouterr()
@@ -362,7 +362,7 @@ def test_a_failure_of_ours_holds_no_tensor(run, session, shell):
     def explode(incident, *args, **options):
         raise ZeroDivisionError("ours")
 
-    session._explain = explode
+    session.explainer.explain = explode
     run("import torch\nleaf = torch.ones(2, requires_grad=True)\nh = leaf * 2\nleaf += 1")
     assert "ZeroDivisionError" in guard.report()
     assert_freed(shell, "h")
@@ -389,7 +389,7 @@ def test_a_failure_while_showing(run, session, capsys, monkeypatch):
 
 
 def test_a_failure_in_a_warning_does_not_reach_the_users_line(run, session, shell, capsys):
-    session._explain = lambda *a, **k: 1 / 0
+    session.explainer.explain = lambda *a, **k: 1 / 0
     run(LEAF)
     run("g = (w * 2).grad\ndone = True")
     assert shell.user_ns["done"] is True
@@ -400,7 +400,7 @@ def test_ctrl_c_while_explaining_ends_it_quietly(run, session, capsys):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    session._explain = interrupted
+    session.explainer.explain = interrupted
     run(LEAF)
     run("w += 1")
     out, err = capsys.readouterr()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import traceback
 import warnings
+from pathlib import Path
 
 import pytest
-from programs import NOT_HERE, PROGRAMS, Program
+from programs import NOT_HERE, PROGRAMS, TWO_RANKS, Program
 
 from autograd_explain.match import Match, find_messages, match_message, rows
 
@@ -14,55 +17,13 @@ EXPECTED = {row["id"] for row in rows().values() if row["likelihood"] != "rare"}
 
 
 def test_every_common_and_occasional_row_has_a_program_or_a_reason() -> None:
-    written = {program.id for program in PROGRAMS}
+    written = {program.id for program in PROGRAMS} | set(TWO_RANKS)
     assert written | set(NOT_HERE) >= EXPECTED, sorted(EXPECTED - written - set(NOT_HERE))
     assert not written & set(NOT_HERE)
 
 
-#: Programs that do not raise the message yet, or whose message is not yet captured as told.
-NOT_YET = {
-    "checkpoint-selective-not-found-not_found",
-    "compile-donated-buffers-compiled_with_retain",
-    "complex-output-not-supported-complex_output",
-    "dataparallel-gather-scalars-gather",
-    "ddp-bucket-view-strides-strides",
-    "ddp-device-ids-device_ids",
-    "ddp-find-unused-but-none-no_unused",
-    "ddp-marked-ready-twice-ready_twice",
-    "ddp-prior-iteration-outputs-outputs",
-    "derivative-not-implemented-no_derivative",
-    "forward-ad-inplace-not-implemented-no_forward_derivative_inplace",
-    "found-dtype-loss_dtype",
-    "function-gradient-for-non-tensor-gradient_for_number",
-    "function-legacy-attribute-attribute_of_instance",
-    "functorch-inplace-captured-captured",
-    "grad-assign-dtype-assign_grad_dtype",
-    "grad-assign-not-tensor-assign_grad_number",
-    "grad-layout-contract-layout",
-    "gradcheck-not-reentrant-check_random",
-    "inference-set-version-counter-data_of_inference",
-    "metadata-change-not-allowed-resize_data",
-    "module-hook-output-not-tensor-output_not_tensor",
-    "once-differentiable-twice-once_differentiable",
-    "optimizer-fused-unsupported-fused",
-    "optimizer-param-not-tensor-names_instead",
-    "uninitialized-parameter-lazy",
-    "vmap-inplace-inplace_vmap",
-}
-
-
-def name_of(program: Program) -> str:
-    return f"{program.id}-{program.run.__name__}"
-
-
 @pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(
-            p, marks=pytest.mark.xfail(strict=False) if name_of(p) in NOT_YET else (), id=name_of(p)
-        )
-        for p in PROGRAMS
-    ],
+    "program", PROGRAMS, ids=lambda program: f"{program.id}-{program.run.__name__}"
 )
 def test_program(program: Program, capfd: pytest.CaptureFixture[str]) -> None:
     match = OBSERVE[program.kind](program, capfd)
@@ -70,6 +31,22 @@ def test_program(program: Program, capfd: pytest.CaptureFixture[str]) -> None:
     assert program.id in (match.pattern, *match.siblings)
     assert match.torch == ""
     assert {name: match.captures.get(name) for name in program.captures} == program.captures
+
+
+def test_two_processes(tmp_path: Path) -> None:
+    script = str(Path(__file__).parent / "programs" / "two_ranks.py")
+    command = (sys.executable, script)
+    ranks = [
+        subprocess.Popen((*command, str(rank), str(tmp_path / "store")), stdout=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    said = b"".join(rank.communicate(timeout=120)[0] for rank in ranks).decode()
+    found = {
+        match.pattern: match.captures for match in map(match_message, said.splitlines()) if match
+    }
+    assert set(found) == set(TWO_RANKS)
+    assert found["ddp-shape-mismatch-sizes"]["shape"] == "[3, 2]"
+    assert found["ddp-shape-mismatch-ranks"]["count"] in ("2", "4")
 
 
 def error(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from abstract_notebook import cells_of, fresh_session, history_of, run
 
-EFFECTS = '''# %%
+EFFECTS = """# %%
 import os, sys, random, time, subprocess, threading, warnings, atexit, logging, socket, shutil
 import builtins, operator, pathlib, pickle, json, io, tempfile
 import numpy as np
@@ -86,7 +86,7 @@ opt.zero_grad()
 del loud
 y += 1
 y.sum().backward()
-'''
+"""
 
 
 def _everything(folder: Path) -> dict[str, object]:
@@ -172,8 +172,8 @@ def test_long_programs_are_bounded(name: str) -> None:
     start = time.perf_counter()
     maker = history.maker(saved.node)
     assert time.perf_counter() - start < 1.5
-    assert maker is None or maker.place.line == 2
-    assert maker is not None or name in ()
+    assert maker is not None and maker.place.line == 2
+    assert maker is not None
 
 
 def test_many_cells_are_bounded() -> None:
@@ -191,7 +191,9 @@ def test_many_cells_are_bounded() -> None:
 
 
 def test_nothing_live_is_kept() -> None:
-    cells = ["import torch\nw = torch.ones(2, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()"]
+    cells = [
+        "import torch\nw = torch.ones(2, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()"
+    ]
     with fresh_session():
         incident = run(cells, "kept")
     history = history_of(incident)

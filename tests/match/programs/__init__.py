@@ -49,6 +49,9 @@ def prints(id: str, **captures: str) -> Callable[[Run], Run]:
 #: Common and occasional rows that a CPU-only build of torch 2.13 cannot raise.
 NOT_HERE: dict[str, str] = {}
 
+#: Rows that need two processes; `two_ranks.py` raises them.
+TWO_RANKS = ("ddp-shape-mismatch-ranks", "ddp-shape-mismatch-sizes")
+
 from . import (  # noqa: E402  each registers its programs
     arguments,
     checkpoints,
@@ -65,6 +68,7 @@ from . import (  # noqa: E402  each registers its programs
 __all__ = [
     "NOT_HERE",
     "PROGRAMS",
+    "TWO_RANKS",
     "Program",
     "arguments",
     "checkpoints",

@@ -115,10 +115,10 @@ def old_module() -> None:
     functorch.vmap(torch.sin)(x)
 
 
-@warns("vmap-slow-fallback")
+@warns("vmap-slow-fallback", op="aten::histc")
 def slow() -> None:
     torch._C._functorch._set_vmap_fallback_warning_enabled(True)
-    vmap(torch.geqrf)(torch.rand(3, 2, 2))
+    vmap(torch.histc)(torch.rand(3, 4))
 
 
 @raises("vmap-inplace", op="inplace arithmetic")

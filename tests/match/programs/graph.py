@@ -19,7 +19,7 @@ def twice() -> None:
 
 @raises("compile-donated-buffers")
 def compiled_with_retain() -> None:
-    @torch.compile(backend="aot_eager_default_partitioner")
+    @torch.compile(backend="aot_eager", dynamic=True)
     def f(x: torch.Tensor) -> torch.Tensor:
         return (x.sin().exp() * 2).sum()
 

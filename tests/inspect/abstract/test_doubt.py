@@ -1,0 +1,106 @@
+"""Branches that hang on chance: live evidence decides, or nothing is said."""
+
+from __future__ import annotations
+
+import pytest
+from abstract_notebook import cells_of, fresh_session, history_of, marked, run
+
+ONE_OF_TWO = """# %%
+import random
+import torch
+{seed}
+w = torch.rand(3, requires_grad=True)
+y = w.exp()
+d = y.detach()
+if random.random() < 0.5:
+    d.mul_(2.0)
+else:
+    d.mul_(3.0)
+y.sum().backward()
+"""
+
+
+def test_declines_where_both_arms_wrote_alike() -> None:
+    cells = cells_of(ONE_OF_TWO.format(seed=""))
+    for _ in range(3):
+        with fresh_session():
+            incident = run(cells, "both")
+        history = history_of(incident)
+        saved = next(history.graph.overwritten())
+        assert history.writes(saved) == ()
+        maker = history.maker(saved.node)
+        assert maker is not None and maker.place.line == 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_seeded_chance_is_repeated(seed: int) -> None:
+    text = ONE_OF_TWO.format(seed=f"random.seed({seed}); torch.manual_seed({seed})")
+    with fresh_session():
+        incident = run(cells_of(text), "seeded")
+    import random
+
+    first = random.Random(seed).random() < 0.5
+    history = history_of(incident)
+    (write, *_) = history.writes(next(history.graph.overwritten()))
+    assert write.place.line == (8 if first else 10)
+
+
+ARM_SHOWS = """# %%
+import random
+import torch
+w = torch.rand(3, requires_grad=True)
+y = w.exp()  # saved
+if random.random() < 0.5:
+    y.mul_(2.0)
+    name = "mul"
+else:
+    y.add_(2.0)
+    name = "add"
+y.sum().backward()
+"""
+
+
+def test_graph_tells_which_arm_wrote() -> None:
+    seen = set()
+    for _ in range(8):
+        with fresh_session():
+            incident = run(cells_of(ARM_SHOWS), "shows")
+        history = history_of(incident)
+        (write, *_) = history.writes(next(history.graph.overwritten()))
+        arm = incident.namespace["name"]
+        seen.add(arm)
+        assert write.op == f"{arm}_"
+    assert seen
+
+
+FAILS_ONLY_SOMETIMES = """# %%
+import random
+import torch
+w = torch.rand(3, requires_grad=True)
+
+
+def loss():
+    y = w.exp()  # saved
+    if random.random() < 0.3:
+        y += 1  # wrote
+    return y.sum()
+
+
+# %%
+while True:
+    value = loss()
+    value.backward()
+"""
+
+
+def test_failure_of_one_arm_is_found() -> None:
+    cells = cells_of(FAILS_ONLY_SOMETIMES)
+    with fresh_session():
+        incident = run(cells, "sometimes")
+    history = history_of(incident)
+    saved = next(history.graph.overwritten())
+    (write, *_) = history.writes(saved)
+    maker = history.maker(saved.node)
+    assert (write.place.cell, write.place.line) in marked(cells, "wrote")
+    assert maker is not None
+    assert (maker.place.cell, maker.place.line) in marked(cells, "saved")
