@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -108,6 +108,10 @@ class Draft:
         edit = self.edit()
         return None if edit is None else (edit,)
 
+    def _changed(self) -> Iterator[cst.CSTNode]:
+        yield from (*self._nodes, *self._hows, *self._changes, self.tree.module)
+        yield from (first for first, _, _ in self._wraps)
+
     def _change(self, statement: Statement) -> _Change:
         if self.tree.block_of(statement) is None:  # an `elif`: nothing can stand before it
             self._impossible = True
@@ -152,9 +156,17 @@ class Draft:
 
 
 class _Applier(cst.CSTTransformer):
+    """Goes only where something changes; the rest of the tree is taken over as it is."""
+
     def __init__(self, draft: Draft) -> None:
         super().__init__()
         self.draft = draft
+        self.on_the_way = {
+            id(node) for changed in draft._changed() for node in draft.tree.path(changed)
+        }
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return id(node) in self.on_the_way
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
         new = self.draft._nodes.get(original_node)
