@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .intercept.hooks import Session
     from .render.explanation import Explanation
+    from .search import Answer
 
 __version__ = "0.1.0"
 __all__ = [
@@ -72,14 +73,16 @@ def explain(exc: BaseException | None = None) -> Explanation | None:
     return explain_exception(exc, _session, _explain_incident)
 
 
-def lookup(text: str, language: str | None = None) -> Any:
-    """What the knowledge base says about a pasted message or a question in en, ja or zh."""
-    from .search import lookup as find
-    from .settings import default_language
+def lookup(text: str, language: str | None = None) -> Answer | None:
+    """What the knowledge base says about a pasted message or a question in en, ja or zh.
 
-    session = _session
-    known = session.settings.language if session is not None else default_language()
-    return find(text, language or known)
+    None where nothing fits.  The language is the session's where none is given.
+    """
+    from .search import lookup as find
+    from .settings import AutogradExplain
+
+    settings = AutogradExplain() if _session is None else _session.settings
+    return find(text, language or settings.language, tuple(settings.causes))
 
 
 def _explain_incident(*args: Any, **options: Any) -> Explanation | None:

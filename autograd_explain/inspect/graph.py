@@ -131,7 +131,7 @@ class Graph:
                 for child in parent.children:
                     cached.setdefault(id(child), []).append(parent)
             self.__dict__["_consumer_map"] = cached
-        return cached  # type: ignore[no-any-return]
+        return cached
 
     def overwritten(self) -> Iterator[SavedTensor]:
         """Saved slots whose tensor was written since, newest node first."""

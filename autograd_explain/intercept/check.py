@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from ..incident import Incident
 from ..model import Finding, Reason, Rewrite, What
 from ..program import Program
 from ..settings import Options
@@ -20,10 +22,9 @@ from .guard import guarded
 from .traceback import tidied
 
 if TYPE_CHECKING:
-    from ..incident import Incident
     from ..record import Recording, Signal
     from ..rewrite.proposal import Proposal
-    from ..verify import Checkpoint
+    from ..verify import Checkpoint, GradientDifference, Request
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Choice:
     verify: bool | None = None
     budget: float | None = None
     language: str | None = None
+    here: bool = False  #: asked for in the cell itself
     automatic: bool = False  #: nobody asked: the run after a failure
 
 
@@ -43,6 +45,7 @@ class Check:
         self.choice = choice
         self._shell = shell
         self.recording: Recording | None = None
+        self._since = 0
         self._checkpoint: Checkpoint | None = None
         self._stack = ExitStack()
 
@@ -60,6 +63,7 @@ class Check:
 
             self._stack.enter_context(tidied(self._shell))
             self.recording = self._stack.enter_context(watch(program, cell, earlier))
+            self._since = self.recording.log.clock
 
     def leave(self) -> None:
         """The cell has ended: stop recording."""
@@ -72,16 +76,26 @@ class Check:
             if self._checkpoint is not None:
                 self._checkpoint.discard()
 
-    def signals(self) -> tuple[Signal, ...]:
-        """What went wrong without an exception."""
+    def signals(self) -> tuple[tuple[Signal, ...], tuple[Signal, ...]]:
+        """What went wrong without an exception, and what the program may well mean."""
         with guarded("record"):
-            return () if self.recording is None else tuple(self.recording.signals())
-        return ()
+            if self.recording is not None:
+                return self.recording.signals(), self.recording.notes()
+        return (), ()
+
+    def watched(self) -> tuple[int, int] | None:
+        """How many writes and graph nodes the cell made, or None where it was not recorded."""
+        with guarded("record"):
+            if self.recording is not None:
+                log = self.recording.log
+                writes = _later(log.wrote, 0, self._since) + _later(log.stepped, 0, self._since)
+                return writes, _later(log.made, 3, self._since)
+        return None
 
     def notes(self) -> tuple[Reason, ...]:
         """Where the recorder could not look."""
         limits: Iterable[str] = () if self.recording is None else self.recording.limits
-        return tuple(Reason("not_watched", {"what": what}) for what in limits)
+        return tuple(Reason(f"limit_{limit}") for limit in limits)
 
     def verifier(self, options: Options, runs: Sequence[Run]) -> Verifier | None:
         return Verifier(self._checkpoint, options.budget, runs) if options.verify else None
@@ -98,19 +112,58 @@ class Verifier:
     def __call__(
         self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
     ) -> tuple[Rewrite, ...]:
-        from ..verify import Request, reference_for, verify
+        from ..verify import verify
+
+        overwritten = finding.event(What.CHANGED) is not None
+        return verify(proposals, self._request(incident, overwritten))
+
+    def differences(self, incident: Incident) -> tuple[GradientDifference, ...]:
+        """How the gradients of an overwritten value's program differ from the intended ones."""
+        from ..verify import reference_gradients
+
+        return reference_gradients(self._request(incident, overwritten=True))
+
+    def _request(self, incident: Incident, overwritten: bool) -> Request:
+        from ..verify import Request, reference_for
 
         assert incident.cell is not None
-        overwritten = finding.event(What.CHANGED) is not None
-        request = Request(
+        earlier = [r for r in self._runs if r.number != incident.cell]
+        return Request(
             program=incident.program,
             cell=incident.cell,
             message=incident.message,
             kind=incident.kind,
             reference=reference_for(incident.kind, incident.message, overwritten),
             checkpoint=self._checkpoint,
-            failed=frozenset(r.number for r in self._runs if r.success is False),
+            failed=frozenset(r.number for r in earlier if r.success is False),
             durations={r.number: r.seconds for r in self._runs if r.seconds is not None},
             seconds=self._seconds,
         )
-        return verify(proposals, request)
+
+
+class Postponed:
+    """Keeps a warning's proposals until its cell has ended; holds nothing live."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Incident, Finding, tuple[Proposal, ...]] | None = None
+
+    def __call__(
+        self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
+    ) -> tuple[Rewrite, ...]:
+        told = Incident(incident.kind, incident.message, incident.program, {}, cell=incident.cell)
+        self._kept = (told, finding, proposals)
+        return tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)
+
+    def settle(self, verifier: Verifier) -> tuple[Rewrite, ...]:
+        """The same proposals, tried now."""
+        return () if self._kept is None else verifier(*self._kept)
+
+
+def _later(entries: Sequence[Any], clock_at: int, since: int) -> int:
+    """How many entries of a log, oldest first, are younger than `since`."""
+    younger = takewhile(lambda entry: _clock(entry, clock_at) > since, reversed(entries))
+    return sum(1 for _ in younger)
+
+
+def _clock(entry: Any, at: int) -> int:
+    return int(entry[at] if isinstance(entry, tuple) else entry.clock)

@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..incident import Incident, frames_of
-from ..model import Kind, Place, Reason
-from ..settings import AutogradExplain, Options
+from ..settings import AutogradExplain
 from . import guard, screen, transform
 from .cells import Cells, Run
 from .check import Check, Choice
-from .plain import chain_of
-from .warned import WarningHook, evidence_of, stack_of
+from .explainer import Explain, Explainer
+from .visit import Visit
+from .warned import WarningHook
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
 
-#: `pipeline.explain_incident`, given from outside: the pipeline stands above this stage.
-Explain = Callable[..., "Explanation | None"]
-
-_MAX_WARNINGS = 3  #: explained per cell
 _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
-
-
-@dataclass
-class Visit:
-    """What is noted between the beginning and the end of a cell."""
-
-    run: Run
-    error_before: int
-    warnings: list[Explanation] = field(default_factory=list)
-    warned: set[tuple[str, Place | None]] = field(default_factory=set)
-    check: Check | None = None
 
 
 class Session:
@@ -49,7 +31,7 @@ class Session:
         self.last_cell: int | None = None
         self.watch_all: Choice | None = None
         self.recording: Any = None
-        self._explain = explain
+        self.explainer = Explainer(shell, self.cells, self.settings, explain)
         self._visits: dict[int, Visit] = {}
         self._watch_next: Run | None = None
         self._error_at_load = id(getattr(sys, "last_value", None))
@@ -114,7 +96,7 @@ class Session:
                 visit.check.discard()
 
     def _tell(self, visit: Visit, error: BaseException | None) -> None:
-        for explanation in visit.warnings:
+        for explanation in self.explainer.settle_warnings(visit, failed=error is not None):
             self._show(explanation, visit)
         if isinstance(error, Exception):
             self._on_error(error, visit)
@@ -129,110 +111,48 @@ class Session:
             error = shown
         return error or getattr(result, "error_before_exec", None)
 
-    # What becomes an incident
-
-    def _on_error(self, error: BaseException, visit: Visit) -> None:
-        options = self.options(visit)
-        if not options.enabled or "torch" not in sys.modules:
-            return
-        for cause in chain_of(error):
-            incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
-            explanation = self._explained(incident, visit, self._notes(visit, options))
-            if explanation is not None:
-                self._show(explanation, visit)
-                if visit.check is None or visit.check.choice.automatic:
-                    self._watch_next = visit.run
-                return
+    def _on_error(self, error: Exception, visit: Visit) -> None:
+        explanation = self.explainer.error(error, visit)
+        if explanation is not None:
+            self._show(explanation, visit)
+            if visit.check is None or visit.check.choice.automatic:
+                self._watch_next = visit.run
 
     def _on_success(self, visit: Visit, check: Check) -> None:
-        options = self.options(visit)
-        found = False
-        for signal in check.signals():
-            evidence = {**signal.evidence, "moments": signal.moments}
-            incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
-            explanation = self._explained(incident, visit, check.notes())
-            if explanation is not None:
-                found = True
-                self._show(explanation, visit)
-        if not found and check.recording is not None and not check.choice.automatic:
-            screen.show_line("nothing_wrong", options.language)
+        sure, doubtful = check.signals()
+        for explanation in self.explainer.signals(visit, sure):
+            self._show(explanation, visit)
+        language = visit.options(self.settings.options()).language
+        for explanation in self.explainer.signals(visit, doubtful):
+            screen.show_line("worth_a_look", language, what=explanation.headline)
+        if not sure and not doubtful and not visit.warnings:
+            self._all_well(check, language)
+
+    def _all_well(self, check: Check, language: str) -> None:
+        """One quiet line: always where it was asked for this cell, else if there was anything."""
+        seen = check.watched()
+        if seen is not None and (not check.choice.automatic and (check.choice.here or any(seen))):
+            screen.show_line("nothing_wrong", language, writes=seen[0], nodes=seen[1])
 
     def _on_warning(self, text: str, frame: FrameType) -> None:
-        """Diagnose at once, while the frame is live; shown when the cell has ended."""
-        outermost = self.cells.outermost
-        visit = self._visits.get(id(outermost)) if outermost is not None else None
-        if visit is None or "torch" not in sys.modules or "tensor" not in text.lower():
+        visit = self._visit()
+        if visit is None or "tensor" not in text.lower() or self._warning_hook is None:
             return
-        if len(visit.warnings) < _MAX_WARNINGS and self._warning_hook is not None:
-            with self._warning_hook.silence(), guard.guarded("warning"):
-                self._diagnose_warning(text, frame, visit)
+        with self._warning_hook.silence(), guard.guarded("warning"):
+            self.explainer.warning(text, frame, visit)
 
-    def _diagnose_warning(self, text: str, frame: FrameType, visit: Visit) -> None:
-        program, frames = self.cells.settled(stack_of(frame))
-        source = program.source(frames[-1].filename) if frames else None
-        place = source.place(frame.f_lineno) if source is not None else None
-        if source is None or (text, place) in visit.warned or not self.settings.enabled:
-            return  # without a source it was raised in a library: not the user's line
-        visit.warned.add((text, place))
-        incident = Incident(
-            Kind.WARNING,
-            text,
-            program,
-            self.shell.user_ns,
-            frames,
-            cell=visit.run.number,
-            evidence=evidence_of(frame, source),
-            recording=None if visit.check is None else visit.check.recording,
-        )
-        explanation = self._explained(incident, visit)
-        if explanation is not None:
-            visit.warnings.append(explanation)
-
-    def _incident(
-        self,
-        kind: Kind,
-        message: str,
-        visit: Visit | None = None,
-        exception: BaseException | None = None,
-        **more: Any,
-    ) -> Incident:
-        raised = frames_of(exception.__traceback__) if exception is not None else ()
-        program, frames = self.cells.settled(raised)
-        return Incident(
-            kind,
-            message,
-            program,
-            self.shell.user_ns,
-            frames,
-            exception=exception,
-            cell=None if visit is None else visit.run.number,
-            recording=None if visit is None or visit.check is None else visit.check.recording,
-            **more,
-        )
-
-    def _explained(
-        self, incident: Incident, visit: Visit, notes: tuple[Reason, ...] = ()
-    ) -> Explanation | None:
-        options = self.options(visit)
-        check = visit.check
-        # Trying rewrites in the middle of the user's cell would stop it for seconds.
-        late = check is not None and incident.kind is not Kind.WARNING
-        with guard.guarded("explain"):
-            verifier = check.verifier(options, self.cells.runs) if check and late else None
-            return self._explain(incident, options, verifier=verifier, notes=notes)
-        return None
+    def _visit(self) -> Visit | None:
+        """The visit of the cell that runs in this thread."""
+        outermost = self.cells.outermost
+        return None if outermost is None else self._visits.get(id(outermost))
 
     def explain(self, error: BaseException) -> Explanation | None:
         """Explain an exception that the user hands over; shows nothing."""
-        outermost = self.cells.outermost
-        visit = self._visits.get(id(outermost)) if outermost is not None else None
-        for cause in chain_of(error):
-            incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
-            found = self._explain(incident, self.options(visit))
-            if found is not None:
-                self.last, self.last_cell = found, incident.cell
-                return found
-        return None
+        visit = self._visit()
+        found = self.explainer.by_hand(error, visit)
+        if found is not None:
+            self.last, self.last_cell = found, None if visit is None else visit.run.number
+        return found
 
     # Watching
 
@@ -247,6 +167,15 @@ class Session:
         else:
             visit.check.choice = choice
 
+    def watch_no_more(self) -> None:
+        """`%autograd_check off`: from this cell on."""
+        self.watch_all = None
+        visit = self._visit()
+        if visit is not None and visit.check is not None:
+            self._leave(visit)
+            visit.check.discard()
+            visit.check = None
+
     def _choice_for(self, run: Run) -> Choice | None:
         failed = self._watch_next
         again = failed is not None and same_cell(run, failed)
@@ -259,7 +188,7 @@ class Session:
 
     def _watch(self, visit: Visit, choice: Choice) -> None:
         visit.check = check = Check(choice, self.shell)
-        if self.options(visit).verify:
+        if visit.options(self.settings.options()).verify:
             check.take_checkpoint()
         check.enter(self.cells.program(), visit.run.number, self.recording)
         self.recording = check.recording or self.recording
@@ -268,25 +197,7 @@ class Session:
         if visit.check is not None:
             visit.check.leave()
 
-    # Settings and screen
-
-    def options(self, visit: Visit | None = None) -> Options:
-        """The settings, with what the cell's own check asked for."""
-        options = self.settings.options()
-        choice = visit.check.choice if visit is not None and visit.check is not None else None
-        if choice is None:
-            return options
-        return replace(
-            options,
-            verify=options.verify if choice.verify is None else choice.verify,
-            budget=choice.budget or options.budget,
-            language=choice.language or options.language,
-        )
-
-    def _notes(self, visit: Visit, options: Options) -> tuple[Reason, ...]:
-        if visit.check is not None:
-            return visit.check.notes()
-        return (Reason("recorded_next"),) if options.record_next_run else ()
+    # Screen
 
     def _show(self, explanation: Explanation, visit: Visit) -> None:
         self.last, self.last_cell = explanation, visit.run.number

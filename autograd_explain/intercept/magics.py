@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -47,7 +48,7 @@ class AutogradMagics(Magics):
         if cell is not None:
             if state is not None:
                 raise UsageError(f"%%autograd_check takes no {state!r}; the line magic does")
-            self._session.watch_this_cell(choice)
+            self._session.watch_this_cell(replace(choice, here=True))
             from . import execute
 
             return execute.run_body(self.shell, self._session.cells, cell)
@@ -56,9 +57,9 @@ class AutogradMagics(Magics):
         if state == "on":
             self._session.watch_all = choice
         elif state == "off":
-            self._session.watch_all = None
+            self._session.watch_no_more()
         elif state == "cell":
-            self._session.watch_this_cell(choice)
+            self._session.watch_this_cell(replace(choice, here=True))
         if state != "cell":
             self._say_state()
         return None
@@ -93,18 +94,15 @@ class AutogradMagics(Magics):
         screen.show(self.shell, last.with_detail("full"))
 
     def _look_up(self, text: str) -> None:
-        from ..knowledge.entry import entries
+        from ..search import lookup
+        from ..search.words import say
 
-        options = self._session.options()
-        entry = entries(options.causes).get(text)
-        if entry is not None:
-            from ..render import render_topic
-
-            screen.show(self.shell, render_topic(entry, options.language))
-            return
-        from .. import lookup
-
-        screen.show(self.shell, lookup(text))
+        options = self._session.settings.options()
+        found = lookup(text, options.language, options.causes)
+        if found is None:
+            print(say("nothing_fits", options.language))
+        else:
+            screen.show(self.shell, found)
 
     @magic_arguments()
     @argument("number", nargs="?", default="1", help="Which rewrite, counted from 1.")

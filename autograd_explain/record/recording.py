@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -73,22 +73,19 @@ class Recording:
     def moments(self, program: Program) -> Moments:
         return Moments(self.sites, self.operations.names, program)
 
-    def signals(self, namespace: Mapping[str, Any] | None = None) -> tuple[Signal, ...]:
-        """What went wrong silently in the last watched cell.
+    def signals(self) -> tuple[Signal, ...]:
+        """What went wrong silently in the last watched cell."""
+        return tuple(self._signal(s) for s in self._suspects() if s.sure)
 
-        `namespace` is the user's; with it, live modules and optimizers are looked at too.
-        """
-        return tuple(self._signal(s) for s in self._suspects(namespace) if s.sure)
-
-    def notes(self, namespace: Mapping[str, Any] | None = None) -> tuple[Signal, ...]:
+    def notes(self) -> tuple[Signal, ...]:
         """As `signals`, but what the program may well mean: worth a line, no alarm."""
-        return tuple(self._signal(s) for s in self._suspects(namespace) if not s.sure)
+        return tuple(self._signal(s) for s in self._suspects() if not s.sure)
 
-    def _suspects(self, namespace: Mapping[str, Any] | None) -> list[Suspect]:
+    def _suspects(self) -> list[Suspect]:
         with quiet():
             found = list(self.suspicion.suspects())
-            if namespace is not None and self.suspicion.stepped_lately:
-                found += look(namespace, self.suspicion.gradients, self.log)
+            if self.suspicion.stepped_lately:
+                found += look(self.sites.namespace, self.suspicion.gradients, self.log)
         return found
 
     def _signal(self, suspect: Suspect) -> Signal:

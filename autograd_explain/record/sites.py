@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Any
 
 #: More of the user's frames than this are not told apart (deep recursion).
 MAX_FRAMES = 16
@@ -55,6 +56,8 @@ class Sites:
         self._cells: dict[int, int | None] = {}
         self._cell: int | None = None
         self._cell_files: frozenset[str] = frozenset()
+        #: The names of the code seen last: the user's namespace, or that of their script.
+        self.namespace: dict[str, Any] = {}
 
     def enter(
         self, is_user: Callable[[str], bool], cell: int | None, cell_files: frozenset[str]
@@ -98,6 +101,7 @@ class Sites:
             verdict = self._judge(code.co_filename)
             if verdict == _USER:
                 steps.append(Step(self._keep(code), frame.f_lasti, self._cells[id(code)]))
+                self.namespace = frame.f_globals
             elif verdict == _STOP:
                 break
             elif not steps:

@@ -155,34 +155,39 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "下次运行该单元格时会自动记录，各行将来自实际观测。",
     ),
     "nothing_wrong": (
-        "autograd_check: nothing wrong[; watched {writes} writes and {saves} saved values]",
-        "autograd_check：問題なし[（書き込み {writes} 件、保存された値 {saves} 件を監視）]",
-        "autograd_check：没有发现问题[（监视了 {writes} 次写入、{saves} 个保存的值）]",
+        "autograd_check: nothing wrong[ (watched {nodes} recorded operations, {writes} writes)]",
+        "autograd_check：問題なし[（記録された演算 {nodes} 件、書き込み {writes} 件を監視）]",
+        "autograd_check：没有发现问题[（监视了 {nodes} 个被记录的运算、{writes} 次写入）]",
     ),
-    "not_watched_compiled": (
-        "Compiled code was not watched.",
-        "コンパイルされたコードは監視していません。",
-        "未监视已编译的代码。",
+    "worth_a_look": (
+        "autograd_check: worth a look: {what}",
+        "autograd_check：念のため確認：{what}",
+        "autograd_check：值得留意：{what}",
     ),
-    "not_watched_compile_not_followed": (
-        "This version of torch.compile cannot be followed; compiled code was not watched.",
-        "この版の torch.compile には対応していないため、コンパイルされたコードは監視していません。",
-        "无法跟踪这个版本的 torch.compile，未监视已编译的代码。",
+    "limit_compiled": (
+        "Code under torch.compile was not watched.",
+        "torch.compile でコンパイルされた部分は監視していない。",
+        "torch.compile 编译的部分未被监视。",
     ),
-    "not_watched_mode_removed": (
-        "The program removed the recorder; what came after was not watched.",
-        "プログラムがレコーダーを取り外したため、その後は監視していません。",
-        "程序移除了记录器，此后的部分未被监视。",
+    "limit_compile_not_followed": (
+        "Code under torch.compile could not be followed line by line.",
+        "torch.compile でコンパイルされた部分は行ごとに追跡できなかった。",
+        "torch.compile 编译的部分无法逐行跟踪。",
     ),
-    "not_watched_log_full": (
-        "The log is full; the oldest entries were dropped.",
-        "記録が上限に達したため、古いものから破棄しました。",
-        "记录已满，最早的部分已丢弃。",
+    "limit_mode_removed": (
+        "The program took the recorder's mode off the stack; what followed was not watched.",
+        "プログラムが記録用のモードを取り外したため、それ以降は監視していない。",
+        "程序移除了记录用的 mode，此后的操作未被监视。",
     ),
-    "not_watched_recorder_failed": (
-        "The recorder failed and stopped; the program was not affected.",
-        "レコーダーに問題が起きたため停止しました。プログラムへの影響はありません。",
-        "记录器出错并已停止，程序未受影响。",
+    "limit_log_full": (
+        "The log was full; its oldest entries were dropped.",
+        "記録が上限に達したため、古い項目は破棄された。",
+        "记录已满，最早的条目已被丢弃。",
+    ),
+    "limit_recorder_failed": (
+        "The recorder stopped on an error of its own; what followed was not watched.",
+        "記録機能が内部エラーで停止したため、それ以降は監視していない。",
+        "记录器因自身错误而停止，此后的操作未被监视。",
     ),
     "not_watched": (
         "Not watched[: {what}].",

@@ -114,6 +114,50 @@ def separate_views(program: Program, place: Place) -> Edits | None:
     return apply_patches([Patch(source, place.span, views)])
 
 
+def index_at_write(
+    program: Program, maker: Place, write: Place | None, name: str, base: str
+) -> Edits | None:
+    """`slots = [x[i, :n] for …]` keeps the indices instead of the views, and `slot.copy_(y)` becomes
+    `x[slot].copy_(y)`: the view is made where it is written."""
+    source, node = program.source_at(maker), node_at(program, maker)
+    other = None if write is None else program.source_at(write)
+    if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
+        return None
+    reads = [n for n in ast.walk(_function_at(other, write)) if _reads(n, name)]
+    spans = [other.span(n) for n in reads]
+    if maker.span is None or not reads or not base:
+        return None
+    patches = [Patch(source, maker.span, _key(source, node.slice))]
+    patches += [Patch(other, s, f"{base}[{name}]") for s in spans if s is not None]
+    return apply_patches(patches)
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+
+
+def _function_at(source: Source, place: Place) -> ast.AST:
+    line = place.line - source.offset
+    found: ast.AST = source.tree
+    for node in ast.walk(source.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.lineno <= line <= (node.end_lineno or 0):
+                found = node
+    return found
+
+
+def _key(source: Source, index: ast.expr) -> str:
+    """An index as a value: `i, :n` -> `(i, slice(n))`."""
+    if isinstance(index, ast.Tuple):
+        return "(" + ", ".join(_key(source, e) for e in index.elts) + ")"
+    if not isinstance(index, ast.Slice):
+        return _text(source, index)
+    bounds = [b and _text(source, b) for b in (index.lower, index.upper, index.step)]
+    if bounds[2]:
+        return f"slice({bounds[0]}, {bounds[1]}, {bounds[2]})"
+    return f"slice({bounds[1]})" if bounds[0] is None else f"slice({bounds[0]}, {bounds[1]})"
+
+
 def list_of_views(program: Program, place: Place) -> list[Patch]:
     """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
     source = program.source_at(place)

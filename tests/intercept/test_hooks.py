@@ -393,7 +393,7 @@ def test_a_failure_in_a_warning_does_not_reach_the_users_line(run, session, shel
     run(LEAF)
     run("g = (w * 2).grad\ndone = True")
     assert shell.user_ns["done"] is True
-    assert "internal error (explain)" in capsys.readouterr().err
+    assert "internal error (warning)" in capsys.readouterr().err
 
 
 def test_ctrl_c_while_explaining_ends_it_quietly(run, session, capsys):

@@ -10,9 +10,9 @@ import json, sys, time
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 before = set(sys.modules)
-start = time.perf_counter()
+start = time.process_time()
 shell.run_line_magic("load_ext", "autograd_explain")
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 import autograd_explain
 names = {name: getattr(autograd_explain, name) is not None for name in autograd_explain.__all__
          if name != "Explanation"}

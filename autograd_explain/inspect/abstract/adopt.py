@@ -106,7 +106,7 @@ class Adopter:
 
     def _instance(self, live: Any, kind: type, depth: int) -> Any:
         try:
-            found = kind.__new__(kind)
+            found: Any = kind.__new__(kind)  # type: ignore[call-overload]
         except TypeError:
             return UNKNOWN
         self._memo[id(live)] = (live, found)

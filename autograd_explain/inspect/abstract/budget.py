@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .values import words
+
 
 class WalkEnded(BaseException):
     """The walk stops here; no `except` of the user's may hold it up."""
@@ -30,10 +32,12 @@ class Limits:
     """Bounds of a walk.
 
     Counted in weighted operations, so that the same program gives the same walk everywhere;
-    `seconds` is the last resort.  `elements` and `slow` bound one stand-in and one operation.
+    `seconds` (of this thread's own time) is the last resort.  `history` is the share of the cells
+    before the failing one.  `elements` and `slow` bound one stand-in and one operation.
     """
 
     steps: int = 40_000
+    history: float = 0.6
     loop: int = 2_400
     iterations: int = 3
     seconds: float = 0.8
@@ -49,19 +53,28 @@ class Budget:
         self.spent = 0
         self._big = big
         self._elements = 0
-        self._stop = time.monotonic() + limits.seconds
+        self._start = time.thread_time()
+        self._share = limits.history
         self._closed = False
 
     def close(self) -> None:
         """After the walk nothing of its twin code (a `__del__`, a property) runs any more."""
         self._closed = True
 
+    def open(self) -> None:
+        """The failing cell begins: it may use all that is left."""
+        self._share = 1.0
+
     def spend(self, weight: int) -> None:
         self.spent += weight
-        if self._closed or self.spent > self.limits.steps:
+        if self._closed or self.spent > self._share * self.limits.steps:
             raise OutOfBudget
-        if self.spent % 64 < weight and time.monotonic() > self._stop:
+        if self.spent % 64 < weight and self.seconds > self._share * self.limits.seconds:
             raise OutOfBudget
+
+    @property
+    def seconds(self) -> float:
+        return time.thread_time() - self._start
 
     def foresee(self, op: str, function: Any, values: tuple[Any, ...]) -> bool:
         """Whether an operation may run: one whose result is too large does not.
@@ -89,15 +102,15 @@ class Budget:
 
     def is_long(self, start: int) -> bool:
         """Whether a loop that began at `start` has had its share."""
-        share = self.limits.loop if self.spent < self.limits.steps // 2 else 0
+        share = self.limits.loop if self.spent < self._share * self.limits.steps / 2 else 0
         return self.spent - start > share
 
 
-_FACTORIES = frozenset(
+_FACTORIES = words(
     """zeros ones empty full randn rand randint randperm arange linspace eye normal repeat tile
     new_zeros new_ones new_empty new_full uniform standard_normal random choice permutation
     expand_dims broadcast_to meshgrid triu_indices tril_indices one_hot logspace kron outer
-    repeat_interleave random_sample integers""".split()
+    repeat_interleave random_sample integers"""
 )
 _PRODUCTS = frozenset(("matmul", "mm", "bmm", "imatmul"))
 _PAIRS = frozenset(("kron", "outer", "cdist", "ger", "tensordot", "einsum"))
@@ -127,7 +140,8 @@ def expected_elements(op: str, function: Any, values: tuple[Any, ...]) -> int:
         return int(a.numel() * b.numel() // 16)
     if op in _BROADCAST:
         try:
-            return torch.broadcast_shapes(a.shape, b.shape).numel()
+            shape = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]
+            return int(shape.numel())
         except RuntimeError:
             return 0
     return 0

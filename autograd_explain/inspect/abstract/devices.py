@@ -101,7 +101,7 @@ class Devices:
                 rest.append(value)
         return label, rest, options
 
-    # -- arguments ---------------------------------------------------------------------------------
+    # -- arguments -------------------------------------------------------------------------------
 
     def arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Conditions, loops and blocks of the walk: what is undecided is taken once, what is long is cut."""
+"""Conditions, loops and blocks: what is undecided is taken once, what is long is cut."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Flow:
         self.loops.clear()
         self.tries = 0
 
-    # -- conditions -----------------------------------------------------------------------------
+    # -- conditions ------------------------------------------------------------------------------
 
     def truth(self, site: Site, value: Any) -> bool:
         """Whether a branch is taken; for an unknown condition the arm that does not leave."""
@@ -58,7 +58,7 @@ class Flow:
             self.walk.failed(site, error)
             return site.prefer
 
-    # -- loops ------------------------------------------------------------------------------------
+    # -- loops -----------------------------------------------------------------------------------
 
     def iterate(self, site: Site, iterable: Any, shape: Any) -> Iterator[Any]:
         """The items of a loop; of a long one the first ones and the last."""
@@ -127,7 +127,7 @@ class Flow:
             return False
         return True if undecided else self.truth(site, value)
 
-    # -- blocks -------------------------------------------------------------------------------------
+    # -- blocks ----------------------------------------------------------------------------------
 
     def context(self, context: Any) -> Any:
         """What a `with` enters: devices stay as they are, unknown contexts do nothing."""

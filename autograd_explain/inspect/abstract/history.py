@@ -13,9 +13,9 @@ from ...program import Program
 from ..graph import Graph
 from ..history import Moment, SavedTensor
 from .origin import evaluate, steps_behind
-from .reading import Reading, best_reading
+from .reading import Reading, best_readings
 from .trace import Step
-from .writes import writes_past
+from .writes import statement
 
 if TYPE_CHECKING:
     from ..graph import GraphNode
@@ -33,12 +33,16 @@ class AbstractHistory:
         self.program = program
         self.incident = incident
         self.graph = graph
-        self._makers: dict[tuple[GraphNode, ...], Step | None] = {}
+        self._makers: dict[tuple[tuple[GraphNode, ...], ...], Step | None] = {}
 
     @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """The walks over the program that fit the failure best; answers must agree."""
+        return best_readings(self.program, self.incident, self.graph)
+
+    @property
     def reading(self) -> Reading:
-        """The walk over the program that fits the failure best."""
-        return best_reading(self.program, self.incident, self.graph)
+        return self.readings[0]
 
     @property
     def steps(self) -> tuple[Moment, ...]:
@@ -47,9 +51,11 @@ class AbstractHistory:
 
     def maker(self, node: GraphNode) -> Moment | None:
         """The moment whose operation created this graph node, or None where several fit."""
-        candidates = self.reading.candidates(node)
+        candidates = tuple(r.candidates(node) for r in self.readings)
         if candidates not in self._makers:
-            self._makers[candidates] = _only(self.reading.makers(candidates))
+            pairs = zip(self.readings, candidates, strict=True)
+            found = [s for r, nodes in pairs for s in r.makers(nodes)]
+            self._makers[candidates] = _only(found, self.reading)
         step = self._makers[candidates]
         return None if step is None else step.moment
 
@@ -63,13 +69,8 @@ class AbstractHistory:
 
     def writes(self, saved: SavedTensor) -> tuple[Moment, ...]:
         """The in-place writes that took the saved tensor past its saved version, oldest first."""
-        trace = self.reading.walk.trace
-        answers = [
-            found
-            for twin in self.reading.slots(saved)
-            if (found := writes_past(trace, twin, saved))
-        ]
-        return answers[0] if len({_statement(a[0]) for a in answers}) == 1 else ()
+        answers = [found for r in self.readings if (found := r.writes(saved))]
+        return answers[0] if len({statement(a[0]) for a in answers}) == 1 else ()
 
     def origin(
         self, what: str | torch.Tensor = "", place: Place | None = None
@@ -97,13 +98,9 @@ class AbstractHistory:
         return evaluate(what, {**self.reading.walk.globals, **(scopes[0] if scopes else {})})
 
 
-def _statement(moment: Moment) -> tuple[Any, ...]:
-    place = moment.place
-    return place.cell, place.file, place.line, moment.op
-
-
-def _only(steps: list[Step]) -> Step | None:
+def _only(steps: list[Step], reading: Reading) -> Step | None:
     """The one statement that all steps are, by its last step; None where they differ."""
     if len({s.statement for s in steps}) != 1:
         return None
-    return max(steps, key=lambda s: s.order)
+    own = [s for s in steps if s in reading.walk.trace]
+    return max(own or steps, key=lambda s: s.order)

@@ -16,14 +16,14 @@ from .policy import may_change
 from .site import Site
 from .standins import bounded
 from .trace import is_array
-from .values import UNKNOWN, Blank, Unknown
+from .values import UNKNOWN, Blank, Unknown, words
 from .walk import Walk
 
 _BLANK = Blank()
 #: Attributes of tensors that are plain facts: reading them makes nothing.
-_FACTS = frozenset(
+_FACTS = words(
     """shape dtype device requires_grad is_leaf grad_fn ndim layout names itemsize nbytes is_cuda
-    is_sparse retains_grad output_nr _version is_quantized is_meta""".split()
+    is_sparse retains_grad output_nr _version is_quantized is_meta"""
 )
 _ALIASES = frozenset(("data", "T", "mT", "H", "mH", "real", "imag"))
 
@@ -43,7 +43,7 @@ class Hooks:
         found = {f"_ag_{n[len(prefix) :]}": getattr(self, n) for n in names}
         return {**found, "_ag_Exception": Exception, "_ag_slice": slice}
 
-    # -- calls ------------------------------------------------------------------------------------
+    # -- calls -----------------------------------------------------------------------------------
 
     def hook_call(self, index: int, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return self.operations.perform(self.sites[index], function, args, kwargs)
@@ -61,7 +61,7 @@ class Hooks:
     def hook_kwargs(self, value: Any) -> Any:
         return {} if type(value) is Unknown else value
 
-    # -- operators ----------------------------------------------------------------------------------
+    # -- operators -------------------------------------------------------------------------------
 
     def hook_binary(self, index: int, name: str, left: Any, right: Any) -> Any:
         left, right = _guessed(left, right)
@@ -97,7 +97,7 @@ class Hooks:
             value = self.hook_augment(index, name, self.hook_item(index, owner, key), other)
             self.set_item(self.sites[index], owner, key, value)
 
-    # -- attributes and items -------------------------------------------------------------------------
+    # -- attributes and items --------------------------------------------------------------------
 
     def hook_attr(self, index: int, owner: Any, name: str) -> Any:
         return UNKNOWN if type(owner) is Unknown else self.lookup(self.sites[index], owner, name)
@@ -188,7 +188,7 @@ class Hooks:
         if is_array(owner):
             self.operations.note(site, "setitem", (owner, value), owner, (0, 0), [])
 
-    # -- control flow ---------------------------------------------------------------------------------
+    # -- control flow ----------------------------------------------------------------------------
 
     def hook_truth(self, index: int, value: Any) -> bool:
         return self.walk.flow.truth(self.sites[index], value)
@@ -219,7 +219,7 @@ class Hooks:
     def hook_fault(self, index: int, error: Exception) -> None:
         self.walk.fault(error)
 
-    # -- names and definitions --------------------------------------------------------------------------
+    # -- names and definitions -------------------------------------------------------------------
 
     def hook_bind(self, index: int, value: Any, name: str) -> Any:
         known = type(value) is not Unknown

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from types import CodeType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...program import Source
 from .site import Site
@@ -34,16 +34,33 @@ _COMPARE = {
 _UNARY = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 
 
-def compile_twin(source: Source, sites: list[Site]) -> CodeType:
-    """The compiled twin of a source; its sites are appended to `sites`."""
-    # A tree of our own: the source's is shared, and this one is changed in place.
-    tree = ast.parse(source.python)
-    return compile_tree(tree, source, sites)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
-def compile_tree(tree: ast.Module, source: Source, sites: list[Site]) -> CodeType:
-    twin = _Instrument(source, sites).module(tree)
-    return compile(twin, f"{TWIN}{source.filename}>", "exec", dont_inherit=True)
+class Twins:
+    """The compiled twins of a program's sources and their sites, shared by its walks."""
+
+    def __init__(self) -> None:
+        self.sites: list[Site] = []
+        self._codes: dict[tuple[int, bool], tuple[Source, CodeType | None]] = {}
+
+    def code(self, source: Source, definitions_only: bool = False) -> CodeType | None:
+        """The twin of a source, or of its definitions and imports; None where it is no Python."""
+        key = id(source), definitions_only
+        if key not in self._codes:
+            self._codes[key] = source, self._compile(source, definitions_only)
+        return self._codes[key][1]
+
+    def _compile(self, source: Source, definitions_only: bool) -> CodeType | None:
+        try:
+            # A tree of our own: the source's is shared, and this one is changed in place.
+            tree = ast.parse(source.python)
+            if definitions_only:
+                tree.body = [s for s in tree.body if isinstance(s, _DEFINITIONS)]
+            twin = _Instrument(source, self.sites).module(tree)
+            return compile(twin, f"{TWIN}{source.filename}>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, KeyError):
+            return None
 
 
 class _Instrument(ast.NodeTransformer):
@@ -54,7 +71,7 @@ class _Instrument(ast.NodeTransformer):
         self.classes: list[str] = []
         self.bound: dict[int, ast.AST] = {}
 
-    # -- building blocks ------------------------------------------------------------------
+    # -- building blocks -------------------------------------------------------------------------
 
     def site(
         self,
@@ -105,7 +122,7 @@ class _Instrument(ast.NodeTransformer):
             return f"_{self.classes[-1].lstrip('_')}{name}"
         return name
 
-    # -- the module: a statement that fails does not end the walk ---------------------------
+    # -- the module: a statement that fails does not end the walk --------------------------------
 
     def module(self, tree: ast.Module) -> ast.Module:
         found: list[ast.stmt] = []
@@ -122,7 +139,7 @@ class _Instrument(ast.NodeTransformer):
             found.append(_located(ast.Try(body, [handler], [], []), statement))
         return ast.fix_missing_locations(ast.Module(found, []))
 
-    # -- expressions ------------------------------------------------------------------------
+    # -- expressions -----------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         func = node.func
@@ -249,10 +266,10 @@ class _Instrument(ast.NodeTransformer):
         # A comprehension has no position of its own: its iterable stands for it.
         shown = loop if hasattr(loop, "lineno") else iterable
         index = self.site(iterable, iterable, shown=shown, target=target)
-        shape = ast.Constant(_shape(target))
+        shape = _constant(_shape(target))
         return self.hook("iterate", index, self.expr(iterable), shape, at=iterable)
 
-    # -- statements ---------------------------------------------------------------------------
+    # -- statements ------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.bound[id(node.value)] = node.targets[0]
@@ -271,7 +288,7 @@ class _Instrument(ast.NodeTransformer):
             return self.hook("bind", index, visited, ast.Constant(target.id), at=value)
         if isinstance(target, (ast.Tuple, ast.List)):
             index = self.site(value, value, shown=node, target=target)
-            return self.hook("unpack", index, visited, ast.Constant(_shape(target)), at=value)
+            return self.hook("unpack", index, visited, _constant(_shape(target)), at=value)
         return visited
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
@@ -388,8 +405,7 @@ class _Instrument(ast.NodeTransformer):
         body = self.body(node.body)
         self.functions.pop()
         twin = ast.FunctionDef(node.name, node.args, body, decorators)
-        if hasattr(node, "type_params"):
-            twin.type_params = []
+        setattr(twin, "type_params", [])  # noqa: B010  (Python 3.12 asks for it)
         return _located(twin, node)
 
     visit_AsyncFunctionDef = visit_FunctionDef
@@ -433,6 +449,10 @@ def _located(node: _Node, at: ast.AST) -> _Node:
 def _base(target: ast.expr) -> ast.expr:
     """What `x[i] += v` writes to: `x`."""
     return target.value if isinstance(target, ast.Subscript) else target
+
+
+def _constant(value: Any) -> ast.Constant:
+    return ast.Constant(value)
 
 
 def _shape(target: ast.expr) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
+
 import torch
 
 from ..graph import Graph, GraphNode
@@ -55,7 +56,7 @@ class Pairing:
         live, twin = self._live, self._twin
         todo = [
             (live.graph.find(a.grad_fn), twin.graph.find(b.grad_fn))
-            for a, b in zip(live.graph.roots, twin.graph.roots)
+            for a, b in zip(live.graph.roots, twin.graph.roots, strict=False)
         ]
         while todo:
             a, b = todo.pop()
@@ -65,7 +66,7 @@ class Pairing:
                 continue
             self.exact[id(a.node)] = b
             twins.add(id(b.node))
-            todo.extend(zip(live.inputs(a), twin.inputs(b)))
+            todo.extend(zip(live.inputs(a), twin.inputs(b), strict=True))
 
     def _equal(self, live: GraphNode, twin: GraphNode) -> bool:
         if self._live.name(live) != self._twin.name(twin):

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .values import words
+
 _MODULES = {
     "Linear": "linear", "Conv1d": "conv1d", "Conv2d": "conv2d", "Conv3d": "conv3d",
     "BatchNorm1d": "batch_norm", "BatchNorm2d": "batch_norm", "BatchNorm3d": "batch_norm",
@@ -18,6 +20,9 @@ _MODULES = {
     "GRU": "gru", "RNN": "rnn", "LSTMCell": "lstm_cell", "GRUCell": "gru_cell",
     "RNNCell": "rnn_cell", "Dropout1d": "dropout1d", "Dropout2d": "dropout2d", "PReLU": "prelu",
 }  # fmt: skip
+
+#: Calls of Python's and numpy's generators, whose numbers hang on chance.
+CHANCE = frozenset(("random", "uniform", "randrange", "gauss", "choice", "shuffle", "sample"))
 
 
 def operation_of_module(module: torch.nn.Module) -> str:
@@ -43,9 +48,9 @@ def operator_name(name: str) -> str:
     return _OPERATORS.get(name, name)
 
 
-_AUGMENTED = frozenset(
+_AUGMENTED = words(
     """iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift
-    irshift""".split()
+    irshift"""
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .bignums import substitute
-from .names import operation, operator_name
+from .names import CHANCE, operation, operator_name
 from .policy import is_twin_function, is_twin_module
 from .site import Site
 from .trace import (
@@ -22,7 +22,7 @@ from .trace import (
     tracked,
     version_of,
 )
-from .values import UNKNOWN, ReadFloat, ReadInt, Unknown, read
+from .values import UNKNOWN, ReadFloat, ReadInt, Unknown, read, words
 
 if TYPE_CHECKING:
     from .walk import Walk
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
 SIMPLE = (int, float, str, bool, type(None), bytes)
 _READS = (ReadFloat, ReadInt)
 #: Operations worth a step though they make and write nothing.
-_NOTABLE = frozenset(
+_NOTABLE = words(
     """backward step zero_grad set_grad_enabled requires_grad_ retain_grad load_state_dict item
-    tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad""".split()
+    tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad manual_seed seed"""
 )
-#: Calls whose numbers hang on chance.
-_CHANCE = frozenset(("random", "uniform", "randint", "randrange", "gauss", "rand", "choice", "time"))
 _MODULE_WRITERS = frozenset(("load_state_dict", "reset_parameters", "apply", "_apply", "zero_grad"))
 _MOVES = frozenset(("to", "cuda", "cpu", "xpu", "mps"))
 
@@ -163,7 +161,7 @@ class Operations:
         walk.budget.spend(8 if tensors else 1)
         versions = [version_of(t) for t in tensors]
         first, noted = sequence_number(), len(walk.trace.writes)
-        started = time.perf_counter() if tensors else 0.0
+        started = time.thread_time() if tensors else 0.0
         walk.stack.append(site)
         try:
             result = call()
@@ -176,7 +174,7 @@ class Operations:
         finally:
             walk.stack.pop()
         if tensors:
-            walk.budget.measure(result, time.perf_counter() - started)
+            walk.budget.measure(result, time.thread_time() - started)
         writes = self._written(tensors, versions, noted)
         return self.note(site, op, inputs, result, (first, sequence_number()), writes)
 
@@ -185,7 +183,7 @@ class Operations:
     ) -> list[tuple[torch.Tensor, int, int]]:
         """Whose versions moved, less what inner steps have noted already."""
         moved: dict[int, tuple[torch.Tensor, int, int]] = {}
-        for tensor, before in zip(tensors, versions):
+        for tensor, before in zip(tensors, versions, strict=True):
             after = version_of(tensor)
             if after != before:
                 moved.setdefault(id(tensor), (tensor, before, after))
@@ -210,7 +208,7 @@ class Operations:
         if isinstance(result, torch.nn.Module) and not result._modules:
             outputs = tuple(result.parameters())  # a module was built, its parameters with it
         sources = tracked(inputs)
-        number = type(result) in (int, float, bool) and (sources or op in _CHANCE)
+        number = type(result) in (int, float, bool) and (sources or op in CHANCE)
         made = outputs or writes or nodes[0] != nodes[1] or number
         if not made and op not in _NOTABLE:
             return result

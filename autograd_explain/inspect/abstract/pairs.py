@@ -45,7 +45,9 @@ def _alike(live: torch.Tensor, twin: torch.Tensor) -> bool:
     if live.shape != twin.shape or live.requires_grad != twin.requires_grad:
         return False
     a, b = live.grad_fn, twin.grad_fn
-    return (a is None) == (b is None) and (a is None or plain(a.name()) == plain(b.name()))
+    if a is None or b is None:
+        return a is b
+    return plain(a.name()) == plain(b.name())
 
 
 def _frame_pairs(walk: Walk, incident: Incident) -> Iterable[tuple[Any, Any]]:
@@ -53,7 +55,7 @@ def _frame_pairs(walk: Walk, incident: Incident) -> Iterable[tuple[Any, Any]]:
     if not walk.failure.arrivals:
         return
     live = [f for f in reversed(incident.user_frames) if f.function != "<module>"]
-    for frame, (name, values) in zip(live, walk.failure.arrivals[-1].frames):
+    for frame, (name, values) in zip(live, walk.failure.arrivals[-1].frames, strict=False):
         if frame.function != name:
             return
         for key, value in list(frame.frame.f_locals.items()):
@@ -69,7 +71,7 @@ def _parts(live: Any, twin: Any) -> list[tuple[Any, Any]]:
         except (TypeError, RuntimeError):
             return []
     if isinstance(live, (list, tuple)) and isinstance(twin, (list, tuple)):
-        return list(zip(live[:500], twin))
+        return list(zip(live[:500], twin, strict=False))
     if isinstance(live, (list, tuple, Mapping)) or type(live).__module__ == "builtins":
         return []
     a, b = getattr(live, "__dict__", None), getattr(twin, "__dict__", None)

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 
 from .instrument import TWIN
-from .values import Unknown
+from .values import Unknown, words
 
 #: Modules whose functions and classes may be called.
-PURE = frozenset(
+PURE = words(
     """math cmath operator itertools functools collections copy string dataclasses typing
     typing_extensions enum contextlib types abc numbers fractions decimal statistics random
     heapq bisect re numpy torch einops opt_einsum posixpath ntpath genericpath _collections
-    _functools _operator _random _heapq _bisect _abc _thread collections.abc""".split()
+    _functools _operator _random _heapq _bisect _abc _thread collections.abc"""
 )
 #: Parts of them that act on the world or on state that outlives the walk.
 _FORBIDDEN = (
@@ -39,25 +39,24 @@ _FORBIDDEN = (
 _ALLOWED = ("torch.utils.data.dataset", "torch.utils.data._utils.collate", "torch.optim.swa_utils")
 _PACKAGE = __name__.rpartition(".")[0]
 _STAND_INS = frozenset((f"{_PACKAGE}.standins", f"{_PACKAGE}.shell"))
-_FORBIDDEN_NAMES = frozenset(
+_FORBIDDEN_NAMES = words(
     """save load set_num_threads set_num_interop_threads set_printoptions set_default_device
-    set_default_tensor_type seed manual_seed set_rng_state use_deterministic_algorithms
-    set_float32_matmul_precision set_warn_always set_flush_denormal compile fromfile from_file
-    tofile dump memmap savetxt savez loadtxt genfromtxt frompyfunc vectorize sleep
-    register_module_forward_hook register_module_forward_pre_hook share_memory_ multiply_out
-    register_module_full_backward_hook register_module_backward_hook init_process_group
-    set_printoptions seterr setbufsize show_config get_include""".split()
+    set_default_tensor_type set_rng_state use_deterministic_algorithms from_file share_memory_
+    set_float32_matmul_precision set_warn_always set_flush_denormal fromfile tofile dump memmap
+    savetxt savez savez_compressed loadtxt genfromtxt sleep register_module_forward_hook
+    register_module_forward_pre_hook register_module_full_backward_hook
+    register_module_backward_hook init_process_group seterr setbufsize show_config"""
 )
 _TYPES = (
     list, dict, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, bool, range,
     slice, object, type, property, staticmethod, classmethod, enumerate, zip, map, filter, reversed,
     BaseException, memoryview, types.SimpleNamespace, types.GeneratorType, super,
 )  # fmt: skip
-_BUILTINS = frozenset(
+_BUILTINS = words(
     """abs all any bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate
     filter float format frozenset hash hex id int isinstance issubclass iter len list map max min
     next object oct ord pow property range repr reversed round set slice sorted staticmethod str
-    sum super tuple type zip""".split()
+    sum super tuple type zip"""
 )
 
 
@@ -151,7 +150,8 @@ class Policy:
         if any(module == f or module.startswith(f + ".") for f in _FORBIDDEN):
             return False
         root = module.partition(".")[0]
-        return root in PURE or root == "time" and name in ("time", "perf_counter", "monotonic")
+        clock = root == "time" and name in ("time", "perf_counter", "monotonic")
+        return root in PURE or clock
 
 
 _NATIVE = (

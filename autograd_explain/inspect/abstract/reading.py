@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -12,25 +13,31 @@ import torch
 from ...incident import Incident
 from ...program import Program
 from ..graph import Graph, GraphNode
-from ..history import SavedTensor
+from ..history import Moment, SavedTensor
 from .budget import Limits, TooBig
 from .failing import Arrival
 from .flow import Arms
+from .instrument import Twins
 from .match import Pairing
 from .pairs import pair
 from .trace import Step
 from .walk import Walk
+from .writes import statement, writes_past
 
 _MORE_WALKS = 6
+_OVERWRITTEN = "modified by an inplace operation"
 
 
 class Reading:
     """A walk and what it says about the live graph."""
 
-    def __init__(self, walk: Walk, incident: Incident, live: Graph) -> None:
+    def __init__(
+        self, walk: Walk, incident: Incident, live: Graph, saved: SavedTensor | None
+    ) -> None:
         self.walk = walk
         self._incident = incident
         self._live = live
+        self._saved = saved
 
     @cached_property
     def arrival(self) -> Arrival | None:
@@ -80,39 +87,56 @@ class Reading:
         return [s for s in found if statements >= {m.statement for m in self.makers((s.node,))}]
 
     @property
-    def undecided(self) -> Arms:
-        """The branches that hung on numbers the walk cannot know, and how it took them."""
-        return self.walk.flow.undecided
+    def in_doubt(self) -> bool:
+        """Whether a branch hung on numbers that may be others than the program's."""
+        return bool(self.walk.flow.undecided) and self.walk.made_up
 
+    def writes(self, saved: SavedTensor) -> tuple[Moment, ...]:
+        """What wrote a saved value, oldest first; () where the stand-ins disagree."""
+        trace = self.walk.trace
+        found = [w for twin in self.slots(saved) if (w := writes_past(trace, twin, saved))]
+        return found[0] if len({statement(w[0]) for w in found}) == 1 else ()
+
+    @cached_property
     def score(self) -> tuple[float, ...]:
-        """How well the walk fits: it got there, failed alike, and made the same graph."""
+        """How well the walk fits: it got there, failed alike, wrote it, made the same graph."""
         reached = self.walk.failure.reached or self._incident.exception is None
         size = len(self._live.nodes)
         exact = 0 if self._pairing is None else len(self._pairing.exact)
-        return float(self.arrival is not None), float(reached), exact / size if size else 1.0
+        wrote = self._saved is None or bool(self.writes(self._saved))
+        return float(self.arrival is not None), reached, wrote, exact / size if size else 1.0
+
+    @property
+    def fits(self) -> bool:
+        return all(part == 1 for part in self.score)
 
 
-def best_reading(program: Program, incident: Incident, live: Graph) -> Reading:
-    """The reading of the walk that fits best.
+def best_readings(program: Program, incident: Incident, live: Graph) -> tuple[Reading, ...]:
+    """The readings of the walks that fit best, equally well.
 
-    The first walk takes every branch as its numbers say.  Where that does not lead to the live
-    failure and graph, the branches that hung on chance are taken otherwise, one at a time.
+    The first walk takes every branch as its numbers say.  Where these numbers may be others than
+    the program's, or do not lead to the live failure and graph, the branches that hang on them
+    are taken otherwise, one at a time.
     """
-    first = _read(program, incident, live, {}, big=_is_big(incident))
-    if not incident.user_frames or _fits(first):
-        return first
-    best = first
+    saved = next(live.overwritten(), None) if _OVERWRITTEN in incident.message else None
+    twins = Twins()
+
+    def read(arms: Arms, big: bool) -> Reading:
+        walk = Walk(program, incident, twins, arms=arms, big=big)
+        try:
+            walk.run()
+        except TooBig:
+            return read(arms, True)
+        return Reading(walk, incident, live, saved)
+
+    first = read({}, _is_big(incident))
+    if not incident.user_frames or (first.fits and not first.in_doubt):
+        return (first,)
+    readings = [first]
     for arms in islice(_alternatives(program, incident, first), _MORE_WALKS):
-        reading = _read(program, incident, live, arms, big=first.walk.devices.big)
-        if reading.score() > best.score():
-            best = reading
-        if _fits(best):
-            break
-    return best
-
-
-def _fits(reading: Reading) -> bool:
-    return all(part == 1 for part in reading.score())
+        readings.append(read(arms, first.walk.devices.big))
+    best = max(r.score for r in readings)
+    return tuple(r for r in readings if r.score == best)
 
 
 def _alternatives(program: Program, incident: Incident, first: Reading) -> Iterator[Arms]:
@@ -120,16 +144,13 @@ def _alternatives(program: Program, incident: Incident, first: Reading) -> Itera
     to_failure = forced_arms(program, incident)
     if first.arrival is None and to_failure:
         yield to_failure
-    elif first.arrival is None or not first.walk.failure.reached or first.undecided:
-        for position, taken in list(first.undecided.items())[::-1]:
-            yield {**to_failure, position: not taken}
-            yield {**to_failure, position: taken}
+    for position, taken in list(first.walk.flow.undecided.items())[::-1]:
+        yield {**to_failure, position: not taken}
+        yield {**to_failure, position: taken}
 
 
 def forced_arms(program: Program, incident: Incident) -> Arms:
     """Which arm each `if` around the failing lines took."""
-    import ast
-
     found: dict[tuple[str, int, int], bool] = {}
     for frame in incident.user_frames:
         source = program.source(frame.filename)
@@ -139,17 +160,6 @@ def forced_arms(program: Program, incident: Incident) -> Arms:
                     if arm and arm[0].lineno <= frame.line <= (arm[-1].end_lineno or 0):
                         found[frame.filename, node.lineno, node.col_offset] = taken
     return found
-
-
-def _read(
-    program: Program, incident: Incident, live: Graph, arms: Arms, *, big: bool
-) -> Reading:
-    walk = Walk(program, incident, arms=arms, big=big)
-    try:
-        walk.run()
-    except TooBig:
-        return _read(program, incident, live, arms, big=True)
-    return Reading(walk, incident, live)
 
 
 def _is_big(incident: Incident) -> bool:

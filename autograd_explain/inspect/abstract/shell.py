@@ -21,7 +21,7 @@ class Shell:
     def itself(self) -> Shell:
         return self
 
-    def run_line_magic(self, name: str, line: str, *options: Any, **more: Any) -> Any:
+    def run_line_magic(self, name: str, line: Any, *options: Any, **more: Any) -> Any:
         if name != "run" or type(line) is Unknown:
             return UNKNOWN
         try:

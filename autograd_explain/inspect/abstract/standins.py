@@ -14,7 +14,7 @@ from .values import UNKNOWN, Unknown
 def specials() -> dict[Any, Callable[..., Any]]:
     """Functions that are replaced: identity -> what the walk does."""
     found: dict[Any, Callable[..., Any]] = {
-        torch.manual_seed: _seed,
+        torch.manual_seed: manual_seed,
         torch.compile: _identity,
         torch.jit.script: _identity,
         torch.jit.trace: _identity,
@@ -41,7 +41,7 @@ def _identity(value: Any = None, *args: Any, **kwargs: Any) -> Any:
     return value if value is not None else _identity
 
 
-def _seed(seed: Any = 0) -> Any:
+def manual_seed(seed: Any = 0) -> Any:
     # Only the generator that the walk restores; torch.manual_seed would reach the devices'.
     return torch.default_generator.manual_seed(int(seed) if type(seed) is not Unknown else 0)
 

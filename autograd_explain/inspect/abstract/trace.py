@@ -95,6 +95,9 @@ class Trace:
             if id(value) not in given:
                 self.born.setdefault(id(value), step)
 
+    def __contains__(self, step: Step) -> bool:
+        return step.order < len(self.steps) and self.steps[step.order] is step
+
     def birth(self, value: Any) -> Step | None:
         """The step that made a stand-in (or an array, or read a number)."""
         if isinstance(value, (ReadFloat, ReadInt)):

@@ -1,9 +1,14 @@
-"""Values of the walk that are not what the program had: unknown ones, and numbers read from tensors."""
+"""Values that only the walk has: unknown ones, and numbers that know their origin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+
+
+def words(text: str) -> frozenset[str]:
+    """A set of names written as one text."""
+    return frozenset(text.split())
 
 
 class Unknown:
@@ -64,11 +69,13 @@ def _same(self: Unknown, *other: object) -> Unknown:
     return self
 
 
-for _name in (
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift "
-    "radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul rand ror rxor "
-    "neg pos invert abs eq ne lt le gt ge"
-).split():
+_PROTOCOL = """
+    add sub mul truediv floordiv mod pow matmul and or xor lshift rshift
+    radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul rand ror rxor
+    neg pos invert abs eq ne lt le gt ge
+"""
+
+for _name in words(_PROTOCOL):
     setattr(Unknown, f"__{_name}__", _same)
 
 

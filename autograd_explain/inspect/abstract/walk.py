@@ -16,12 +16,13 @@ import torch
 from ...incident import Incident
 from ...program import Program, Source
 from .adopt import Adopter
-from .budget import Budget, Limits, TooBig, WalkEnded
+from .budget import Budget, Limits, OutOfBudget, TooBig, WalkEnded
 from .devices import Devices
 from .failing import Failure
 from .flow import Arms, Flow
 from .guard import undisturbed
-from .instrument import compile_twin
+from .instrument import Twins
+from .names import CHANCE
 from .policy import Policy, is_twin_class, is_twin_function, safe_builtins
 from .site import Site
 from .trace import Trace
@@ -38,8 +39,9 @@ class Walk:
         self,
         program: Program,
         incident: Incident,
-        limits: Limits | None = None,
+        twins: Twins,
         *,
+        limits: Limits | None = None,
         arms: Arms | None = None,
         big: bool = False,
     ) -> None:
@@ -54,7 +56,8 @@ class Walk:
         self.devices = Devices(big)
         self.policy = Policy()
         self.trace = Trace()
-        self.sites: list[Site] = []
+        self.twins = twins
+        self.sites = twins.sites
         #: the user's calls that are open, outermost first
         self.stack: list[Site] = []
         self.flow = Flow(self, arms or {})
@@ -63,26 +66,43 @@ class Walk:
         self.imports = Imports(self)
         self.operations = Operations(self)
         self.in_failing_cell = False
+        #: live tensors that the walk had to invent numbers for
+        self.invented = 0
         self.globals: dict[str, Any] = {"__name__": "__main__", "__doc__": None}
         self.builtins = _Builtins(self, {**safe_builtins(), **Hooks(self).table()})
         self.globals["__builtins__"] = self.builtins
         self._specials = specials()
 
-    # -- running ------------------------------------------------------------------------------------
+    # -- running ---------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Walks the cells up to the failing one; raises nothing but TooBig."""
         try:
             with undisturbed(), self.devices.context():
-                for source in self._cells():
-                    self.in_failing_cell = source.cell == self.incident.cell
-                    self.execute(source, self.globals)
+                cells = self._cells()
+                self._walk_history([c for c in cells if c.cell != self.incident.cell])
+                self.budget.open()
+                self.in_failing_cell = True
+                for source in cells:
+                    if source.cell == self.incident.cell:
+                        self.execute(source, self.globals)
         except TooBig:
             raise
         except (WalkEnded, RecursionError):
             return
         finally:
             self.budget.close()
+
+    def _walk_history(self, cells: list[Source]) -> None:
+        """The cells before the failing one; of those beyond the budget only the definitions."""
+        todo = cells[::-1]
+        try:
+            while todo:
+                self.execute(todo.pop(), self.globals)
+        except OutOfBudget:
+            self.budget.open()
+            for source in reversed(todo):
+                self.execute(source, self.globals, definitions_only=True)
 
     def _cells(self) -> list[Source]:
         """The cells up to the failing one, each once; of equal ones the last two runs."""
@@ -104,11 +124,12 @@ class Walk:
                 found.append(source)
         return found[::-1]
 
-    def execute(self, source: Source, names: dict[str, Any]) -> None:
+    def execute(
+        self, source: Source, names: dict[str, Any], *, definitions_only: bool = False
+    ) -> None:
         """Executes the twin of a cell or of one of the user's files."""
-        try:
-            code = compile_twin(source, self.sites)
-        except (SyntaxError, ValueError, RecursionError, KeyError):
+        code = self.twins.code(source, definitions_only)
+        if code is None:
             return
         names.setdefault("__builtins__", self.builtins)
         outer = self.stack[:]
@@ -135,7 +156,7 @@ class Walk:
         if isinstance(error, CellEnded) or _is_autograd(error):
             raise CellEnded from None
 
-    # -- unknown values and live ones ---------------------------------------------------------------
+    # -- unknown values and live ones ------------------------------------------------------------
 
     def unknown_call(
         self, site: Site, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -182,6 +203,7 @@ class Walk:
             return UNKNOWN
         if live.numel() > self.budget.limits.elements and not self.devices.big:
             raise TooBig
+        self.invented += 1
         with torch.no_grad():
             found = torch.zeros(live.shape, dtype=live.dtype, device=self.devices.device)
             if live.is_floating_point():
@@ -192,6 +214,18 @@ class Walk:
             found.requires_grad_()
         self.devices.mark(found, str(live.device))
         return found
+
+    @property
+    def made_up(self) -> bool:
+        """Whether the stand-ins' numbers may be others than the program's."""
+        seeds = {s.op for s in self.trace.steps if s.op in ("manual_seed", "seed")}
+        chance = any(s.op in CHANCE for s in self.trace.steps)
+        return (
+            self.devices.big
+            or self.invented > 0
+            or "manual_seed" not in seeds
+            or (chance and "seed" not in seeds)
+        )
 
     def special(self, function: Any) -> Callable[..., Any] | None:
         """What the walk does instead of calling a function, or None."""

@@ -71,3 +71,9 @@ def aliases(trace: Trace, written: torch.Tensor, saved: torch.Tensor) -> list[St
         written = source
         step = trace.birth(written)
     return found
+
+
+def statement(moment: Moment) -> tuple[object, ...]:
+    """What makes two moments the same statement for the user."""
+    place = moment.place
+    return place.cell, place.file, place.line, moment.op

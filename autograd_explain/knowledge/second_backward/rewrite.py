@@ -91,7 +91,9 @@ def _cuts(finding: Finding, program: Program) -> Iterator[Edits]:
     if failed is not None and name:
         yield detach_after(program, failed, name, state=several)
     fact = finding.tensor(Role.CULPRIT)
-    for target in fact.names if fact is not None and maker is not None else ():
+    if fact is None or maker is None:
+        return
+    for target in fact.names:
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
 

@@ -1,12 +1,14 @@
 """A view was made while gradients were off and is written while they are on."""
 
+import ast
+
 import torch
 
 from autograd_explain.inspect import view_write
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import event_at, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Off
+from autograd_explain.inspect.source_walk import Off, Spot
 from autograd_explain.inspect.source_walk.grad_mode import switched_off_around
 from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, What
@@ -30,6 +32,7 @@ EXAMPLE = {
     "write": "left += shift",
     "place": "In[2]:4",
     "function": "halves",
+    "base": "frame",
 }
 
 
@@ -54,6 +57,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "write": "" if place is None else place.source,
             "place": label(place),
             "function": (off.scope.function or "") if off is not None else "",
+            "base": _base_name(scene, found),
         },
         tensors=(culprit,),
         events=(view_write.changed(scene, found), *_made(scene, found, off), scene.failed()),
@@ -63,11 +67,42 @@ def diagnose(scene: Scene) -> Finding | None:
 
 def _made(scene: Scene, found: ViewWrite, off: Off | None) -> tuple[Event, ...]:
     """What made the view, and what had turned gradients off."""
-    made = () if found.maker is None else (event_at(scene, What.CREATED, found.maker, "view"),)
+    op = "key" if _can_be_key(scene, found) else "view"
+    made = () if found.maker is None else (event_at(scene, What.CREATED, found.maker, op),)
     if off is None:
         return made
     place = walker_of(scene).place_of(off.scope, off.node)
     return (*made, Event(What.DETACHED, place, off.by.value))
+
+
+def _base_name(scene: Scene, found: ViewWrite) -> str:
+    """What the failing function calls the tensor that the view looks into."""
+    base = None if found.tensor is None else found.tensor._base
+    if base is None or found.written is None:
+        return ""
+    values = found.written.scope.values
+    return next((n for n, v in values.items() if v is base and not n.startswith("_")), "")
+
+
+def _can_be_key(scene: Scene, found: ViewWrite) -> bool:
+    """One of several views made ahead (`[x[i] for i in …]`), whose index could be kept instead.
+
+    Writing one such view leaves the others out of date: torch 2.13 then takes them for leaves.
+    """
+    maker = found.maker
+    if maker is None or not isinstance(maker.node, ast.Subscript) or not _base_name(scene, found):
+        return False
+    around = walker_of(scene).index(maker.scope.source).ancestors(maker.node)
+    if not any(isinstance(a, (ast.ListComp, ast.For, ast.GeneratorExp)) for a in around):
+        return False
+    return all(_read_once(s) for s in maker.via[1:] if isinstance(s.node, ast.Name))
+
+
+def _read_once(spot: Spot) -> bool:
+    name = getattr(spot.node, "id", "")
+    nodes = ast.walk(spot.scope.body)
+    reads = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]
+    return sum(isinstance(n.ctx, ast.Load) for n in reads) == 1
 
 
 def _writes_parameter(found: ViewWrite) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import under_no_grad
+from autograd_explain.rewrite.indexed_loop import index_at_write
 from autograd_explain.rewrite.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.proposal import Proposal
 
@@ -27,6 +28,9 @@ def _fixes(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
         return
     if off is None or off.place is None:
         return
+    if made is not None and made.op == "key" and made.place is not None and write is not None:
+        names = finding.facts["tensor"], finding.facts["base"]
+        yield "index_at_write", index_at_write(program, made.place, write.place, *names)
     if off.op == "decorator":
         yield "decorator", without_decorator(program, off.place)
     elif off.op == "block" and made is not None and made.place is not None:

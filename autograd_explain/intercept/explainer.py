@@ -1,0 +1,163 @@
+"""From an error, a warning or a signal of the recorder to an Incident, and to its explanation.
+
+Incidents hold live objects: each lives inside one of these methods and no longer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from ..incident import Incident, frames_of
+from ..model import Kind, Reason
+from ..settings import AutogradExplain
+from .cells import Cells
+from .check import Postponed
+from .guard import guarded
+from .plain import chain_of
+from .visit import Visit, Warned
+from .warned import evidence_of, stack_of
+
+if TYPE_CHECKING:
+    from ..record import Signal
+    from ..render.explanation import Explanation
+    from .check import Verifier
+
+#: `pipeline.explain_incident`, given from outside: the pipeline stands above this stage.
+Explain = Callable[..., "Explanation | None"]
+
+_MAX_WARNINGS = 3  #: explained per cell
+
+
+class Explainer:
+    """Asks the pipeline on behalf of one shell; what it gives back is data."""
+
+    def __init__(
+        self, shell: Any, cells: Cells, settings: AutogradExplain, explain: Explain
+    ) -> None:
+        self.explain = explain
+        self._shell = shell
+        self._cells = cells
+        self._settings = settings
+
+    def error(self, error: BaseException, visit: Visit) -> Explanation | None:
+        """The explanation of what a cell raised, or of the error behind it."""
+        if not self._wanted():
+            return None
+        for cause in chain_of(error):
+            with guarded("explain"):
+                incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
+                found = self._ask(incident, visit, self._verifier(visit), self._notes(visit))
+                if found is not None:
+                    return found
+        return None
+
+    def by_hand(self, error: BaseException, visit: Visit | None) -> Explanation | None:
+        """The explanation of an exception that the user hands over."""
+        for cause in chain_of(error):
+            incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
+            found = self.explain(incident, self._settings.options())
+            if found is not None:
+                return found
+        return None
+
+    def signals(self, visit: Visit, signals: Iterable[Signal]) -> list[Explanation]:
+        """What went wrong without an exception."""
+        return list(filter(None, [self._signal(s, visit) for s in signals]))
+
+    def _signal(self, signal: Signal, visit: Visit) -> Explanation | None:
+        with guarded("explain"):
+            evidence = {**signal.evidence, "moments": signal.moments}
+            verifier = self._verifier(visit)
+            incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
+            if verifier is not None and "changed" in signal.moments:
+                compared = {"gradients": verifier.differences(incident)}
+                incident = replace(incident, evidence={**evidence, **compared})
+            notes = () if visit.check is None else visit.check.notes()
+            return self._ask(incident, visit, verifier, notes)
+        return None
+
+    def warning(self, text: str, frame: FrameType, visit: Visit) -> None:
+        """Diagnose while the frame is live; the answer waits in `visit` for the cell's end."""
+        if not self._wanted() or len(visit.warnings) >= _MAX_WARNINGS:
+            return
+        program, frames = self._cells.settled(stack_of(frame))
+        source = program.source(frames[-1].filename) if frames else None
+        place = source.place(frame.f_lineno) if source is not None else None
+        if source is None or (text, place) in visit.warned:
+            return  # without a source it was raised in a library: not the user's line
+        visit.warned.add((text, place))
+        incident = Incident(
+            Kind.WARNING,
+            text,
+            program,
+            self._shell.user_ns,
+            frames,
+            cell=visit.run.number,
+            evidence=evidence_of(frame, source),
+            recording=None if visit.check is None else visit.check.recording,
+        )
+        # Trying rewrites here would stop the user's cell for seconds.
+        postponed = None if visit.check is None else Postponed()
+        found = self._ask(incident, visit, postponed, ())
+        if found is not None:
+            visit.warnings.append(Warned(found, postponed))
+
+    def settle_warnings(self, visit: Visit, *, failed: bool) -> list[Explanation]:
+        """The cell's warnings; where it ended well, the first one's rewrites are tried now."""
+        found = [warned.explanation for warned in visit.warnings]
+        verifier = None if failed else self._verifier(visit)
+        if verifier is not None and found and visit.warnings[0].postponed is not None:
+            with guarded("verify"):
+                rewrites = visit.warnings[0].postponed.settle(verifier)
+                diagnosis = replace(found[0].diagnosis, rewrites=rewrites)
+                found[0] = replace(found[0], diagnosis=diagnosis)
+        return found
+
+    def _wanted(self) -> bool:
+        return self._settings.enabled and "torch" in sys.modules
+
+    def _ask(
+        self,
+        incident: Incident,
+        visit: Visit,
+        verifier: Verifier | Postponed | None,
+        notes: tuple[Reason, ...],
+    ) -> Explanation | None:
+        options = visit.options(self._settings.options())
+        return self.explain(incident, options, verifier=verifier, notes=notes)
+
+    def _verifier(self, visit: Visit) -> Verifier | None:
+        if visit.check is None:
+            return None
+        return visit.check.verifier(visit.options(self._settings.options()), self._cells.runs)
+
+    def _notes(self, visit: Visit) -> tuple[Reason, ...]:
+        if visit.check is not None:
+            return visit.check.notes()
+        return (Reason("recorded_next"),) if self._settings.record_next_run else ()
+
+    def _incident(
+        self,
+        kind: Kind,
+        message: str,
+        visit: Visit | None,
+        exception: BaseException | None = None,
+        **more: Any,
+    ) -> Incident:
+        raised = frames_of(exception.__traceback__) if exception is not None else ()
+        program, frames = self._cells.settled(raised)
+        return Incident(
+            kind,
+            message,
+            program,
+            self._shell.user_ns,
+            frames,
+            exception=exception,
+            cell=None if visit is None else visit.run.number,
+            recording=None if visit is None or visit.check is None else visit.check.recording,
+            **more,
+        )
