@@ -40,7 +40,12 @@ def test_two_processes(tmp_path: Path) -> None:
         subprocess.Popen((*command, str(rank), str(tmp_path / "store")), stdout=subprocess.PIPE)
         for rank in range(2)
     ]
-    said = b"".join(rank.communicate(timeout=120)[0] for rank in ranks).decode()
+    try:
+        said = b"".join(rank.communicate(timeout=60)[0] for rank in ranks).decode()
+    finally:
+        for process in ranks:
+            process.kill()
+            process.wait()
     found = {
         match.pattern: match.captures for match in map(match_message, said.splitlines()) if match
     }
