@@ -4,6 +4,7 @@ import gc
 import pickle
 import sys
 import weakref
+from typing import ClassVar
 
 import pytest
 import torch
@@ -38,7 +39,7 @@ HERE = Place(1, None, 4, "w += 1")
 class FakeEntry:
     """An entry as the pipeline sees it."""
 
-    messages: dict = {}
+    messages: ClassVar[dict] = {}
     folder = BUILT_IN / UNKNOWN
 
     def __init__(self, name, confidence=None, propose=None, events=(), crash=None):

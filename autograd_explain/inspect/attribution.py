@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..model import Certainty, Event, Place, Role, TensorFact, What
+from ..model import Event, Place, Role, TensorFact, What
 from .history import Moment, SavedTensor
 from .scene import Scene
 

@@ -9,21 +9,17 @@ its `unpack_hook` are read first.  `SavedTensor.data` aliases the saved tensor w
 
 from __future__ import annotations
 
-import heapq
 import re
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from ..nodes import Walk
 from .history import SavedTensor
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
-#: The smallest main stack in use (Windows).
-_STACK = 2**20
 _FREED = "after they have already been freed"
 
 
@@ -82,37 +78,10 @@ class Graph:
         self, roots: Sequence[torch.Tensor], *, limit: int = 200_000, seconds: float = 2.0
     ) -> None:
         self.roots = tuple(roots)
-        self.complete = True
-        self.nodes = tuple(self._walk(limit, seconds))
+        walk = Walk((r.grad_fn for r in self.roots), limit=limit, seconds=seconds)
+        self.nodes = tuple(GraphNode(n.node, n.node.name(), n.sequence, n.depth) for n in walk)
+        self.complete = walk.complete
         self._by_identity = {id(n.node): n for n in self.nodes}
-
-    def _walk(self, limit: int, seconds: float) -> Iterator[GraphNode]:
-        """By falling sequence number: a node comes after all that use it, so its depth, the
-        longest way from a root, is known when its turn comes."""
-        stop, deepest = time.monotonic() + seconds, _deepest()
-        depth: dict[Any, int] = {}
-        heap: list[tuple[int, int, Any]] = []
-
-        def reach(node: Any, at: int) -> None:
-            if node not in depth:
-                heapq.heappush(heap, (-_sequence(node), len(depth), node))
-            depth[node] = max(at, depth.get(node, 0))
-
-        for root in self.roots:
-            if root.grad_fn is not None:
-                reach(root.grad_fn, 0)
-        while heap:
-            negative, count, node = heapq.heappop(heap)
-            if len(depth) > limit or (count % 1024 == 0 and time.monotonic() > stop):
-                self.complete = False
-                return
-            yield GraphNode(node, node.name(), -negative, depth[node])
-            if depth[node] >= deepest:
-                self.complete = False
-                continue
-            for child, _ in node.next_functions:
-                if child is not None:
-                    reach(child, depth[node] + 1)
 
     def find(self, node: Any) -> GraphNode | None:
         """The GraphNode of a torch node, if the walk reached it."""
@@ -151,20 +120,6 @@ class Graph:
                     tensor = _peek(raw)
                     if tensor is not None:
                         yield SavedTensor(node, slot, tensor, None, tensor._version)
-
-
-def _deepest() -> int:
-    """How deep to look, from the size of this thread's stack, with a margin of two."""
-    size = threading.stack_size() or _STACK
-    try:
-        import resource
-
-        soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
-        if not threading.stack_size() and soft > 0:
-            size = min(soft, 8 * _STACK)
-    except (ImportError, OSError):  # Windows has no such limit to ask for
-        pass
-    return min(size // 400, 20_000)
 
 
 def is_freed(node: GraphNode) -> bool:
@@ -212,10 +167,3 @@ def _peek(handle: Any) -> torch.Tensor | None:
     except Exception:
         return None
     return data if isinstance(data, torch.Tensor) else None
-
-
-def _sequence(node: Any) -> int:
-    try:
-        return int(node._sequence_nr())
-    except Exception:
-        return -1

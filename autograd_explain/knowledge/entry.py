@@ -4,7 +4,7 @@
       diagnose.py   PATTERNS, EXAMPLE, diagnose(scene) -> Finding | None
       rewrite.py    propose(finding, program) -> Iterator[Proposal]      (optional)
       en.md ja.md zh.md
-      case.py fixed.py                                                   (notebooks, cells split by `# %%`)
+      case.py fixed.py          (notebooks, cells split by `# %%`)
 
 There is no list of causes to edit.  Teams add folders through `AutogradExplain.causes` (a path)
 or the entry point group `autograd_explain.causes`.
@@ -105,4 +105,5 @@ def entries(extra: tuple[str, ...] = ()) -> Mapping[str, Entry]:
 def _package_folders() -> Iterator[Path]:
     for point in metadata.entry_points(group="autograd_explain.causes"):
         module = point.load()
-        yield Path(next(iter(module.__path__))) if hasattr(module, "__path__") else Path(str(module))
+        package = getattr(module, "__path__", None)
+        yield Path(next(iter(package)) if package else str(module))

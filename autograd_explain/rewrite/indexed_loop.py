@@ -117,8 +117,8 @@ def separate_views(program: Program, place: Place) -> Edits | None:
 def index_at_write(
     program: Program, maker: Place, write: Place | None, name: str, base: str
 ) -> Edits | None:
-    """`slots = [x[i, :n] for …]` keeps the indices instead of the views, and `slot.copy_(y)` becomes
-    `x[slot].copy_(y)`: the view is made where it is written."""
+    """The view is made where it is written: `slots = [x[i, :n] for …]` keeps the indices instead,
+    and `slot.copy_(y)` becomes `x[slot].copy_(y)`."""
     source, node = program.source_at(maker), node_at(program, maker)
     other = None if write is None else program.source_at(write)
     if source is None or other is None or write is None or not isinstance(node, ast.Subscript):

@@ -20,8 +20,8 @@ Edits = tuple[Edit, ...]
 
 #: NumPy functions that torch has under the same name, and those it calls otherwise.
 _SAME = frozenset(
-    "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan sum mean "
-    "prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
+    "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan "
+    "sum mean prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
     "clip floor ceil logaddexp trace asin acos atan".split()
 )
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
@@ -70,7 +70,7 @@ def _edit(patches: list[Patch]) -> Edit | None:
 
 def _is_program(text: str) -> bool:
     masked = None if compiles(text) else mask(text)
-    return masked is None and compiles(text) or masked is not None and compiles(masked.text)
+    return compiles(text) if masked is None else compiles(masked.text)
 
 
 # -- expressions at places -------------------------------------------------------------------
@@ -104,7 +104,7 @@ def replacement(program: Program, place: Place | None, code: str) -> list[Patch]
 
 
 def without_cut(program: Program, place: Place | None) -> list[Patch]:
-    """`x.detach().cpu().numpy()`, `float(x)`, `x.long()` -> `x`; `math.sin(x)` -> `torch.sin(x)`."""
+    """`x.detach().numpy()`, `float(x)`, `x.long()` -> `x`; `math.sin(x)` -> `torch.sin(x)`."""
     node = node_at(program, place)
     if node is None or place is None:
         return []

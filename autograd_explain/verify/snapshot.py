@@ -21,9 +21,9 @@ class TensorState:
 
     `gradient` is its `.grad` at the end, `last` the one that its last backward left (which may
     have been cleared since), `stepped` the one that an optimizer used last.  `holds_gradient` tells
-    whether `.grad` means anything for it.  `earlier` are values it had before a write which the reference kept from the backward: a
-    rewrite that puts the written value elsewhere leaves one of these.  `None` for `value` means
-    that it was too large to keep.
+    whether `.grad` means anything for it.  `earlier` are values it had before a write which the
+    reference kept from the backward: a rewrite that puts the written value elsewhere leaves one
+    of these.  `None` for `value` means that it was too large to keep.
     """
 
     paths: tuple[Path, ...]

@@ -21,7 +21,8 @@ def test_the_overwritten_slot_is_found_exactly() -> None:
     message = failed_backward(loss)
     found = next(Graph([loss]).overwritten())
     assert found.tensor.data_ptr() == second.data_ptr()
-    assert f"is at version {found.current_version}; expected version {found.saved_version}" in message
+    versions = f"is at version {found.current_version}; expected version {found.saved_version}"
+    assert versions in message
     assert found.node.name == "MulBackward0"
 
 

@@ -33,7 +33,8 @@ def operation_of_module(module: torch.nn.Module) -> str:
 
 
 _OPERATORS = {
-    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "lshift": "bitwise_left_shift",
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift", "and_": "bitwise_and", "or_": "bitwise_or",
     "xor": "bitwise_xor", "invert": "bitwise_not",
 }  # fmt: skip

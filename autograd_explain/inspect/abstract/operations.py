@@ -32,7 +32,8 @@ _READS = (ReadFloat, ReadInt)
 #: Operations worth a step though they make and write nothing.
 _NOTABLE = words(
     """backward step zero_grad set_grad_enabled requires_grad_ retain_grad load_state_dict item
-    tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad manual_seed seed"""
+    tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad
+    manual_seed seed"""
 )
 _MODULE_WRITERS = frozenset(("load_state_dict", "reset_parameters", "apply", "_apply", "zero_grad"))
 _MOVES = frozenset(("to", "cuda", "cpu", "xpu", "mps"))

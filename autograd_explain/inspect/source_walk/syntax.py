@@ -53,7 +53,7 @@ def bound_argument(body: FunctionNode, call: ast.Call, name: str) -> ast.expr | 
         behind = len(positional) - positional.index(name)
         if behind <= len(body.args.defaults):
             return body.args.defaults[-behind]
-    for parameter, default in zip(body.args.kwonlyargs, body.args.kw_defaults):
+    for parameter, default in zip(body.args.kwonlyargs, body.args.kw_defaults, strict=False):
         if parameter.arg == name and default is not None:
             return default
     return None
@@ -149,7 +149,7 @@ def pick(elements: Sequence[ast.expr], part: Part) -> list[ast.expr]:
 def pick_value(node: ast.Dict, part: Part) -> list[ast.expr]:
     if part is Each.VALUE:
         return list(node.values)
-    pairs = zip(node.keys, node.values)
+    pairs = zip(node.keys, node.values, strict=False)
     return [v for k, v in pairs if k is not None and constant_of(k) == part]
 
 

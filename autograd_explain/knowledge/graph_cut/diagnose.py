@@ -82,7 +82,11 @@ def _uses(scene: Scene, cut: Cut, instead: Instead | None) -> tuple[Event, ...]:
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
     frozen = freezing(scene, found.frozen)
     root = root_fact(scene, found)
-    cause = () if frozen.statement is None else (event_at(scene, What.CAUSE, frozen.statement, "freeze"),)
+    cause = (
+        ()
+        if frozen.statement is None
+        else (event_at(scene, What.CAUSE, frozen.statement, "freeze"),)
+    )
     return Finding(
         cause="graph_cut",
         confidence=Confidence.PROVEN if frozen.whole else Confidence.LIKELY,

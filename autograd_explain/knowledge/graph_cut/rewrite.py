@@ -63,7 +63,12 @@ def _passing(program: Program, event: Event) -> list[Patch]:
 def _other_arrays(program: Program, place: Place | None) -> list[Patch]:
     """The targets in the same expression must stay tensors, too: `p - y.numpy()`."""
     node, source = node_at(program, place), program.source_at(place) if place else None
-    if node is None or source is None or place is None or not torch_instead_of_numpy(program, place):
+    if (
+        node is None
+        or source is None
+        or place is None
+        or not torch_instead_of_numpy(program, place)
+    ):
         return []
     found: list[Patch] = []
     for inner in ast.walk(node):

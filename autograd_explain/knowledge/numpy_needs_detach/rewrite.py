@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from autograd_explain.model import Event, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import Patch, apply_patches, called, code_of, node_at, replacement
+from autograd_explain.rewrite.uncut import (
+    Patch,
+    apply_patches,
+    called,
+    code_of,
+    node_at,
+    replacement,
+)
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

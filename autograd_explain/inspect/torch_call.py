@@ -1,0 +1,161 @@
+"""The call of torch's that failed (or warned): its arguments in the user's words, its live values.
+
+For causes that are about what was handed to torch: optimizers, schedulers, `autograd.grad`, flags.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ..model import Confidence, Event, Finding, Role, TensorFact, What
+from .attribution import label
+from .origin import event_at, inside, place_of, surfaced, walker_of
+from .scene import Scene
+from .source_walk import Spot
+
+MISSING: Any = object()
+
+
+def local(scene: Scene, function: str, name: str, file: str = "") -> Any:
+    """A local of a library frame of this failure, the innermost such frame first, or MISSING."""
+    for live in reversed(scene.incident.frames):
+        if live.function != function or scene.program.is_user_code(live.filename):
+            continue
+        if live.filename.replace("\\", "/").endswith(file) and name in live.frame.f_locals:
+            return live.frame.f_locals[name]
+    return MISSING
+
+
+def failing_call(scene: Scene, *names: str) -> Spot | None:
+    """The user's call that failed; where `names` are given, the call of one of these."""
+    spot = surfaced(scene)
+    if spot is None:
+        return None
+    if isinstance(spot.node, ast.Call) and (not names or called(spot.node) in names):
+        return spot
+    statement = walker_of(scene).statement(spot)
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
+    fitting = [n for n in calls if called(n) in names] if names else calls
+    return inside(spot, fitting[0]) if len(fitting) == 1 else None
+
+
+def called(node: ast.AST) -> str:
+    """The last name of what is called: `SGD` of `torch.optim.SGD(…)`."""
+    function = getattr(node, "func", None)
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+def argument(call: Spot | None, position: int, *names: str) -> Spot | None:
+    """An argument by position or by one of its names."""
+    if call is None or not isinstance(call.node, ast.Call):
+        return None
+    for keyword in call.node.keywords:
+        if keyword.arg in names:
+            return inside(call, keyword.value)
+    given = call.node.args
+    if position < len(given) and not any(isinstance(a, ast.Starred) for a in given[: position + 1]):
+        return inside(call, given[position])
+    return None
+
+
+def receiver(call: Spot | None) -> Spot | None:
+    """`x` of the call `x.f(…)`."""
+    if call is None or not isinstance(call.node, ast.Call):
+        return None
+    function = call.node.func
+    return inside(call, function.value) if isinstance(function, ast.Attribute) else None
+
+
+def backward_roots(scene: Scene) -> list[Spot]:
+    """What backward or grad was called on, one expression for each where they are listed."""
+    call = failing_call(scene, "backward", "grad")
+    if call is None:
+        return []
+    given = argument(call, 0, "tensors", "outputs")
+    owner = receiver(call)
+    module = owner is not None and type(walker_of(scene).value(owner)).__name__ == "module"
+    if called(call.node) == "backward" and not module and owner is not None:
+        return [owner]
+    return [] if given is None else elements(scene, given)
+
+
+def elements(scene: Scene, spot: Spot) -> list[Spot]:
+    """The elements of a list or tuple, followed through one name; the spot itself otherwise."""
+    node = spot.node
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [inside(spot, e) for e in node.elts]
+    if isinstance(node, ast.Name):
+        made = walker_of(scene).makers(spot)
+        if len(made) == 1 and isinstance(made[0].node, (ast.List, ast.Tuple)):
+            return [inside(made[0], e) for e in made[0].node.elts]
+    return [spot]
+
+
+def maker(scene: Scene, spot: Spot | None) -> Spot | None:
+    """The one expression that computed a value; None where there are several or none."""
+    if spot is None:
+        return None
+    found = walker_of(scene).makers(spot)
+    return found[0] if len(found) == 1 and isinstance(found[0].node, ast.expr) else None
+
+
+def live_value(scene: Scene, spot: Spot | None) -> Any:
+    """The object an expression names, or MISSING; nothing is run."""
+    if spot is None:
+        return MISSING
+    value = walker_of(scene).value(spot)
+    return MISSING if type(value).__name__ == "_Missing" else value
+
+
+def calls_in(scene: Scene, *names: str) -> Iterator[Spot]:
+    """The calls of these names anywhere in the user's program, newest source first."""
+    walker = walker_of(scene)
+    for source in walker.sources():
+        index = walker.index(source)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and called(node) in names:
+                yield Spot(walker.scope_of(source, index.body_of(node)), node)
+
+
+def before(scene: Scene, one: Spot, other: Spot) -> bool:
+    """Whether one expression stands before another of the same function or cell."""
+    if one.scope.source is not other.scope.source:
+        return (one.scope.source.cell or 0) < (other.scope.source.cell or 0)
+    return (one.node.lineno, one.node.col_offset) < (other.node.lineno, other.node.col_offset)
+
+
+def tensor_fact(
+    scene: Scene, tensor: Any, *names: str, role: Role = Role.CULPRIT
+) -> TensorFact:
+    """A tensor's data, live names first; only the names where it is no longer there."""
+    if isinstance(tensor, torch.Tensor):
+        return scene.fact(role, tensor, *names)
+    return TensorFact(role, tuple(dict.fromkeys(n for n in names if n)))
+
+
+def best_name(fact: TensorFact, default: str = "") -> str:
+    return fact.names[0] if fact.names else default
+
+
+def told(
+    scene: Scene,
+    cause: str,
+    facts: dict[str, str],
+    at: Spot | None,
+    *,
+    op: str | None = None,
+    variant: str = "",
+    confidence: Confidence = Confidence.PROVEN,
+    tensors: Sequence[TensorFact] = (),
+    more: Sequence[Event] = (),
+) -> Finding:
+    """The finding of a cause whose statement to change is `at`; its place is the fact `place`."""
+    place = place_of(scene, at) or scene.place
+    found = {"place": label(place), **facts}
+    blamed = () if at is None else (event_at(scene, What.CAUSE, at, op),)
+    events = (*blamed, *more, scene.failed())
+    return Finding(cause, confidence, found, tuple(tensors), events, variant)
