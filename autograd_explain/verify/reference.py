@@ -39,15 +39,12 @@ class Saved:
 class SavedCopies:
     """What a reference run learned: which saved values were overwritten, what makes it unsound.
 
-    `doubts` are reasons for which its gradients may not be the ones that were meant.  `damaged`
-    says that a graph made earlier had lost a saved value before this run: if a backward of this
-    run needs it, it fails.
+    `doubts` are reasons for which its gradients may not be the ones that were meant.
     """
 
     def __init__(self) -> None:
         self.overwritten: list[Saved] = []
         self.doubts: set[str] = set()
-        self.damaged = False
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -71,7 +68,8 @@ class SavedCopies:
         """Copy what graphs made earlier have saved.
 
         A backward that uses one of them is noted: whether it was overwritten before without a
-        trace cannot be known any more.
+        trace cannot be known any more.  One that no backward of this run reaches says nothing,
+        whatever became of it: the session may hold any number of old graphs.
         """
         for node in nodes_of(tensors):
             for name in dir(node):
@@ -85,7 +83,8 @@ class SavedCopies:
         except AttributeError:  # before torch 2.13 a SavedTensor does not show its hook
             pass
         except RuntimeError as error:
-            self.damaged = self.damaged or "modified by an inplace" in str(error)
+            if "modified by an inplace" in str(error):
+                self._doubt_when_used(node, "overwritten_earlier")
             return  # or freed: nothing is saved any more
         slot = getattr(node, name)
         for one in slot if isinstance(slot, (tuple, list)) else (slot,):
@@ -93,7 +92,10 @@ class SavedCopies:
                 one.register_hooks(Saved, self._unpack_existing)
             except RuntimeError as error:  # nothing was saved there, or it has its own hooks
                 if "already" in str(error):
-                    self.doubts.add("older_graph")
+                    self._doubt_when_used(node, "older_graph")
+
+    def _doubt_when_used(self, node: Any, doubt: str) -> None:
+        node.register_prehook(lambda gradients: self.doubts.add(doubt))
 
     def _unpack_existing(self, saved: Saved) -> torch.Tensor:
         self.doubts.add("older_graph")

@@ -138,8 +138,6 @@ class Session:
                 failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
         except Refused:
             failure = None
-        if failure is not None and copies.damaged:
-            copies.doubts.add("overwritten_earlier")
         result = Result(
             failure=failure,
             refused=self.sandbox.reason,

@@ -99,6 +99,13 @@ class _Trials:
             self._attempt(start, self._open())
         return self._verdicts
 
+    def _note(self, verdict: Verdict) -> None:
+        """Another state may show more, never less: what ran from the live copy did run, even if
+        the cells before it cannot be replayed."""
+        known = self._verdicts.get(verdict.index)
+        if known is None or verdict.outcome is not Outcome.NOT_TRIED:
+            self._verdicts[verdict.index] = verdict
+
     def _open(self) -> list[int]:
         known = self._verdicts
         return [i for i in self._trials if i not in known or known[i].retry]
@@ -181,7 +188,7 @@ class _Trials:
                 for message in child.messages():
                     done = message is None
                     if isinstance(message, Verdict):
-                        self._verdicts[message.index] = message
+                        self._note(message)
                     elif isinstance(message, Crash):
                         return Reason("crashed", {"what": message.what})
             if child.closed and not done:

@@ -1,0 +1,62 @@
+"""The reference run: whose gradients they are, and what may not disturb them."""
+
+import sys
+
+import pytest
+import torch
+
+from autograd_explain.model import Outcome
+
+CELL = """
+import torch
+w = torch.ones(3, requires_grad=True)
+y = w.exp()
+y.mul_(2)
+y.sum().backward()
+"""
+EDIT = ("y.mul_(2)", "y = y.mul(2)")
+
+
+def test_graphs_with_hooks_of_their_own_that_are_not_used_are_no_doubt(play):
+    """Elsewhere in the process a graph is alive whose saved tensors are someone else's."""
+    with torch.autograd.graph.save_on_cpu():
+        other = torch.ones(3, requires_grad=True).exp()
+    assert play(CELL).try_out(EDIT).outcome is Outcome.VERIFIED
+    assert other.grad_fn is not None
+
+
+def test_graphs_that_are_damaged_but_not_used_are_no_doubt(play):
+    other = torch.ones(3, requires_grad=True).exp()
+    other.mul_(2)
+    assert play(CELL).try_out(EDIT).outcome is Outcome.VERIFIED
+
+
+def test_a_graph_with_hooks_of_its_own_that_is_used_is_a_doubt(play):
+    first = """
+import torch
+w = torch.ones(3, requires_grad=True)
+with torch.autograd.graph.save_on_cpu():
+    x = w.exp()
+"""
+    second = "y = x.exp()\ny.mul_(2)\ny.sum().backward()"
+    rewrite = play(first, second).try_out(EDIT)
+    assert rewrite.outcome is Outcome.VERIFIED  # from the first cell on
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a live copy")
+def test_what_ran_from_the_live_copy_ran_even_if_the_cells_before_cannot_be_replayed(
+    play, tmp_path
+):
+    path = tmp_path / "log.txt"
+    first = f"""
+import torch
+open({str(path)!r}, "w").write("once")
+w = torch.ones(3, requires_grad=True)
+with torch.autograd.graph.save_on_cpu():
+    x = w.exp()
+"""
+    second = "y = x.exp()\ny.mul_(2)\ny.sum().backward()"
+    rewrite = play(first, second).try_out(EDIT)
+    assert rewrite.outcome is Outcome.RUNS
+    assert rewrite.reason.values["why"] == "older_graph"
+    assert path.read_text() == "once"
