@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
 
+from ..nodes import Walk
 from ..program import Program
 from .history import ObservedHistory
 from .kinds import Operations
@@ -151,14 +152,8 @@ def _graph_sequences(incident: Incident) -> Iterator[int]:
     """Sequence numbers of the graph behind a failed backward, leaves left out."""
     from ..inspect.scene import _roots
 
-    seen: set[Any] = set()
     with quiet():
-        todo = [r.grad_fn for r in _roots(incident.frames) if isinstance(r, torch.Tensor)]
-    while todo and len(seen) < _MAX_NODES:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if node.next_functions or not hasattr(node, "variable"):
-            yield node._sequence_nr()
-        todo.extend(fn for fn, _ in node.next_functions)
+        starts = [r.grad_fn for r in _roots(incident.frames) if isinstance(r, torch.Tensor)]
+    for found in Walk(starts, limit=_MAX_NODES):
+        if not hasattr(found.node, "variable"):
+            yield found.sequence
