@@ -15,6 +15,8 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
+    if scene.match.pattern not in PATTERNS:
+        return None  # "a leaf Variable": only torch 1.5 to 1.7 said so of views too
     found = find_leaf_write(scene)
     if found is None:
         return None

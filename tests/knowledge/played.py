@@ -1,0 +1,168 @@
+"""The cases of the knowledge base, each run once in a real IPython shell, for all the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+import autograd_explain
+from autograd_explain import pipeline
+from autograd_explain.intercept import guard
+from autograd_explain.knowledge.entry import Entry, entries
+from autograd_explain.model import Confidence, Diagnosis, Kind, Rewrite
+from autograd_explain.render.topic import cells_of
+
+WITH_CASE = tuple(e for e in entries().values() if (e.folder / "case.py").exists())
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a notebook's first incident was taken for.
+
+    `pattern` is the message or signal that was recognised, `claims` how strongly each cause that
+    lists it claimed the incident.  `trouble` is what went wrong inside the extension, `output`
+    what the notebook printed and raised.
+    """
+
+    diagnosis: Diagnosis | None
+    pattern: str = ""
+    claims: Mapping[str, Confidence] = field(default_factory=dict)
+    trouble: str = ""
+    output: str = ""
+
+    @property
+    def kind(self) -> Kind | None:
+        return None if self.diagnosis is None else self.diagnosis.kind
+
+
+def program(entry: Entry, name: str) -> tuple[str, ...]:
+    """The cells of the folder's notebook `case` or `fixed`."""
+    return cells_of((entry.folder / f"{name}.py").read_text("utf-8"))
+
+
+def edited(cells: Sequence[str], rewrite: Rewrite) -> tuple[str, ...]:
+    """The notebook with a rewrite applied; the edits of a case are in its own cells."""
+    new = dict(enumerate(cells, 1))
+    for edit in rewrite.edits:
+        assert edit.cell in new, f"an edit outside the notebook: {edit.file or edit.cell}"
+        assert new[edit.cell] == edit.old_source, "the edit is of another text than the cell's"
+        new[edit.cell] = edit.new_source
+    return tuple(new.values())
+
+
+@cache
+def played(name: str) -> Played:
+    """The case as a user meets it: after an error or a warning, or where nothing is raised, in
+    a watched session."""
+    cells = program(entries()[name], "case")
+    found = play(cells)
+    return found if found.diagnosis is not None else play(cells, watched=True)
+
+
+@cache
+def checked(name: str) -> Played:
+    """The case in a watched session, its rewrites tried."""
+    return play(program(entries()[name], "case"), watched=True, verify=True)
+
+
+def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -> Played:
+    """Run a notebook up to the first cell that has something to explain."""
+    with _shell() as shell, _claims() as seen, _captured() as output:
+        if watched:
+            shell.run_line_magic("autograd_check", "on" if verify else "on --no-verify")
+        for cell in cells:
+            result = shell.run_cell(cell, store_history=True)
+            if autograd_explain.last() is not None or not result.success:
+                break
+        last = autograd_explain.last()
+        return Played(
+            None if last is None else last.diagnosis,
+            seen.pattern,
+            seen.claims,
+            guard.report(),
+            output.getvalue(),
+        )
+
+
+class _Seen:
+    """The claims on the first incident that a message or signal was recognised in."""
+
+    def __init__(self) -> None:
+        self.pattern = ""
+        self.claims: dict[str, Confidence] = {}
+        self._diagnose = pipeline.diagnose
+
+    def __call__(self, incident: Any, match: Any, causes: Any) -> Any:
+        causes = tuple(causes)
+        if not self.pattern:
+            self.pattern = match.pattern
+            for entry in causes:
+                finding = self._diagnose(incident, match, (entry,))
+                if finding.cause == entry.name:
+                    self.claims[entry.name] = finding.confidence
+        return self._diagnose(incident, match, causes)
+
+
+@contextlib.contextmanager
+def _claims() -> Iterator[_Seen]:
+    seen = _Seen()
+    with mock.patch.object(pipeline, "diagnose", seen):
+        yield seen
+
+
+@contextlib.contextmanager
+def _captured() -> Iterator[io.StringIO]:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        yield output
+
+
+@contextlib.contextmanager
+def fresh_torch() -> Iterator[None]:
+    """A notebook may leave the grad mode, the random state or a warning that comes only once."""
+    always, detect = torch.is_warn_always_enabled(), torch.is_anomaly_enabled()
+    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=()), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        torch.set_warn_always(True)
+        try:
+            yield
+        finally:
+            torch.set_warn_always(always)
+            torch.set_grad_enabled(grad)
+            torch.set_default_dtype(dtype)
+            torch.autograd.set_detect_anomaly(detect)
+
+
+@contextlib.contextmanager
+def _shell() -> Iterator[InteractiveShell]:
+    """A shell with the extension loaded, in English; everything as before afterwards."""
+    main = sys.modules["__main__"]
+    InteractiveShell.clear_instance()
+    with fresh_torch(), mock.patch.dict(os.environ, {"AUTOGRAD_EXPLAIN_LANG": "en"}):
+        config = Config({"HistoryManager": {"enabled": False}})
+        shell = InteractiveShell.instance(config=config)
+        guard.clear()
+        shell.extension_manager.load_extension("autograd_explain")
+        try:
+            yield shell
+        finally:
+            autograd_explain.unload_ipython_extension(shell)
+            autograd_explain._last = None
+            guard.clear()
+            InteractiveShell.clear_instance()
+            sys.modules["__main__"] = main
+            for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+                sys.__dict__.pop(name, None)

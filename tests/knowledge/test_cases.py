@@ -1,0 +1,196 @@
+"""Every cause's own case: this message, this diagnosis, this rewrite, and gradients that agree.
+
+A folder's `case.py` goes wrong in the way that the cause explains, and `fixed.py` is what the
+cause's first rewrite makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from IPython.core.inputtransformer2 import TransformerManager
+from knowledge.played import WITH_CASE, checked, edited, fresh_torch, play, played, program
+from torch import nn
+from torch.autograd.graph import allow_mutation_on_saved_tensors
+
+from autograd_explain.knowledge.entry import Entry, entries
+from autograd_explain.model import Confidence, Diagnosis, Kind, Outcome, Safety
+
+
+@pytest.fixture(params=WITH_CASE, ids=lambda entry: entry.name)
+def entry(request: pytest.FixtureRequest) -> Entry:
+    found: Entry = request.param
+    return found
+
+
+def diagnosis_of(entry: Entry) -> Diagnosis:
+    """The diagnosis of the case; a failing test where there is none or it is another cause's."""
+    found = played(entry.name)
+    if found.diagnosis is None:
+        pytest.fail(f"nothing was explained; the notebook printed:\n{found.output or '(nothing)'}")
+    cause = found.diagnosis.finding.cause
+    assert cause == entry.name, f"explained as {cause}: {found.diagnosis.message or found.pattern}"
+    return found.diagnosis
+
+
+# -- the case ---------------------------------------------------------------------------
+
+
+def test_case_gives_the_message(entry: Entry) -> None:
+    diagnosis_of(entry)
+    assert played(entry.name).pattern in entry.patterns
+
+
+def test_case_gives_the_diagnosis(entry: Entry) -> None:
+    found = diagnosis_of(entry).finding
+    assert set(found.facts) == set(entry.example), "the facts' names are not those of EXAMPLE"
+    assert dict(found.facts) == dict(entry.example)
+    assert found.confidence >= Confidence.LIKELY, "its own case is explained in general only"
+    assert played(entry.name).trouble == ""
+
+
+def test_watched_case_gives_the_same_cause(entry: Entry) -> None:
+    found = checked(entry.name)
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.cause == entry.name
+    assert found.trouble == ""
+
+
+# -- the rewrite ------------------------------------------------------------------------
+
+
+def test_first_rewrite_makes_the_repaired_program(entry: Entry) -> None:
+    rewrites = diagnosis_of(entry).rewrites
+    assert bool(rewrites) == (entry.folder / "fixed.py").exists(), "no rewrite, or no fixed.py"
+    if rewrites:
+        assert edited(program(entry, "case"), rewrites[0]) == program(entry, "fixed")
+
+
+def test_every_rewrite_is_told(entry: Entry) -> None:
+    """Each rewrite has a text of its own, and is an edit that still parses."""
+    text = entry.text_path("en").read_text("utf-8")
+    for rewrite in diagnosis_of(entry).rewrites:
+        assert f"## fix {rewrite.fix}\n" in text
+        for cell in edited(program(entry, "case"), rewrite):
+            compile(plain(cell), "<cell>", "exec")
+
+
+def test_repaired_program_runs(entry: Entry) -> None:
+    """To its end, and a watched session has nothing to say about it."""
+    if not diagnosis_of(entry).rewrites:
+        return
+    cells = program(entry, "fixed")
+    run(cells)
+    again = play(cells, watched=True).diagnosis
+    assert again is None, f"explained once more: {again.finding.cause}"
+
+
+def test_watched_rewrite_holds(entry: Entry) -> None:
+    """What is proposed first in a watched cell was run, and nothing spoke against it."""
+    found = checked(entry.name).diagnosis
+    assert found is not None
+    for rewrite in found.rewrites[:1]:
+        told = f"{rewrite.fix}: {rewrite.reason.key} {dict(rewrite.reason.values)}"
+        if rewrite.safety is Safety.SAME_GRADIENTS:
+            assert rewrite.outcome in (Outcome.VERIFIED, Outcome.RUNS), told
+        elif rewrite.safety is Safety.CHANGES_MEANING:
+            assert rewrite.outcome is not Outcome.FAILS, told
+
+
+def test_gradients_agree_with_the_intended_ones(entry: Entry) -> None:
+    """Where torch can be made to run the case as it was meant, the rewrite gives its gradients."""
+    found = diagnosis_of(entry)
+    if found.kind is Kind.WARNING or not found.rewrites:
+        return
+    if found.rewrites[0].safety is not Safety.SAME_GRADIENTS:
+        return
+    intended = as_intended(program(entry, "case"))
+    if intended is None:
+        return
+    repaired = gradients(run(program(entry, "fixed")))
+    shared = intended.keys() & repaired.keys()
+    assert shared or not intended, "the repaired program has none of the intended gradients"
+    for name in sorted(shared):
+        torch.testing.assert_close(repaired[name], intended[name], msg=f"{name}.grad differs")
+
+
+# -- the folders ------------------------------------------------------------------------
+
+
+def test_every_cause_has_a_case() -> None:
+    """A cause that rewrites shows it; a topic claims nothing and has no case."""
+    for entry in entries().values():
+        has = {path.stem for path in entry.folder.glob("*.py")}
+        if has & {"case", "fixed", "rewrite"}:
+            assert "diagnose" in has, f"{entry.name}: a case that nothing diagnoses"
+        if has & {"fixed", "rewrite"}:
+            assert has >= {"case", "fixed", "rewrite"}, f"{entry.name}: a rewrite that is not shown"
+
+
+# -- running programs -------------------------------------------------------------------
+
+
+def plain(cell: str) -> str:
+    """A cell as Python."""
+    return str(TransformerManager().transform_cell(cell))
+
+
+def run(cells: Sequence[str]) -> dict[str, Any]:
+    """A notebook from the top, without the extension; its namespace."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with fresh_torch():
+        for number, cell in enumerate(cells, 1):
+            exec(compile(plain(cell), f"<cell {number}>", "exec"), namespace)
+    return namespace
+
+
+def as_intended(cells: Sequence[str]) -> dict[str, torch.Tensor] | None:
+    """The gradients that the failing notebook means: overwritten values are kept for backward
+    and graphs are not freed.  None where that does not make it run."""
+    with allow_mutation_on_saved_tensors(), graphs_kept():
+        try:
+            return gradients(run(cells))
+        except Exception:
+            return None
+
+
+def graphs_kept() -> Any:
+    """Every `loss.backward()` keeps its graph."""
+    backward = torch.Tensor.backward
+
+    def keeping(self: torch.Tensor, gradient: Any = None, *_: Any, **options: Any) -> None:
+        backward(self, gradient, **{**options, "retain_graph": True})
+
+    return mock.patch.object(torch.Tensor, "backward", keeping)
+
+
+def gradients(namespace: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """`.grad` of the leaves that the notebook's own names lead to."""
+    return {
+        name: leaf.grad.clone()
+        for name, leaf in leaves(namespace)
+        if leaf.is_leaf and leaf.grad is not None
+    }
+
+
+def leaves(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, value in namespace.items():
+        if isinstance(value, torch.Tensor):
+            yield name, value
+        elif isinstance(value, nn.Module):
+            yield from ((f"{name}.{inner}", p) for inner, p in value.named_parameters())
+
+
+def test_intended_gradients_are_right() -> None:
+    """The reference itself: an overwritten value, and one graph used twice."""
+    cells = (
+        "import torch\nx = torch.tensor([2.0], requires_grad=True)",
+        "y = x * 1\nz = y * y\ny.zero_()\nz.backward()\nz.backward()",
+    )
+    found = as_intended(cells)
+    assert found is not None and found["x"].tolist() == [8.0]
+    assert as_intended(("import torch", "torch.ones(1).backward()")) is None
