@@ -20,7 +20,7 @@ IN_LOGS = frozenset(
     """
     checkpoint epoch forward gradient gradients input iteration learning length loss model
     optimizer output parameter parameters rate size sizes step torch.nn torch.utils.checkpoint
-    """.split()  # noqa: SIM905
+    """.split()
 )
 #: What any error message may say: worth avoiding where it costs little.
 IN_ERRORS = frozenset(
@@ -31,7 +31,7 @@ IN_ERRORS = frozenset(
     must not object of on one or outputs passed please position returned should shape some
     specified support supported tensor tensors that the this to type unexpected value values
     version warning was will with you your
-    """.split()  # noqa: SIM905
+    """.split()
 )
 
 

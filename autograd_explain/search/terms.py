@@ -70,7 +70,7 @@ STOP = frozenset(
     how why what which who whom where can could should would will may might must have has had get
     gets got there here into out up about any some all only just also very please help need want
     pytorch torch
-    """.split()  # noqa: SIM905
+    """.split()
 )
 _STOP_CJK = re.compile(
     r"(です|ます|ました|でした|という|とは|のか|には|では|から|まで|して|した|する|いる|ある|ない"
