@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from ..nodes import Walk
 from .objects import spelled, walk
 from .reference import replaced
 
@@ -133,15 +134,8 @@ def _locals(frame: FrameType) -> Mapping[str, Any]:
 
 def _leaves(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors into which a backward from these outputs accumulates."""
-    waiting = [t.grad_fn for t in outputs if t.grad_fn is not None]
-    seen: set[Any] = set(waiting)
     found = [t for t in outputs if t.is_leaf]
-    while waiting and len(seen) < MAX_NODES:
-        node: Any = waiting.pop()
-        if type(node).__name__ == "AccumulateGrad":
-            found.append(node.variable)
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
+    for reached in Walk((t.grad_fn for t in outputs), limit=MAX_NODES):
+        if type(reached.node).__name__ == "AccumulateGrad":
+            found.append(reached.node.variable)
     return found

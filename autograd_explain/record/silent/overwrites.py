@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
+from ...nodes import Walk
 from ..log import Log
 from ..tensors import address, root, storage, tensors_in, version
 from .regions import Region, checksum, overlap, region_of, written_region
@@ -312,14 +313,6 @@ class Overwrites:
 def _nodes(roots: tuple[Tensor, ...]) -> Iterator[tuple[Any, int]]:
     """The graph's nodes with their numbers, leaves left out.  backward is about to read the
     roots' `grad_fn` itself, so reading it here changes nothing."""
-    seen: set[Any] = set()
-    todo = [r.grad_fn for r in roots]
-    while todo and len(seen) < _MAX_NODES:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        following = node.next_functions
-        if following:
-            yield node, node._sequence_nr()
-            todo.extend(fn for fn, _ in following)
+    for reached in Walk((r.grad_fn for r in roots), limit=_MAX_NODES):
+        if not hasattr(reached.node, "variable"):
+            yield reached.node, reached.sequence
