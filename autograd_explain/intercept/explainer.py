@@ -19,7 +19,7 @@ from .check import Postponed
 from .guard import guarded
 from .plain import chain_of
 from .visit import Visit, Warned
-from .warned import evidence_of, stack_of
+from .warned import caused_by, evidence_of, stack_of
 
 if TYPE_CHECKING:
     from ..record import Signal
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 Explain = Callable[..., "Explanation | None"]
 
 _MAX_WARNINGS = 3  #: explained per cell
+#: About an expression in the very line that warns; in torch's own code they are torch's affair.
+_ABOUT_THE_LINE = ("The .grad attribute of a Tensor", "To copy construct from a tensor")
+
+
+def _may_pass_through(text: str) -> bool:
+    return not text.startswith(_ABOUT_THE_LINE)
 
 
 class Explainer:
@@ -85,10 +91,14 @@ class Explainer:
         if not self._wanted() or len(visit.warnings) >= _MAX_WARNINGS:
             return
         program, frames = self._cells.settled(stack_of(frame))
-        source = program.source(frames[-1].filename) if frames else None
-        place = source.place(frame.f_lineno) if source is not None else None
-        if source is None or (text, place) in visit.warned:
-            return  # without a source it was raised in a library: not the user's line
+        live = caused_by(frames, program)
+        source = None if live is None else program.source(live.filename)
+        if live is None or source is None:
+            return  # raised in a library: not the user's line
+        own = live.frame is frame
+        place = source.place(live.line)
+        if (text, place) in visit.warned or not (own or _may_pass_through(text)):
+            return
         visit.warned.add((text, place))
         incident = Incident(
             Kind.WARNING,
@@ -97,7 +107,7 @@ class Explainer:
             self._shell.user_ns,
             frames,
             cell=visit.run.number,
-            evidence=evidence_of(frame, source),
+            evidence=evidence_of(frame, source) if own else {},
             recording=None if visit.check is None else visit.check.recording,
         )
         # Trying rewrites here would stop the user's cell for seconds.

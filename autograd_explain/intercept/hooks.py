@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from .warned import WarningHook
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
 
+#: Words of which every warning that we know has one; other warnings cost nothing.
+_SUBJECT = re.compile("tensor|grad|scheduler|scaler|optimizer|autograd|volatile|cublas", re.I)
 _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
 
 
@@ -136,7 +139,7 @@ class Session:
 
     def _on_warning(self, text: str, frame: FrameType) -> None:
         visit = self._visit()
-        if visit is None or "tensor" not in text.lower() or self._warning_hook is None:
+        if visit is None or not _SUBJECT.search(text) or self._warning_hook is None:
             return
         with self._warning_hook.silence(), guard.guarded("warning"):
             self.explainer.warning(text, frame, visit)

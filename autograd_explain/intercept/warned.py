@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from ..incident import LiveFrame
-from ..program import Source
+from ..program import Program, Source
 
 Handler = Callable[[str, FrameType], None]
 
@@ -24,7 +24,7 @@ Handler = Callable[[str, FrameType], None]
 class WarningHook:
     """Takes the place of `warnings.showwarning` and calls the one that was there before.
 
-    `handle(text, frame)` gets each UserWarning after it was shown.
+    `handle(text, frame)` gets each UserWarning or FutureWarning after it was shown.
     """
 
     def __init__(self, handle: Handler) -> None:
@@ -46,7 +46,7 @@ class WarningHook:
         if getattr(self._busy, "value", False):
             return
         self._previous(message, category, filename, lineno, file, line)
-        if self.active and file is None and issubclass(category, UserWarning):
+        if self.active and file is None and issubclass(category, (UserWarning, FutureWarning)):
             frame = _frame_at(filename, lineno, sys._getframe(1))
             if frame is not None:
                 self._handle(str(message), frame)
@@ -84,6 +84,19 @@ def stack_of(frame: FrameType) -> tuple[LiveFrame, ...]:
         found.append(LiveFrame(here, here.f_lineno, here.f_lasti))
         here = here.f_back
     return tuple(reversed(found))
+
+
+def caused_by(frames: tuple[LiveFrame, ...], program: Program) -> LiveFrame | None:
+    """The user's frame that a warning is about: the last one, or the one that called torch.
+
+    None where other library code stands in between: then it is that library's warning.
+    """
+    for live in reversed(frames):
+        if program.source(live.filename) is not None:
+            return live
+        if str(live.frame.f_globals.get("__name__", "")).partition(".")[0] != "torch":
+            return None
+    return None
 
 
 def _is_shell(frame: FrameType) -> bool:

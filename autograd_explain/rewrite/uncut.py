@@ -196,10 +196,10 @@ def flag_removed(program: Program, place: Place | None) -> list[Patch]:
         inner = node.func.value if method and isinstance(node.func, ast.Attribute) else None
         inner = node.args[0] if wrapped else inner
         return [] if inner is None else replacement(program, place, code_of(program, place, inner))
-    return _argument_removed(source, node, flag)
+    return argument_taken_out(source, node, flag)
 
 
-def _argument_removed(source: Source, node: ast.Call, gone: ast.keyword) -> list[Patch]:
+def argument_taken_out(source: Source, node: ast.Call, gone: ast.keyword) -> list[Patch]:
     """An argument with the comma before it, or behind it where it is the first."""
     given: list[ast.AST] = sorted(
         [*node.args, *node.keywords],

@@ -1,0 +1,122 @@
+"""Calls and single statements changed as text: an argument, a name, a line before or behind."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+import libcst as cst
+
+from ..model import Edit, Place
+from ..program import Program
+from .draft import Draft
+from .locate import tree_at
+from .uncut import (
+    Patch,
+    apply_patches,
+    argument_taken_out,
+    called,
+    code_of,
+    keyword_added,
+    node_at,
+    replacement,
+)
+
+Edits = tuple[Edit, ...]
+
+
+def call_behind(program: Program, place: Place | None, method: str) -> Edits | None:
+    """`x` -> `x.mean()`, `a + b` -> `(a + b).mean()`; `method` is written without brackets."""
+    return apply_patches(called(program, place, method))
+
+
+def expression_replaced(program: Program, place: Place | None, template: str) -> Edits | None:
+    """Another expression for the one at the span; `{x}` in the template is its text."""
+    node = node_at(program, place)
+    if node is None or place is None:
+        return None
+    code = code_of(program, place, node)
+    return apply_patches(replacement(program, place, template.replace("{x}", code)))
+
+
+def keyword_set(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
+    """`name=value` in the call at the span, added or changed."""
+    return apply_patches(keyword_added(program, place, name, value))
+
+
+def keyword_removed(program: Program, place: Place | None, *names: str) -> Edits | None:
+    """The call at the span without the first of these keyword arguments that it has."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or not isinstance(node, ast.Call):
+        return None
+    gone = next((k for k in node.keywords if k.arg in names), None)
+    return None if gone is None else apply_patches(argument_taken_out(source, node, gone))
+
+
+def arguments_emptied(program: Program, place: Place | None) -> Edits | None:
+    """`scheduler.step(epoch)` -> `scheduler.step()`."""
+    node = node_at(program, place)
+    if not isinstance(node, ast.Call) or place is None:
+        return None
+    return apply_patches(replacement(program, place, f"{code_of(program, place, node.func)}()"))
+
+
+def renamed(program: Program, place: Place | None, function: str) -> Edits | None:
+    """Another function called with the same arguments: `{owner}` is what stands before the dot."""
+    patches = renaming(program, place, function)
+    return apply_patches(patches) if patches else None
+
+
+def renaming(program: Program, place: Place | None, function: str) -> list[Patch]:
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call):
+        return []
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if owner is None and "{owner}." in function:
+        function = function.replace("{owner}.", "")
+    code = "" if owner is None else code_of(program, place, owner)
+    where = replace(place, span=source.span(node.func))
+    return replacement(program, where, function.replace("{owner}", code))
+
+
+def line_before(program: Program, place: Place, code: str) -> Edits | None:
+    """Statements put before the one at the place."""
+    return _inserted(program, place, code, after=False)
+
+
+def line_behind(program: Program, place: Place, code: str) -> Edits | None:
+    """Statements put behind the one at the place."""
+    return _inserted(program, place, code, after=True)
+
+
+def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
+    """One statement in the place of another."""
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    draft = Draft(tree)
+    draft.instead(statement, _statements(code))
+    return draft.edits()
+
+
+def _inserted(program: Program, place: Place, code: str, after: bool) -> Edits | None:
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    draft = Draft(tree)
+    (draft.after if after else draft.before)(statement, _statements(code))
+    return draft.edits()
+
+
+def _statements(code: str) -> list[cst.BaseSmallStatement | cst.BaseCompoundStatement]:
+    found: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = []
+    for line in cst.parse_module(code).body:
+        if isinstance(line, cst.SimpleStatementLine):
+            found.extend(line.body)
+        else:
+            found.append(line)
+    return found
