@@ -237,7 +237,9 @@ _SHAPES = frozenset({
 
 def _chain(tensor: torch.Tensor) -> Iterator[str]:
     node: Any = tensor.grad_fn
-    while node is not None and not hasattr(node, "variable"):
+    for _ in range(_LONGEST_CHAIN):
+        if node is None or hasattr(node, "variable"):
+            return
         yield node.name().split("Backward")[0]
         node = next((fn for fn, _ in node.next_functions if fn is not None), None)
 

@@ -17,6 +17,8 @@ import torch
 from torch.autograd import graph as autograd_graph
 from torch.autograd.function import BackwardCFunction
 
+from ..nodes import Walk
+
 
 class Saved:
     """A saved tensor: the value when it was saved, and the memory it was saved from."""
@@ -71,10 +73,13 @@ class SavedCopies:
         trace cannot be known any more.  One that no backward of this run reaches says nothing,
         whatever became of it: the session may hold any number of old graphs.
         """
-        for node in nodes_of(tensors):
-            for name in dir(node):
+        walk = Walk(t.grad_fn for t in tensors)
+        for reached in walk:
+            for name in dir(reached.node):
                 if name.startswith("_raw_saved_"):
-                    self._protect(node, name)
+                    self._protect(reached.node, name)
+        if not walk.complete:
+            self.doubts.add("older_graph")
 
     def _protect(self, node: Any, name: str) -> None:
         try:
@@ -111,19 +116,6 @@ def same(first: torch.Tensor, second: torch.Tensor) -> bool:
     if not (first.is_floating_point() or first.is_complex()):
         return False
     return bool(((first == second) | ((first != first) & (second != second))).all())
-
-
-def nodes_of(tensors: list[torch.Tensor]) -> Iterator[Any]:
-    """Every node of the graphs that lead to these tensors."""
-    waiting = [t.grad_fn for t in tensors if t.grad_fn is not None]
-    seen: set[Any] = set(waiting)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for following, _ in node.next_functions:
-            if following is not None and following not in seen:
-                seen.add(following)
-                waiting.append(following)
 
 
 @contextmanager
