@@ -1,0 +1,91 @@
+"""A tensor was copied by a constructor that is meant for other data: `torch.tensor(tensor)`."""
+
+import ast
+from dataclasses import replace
+
+import torch
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import (
+    event_at,
+    inside,
+    outer_names,
+    stored_names,
+    surfaced,
+    tracer_of,
+    walker_of,
+)
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.model import Certainty, Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("copy-construct-warning",)
+
+EXAMPLE = {
+    "tensor": 'prior["mean"]',
+    "call": 'torch.tensor(prior["mean"], requires_grad=True)',
+    "place": "In[2]:1",
+    "copy": "start",
+}
+
+_CONSTRUCTORS = ("tensor", "new_tensor")
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = _call(scene)
+    source = None if call is None else _source(call)
+    if call is None or source is None:
+        return None
+    cause = event_at(scene, What.CAUSE, call, "copy")
+    copies = stored_names(scene, call)
+    culprit = _culprit(scene, source)
+    return Finding(
+        cause="tensor_from_tensor",
+        confidence=Confidence.PROVEN,
+        facts={
+            "tensor": source.text,
+            "call": call.text,
+            "place": label(cause.place),
+            "copy": copies[0] if copies else "",
+        },
+        tensors=(culprit,),
+        events=(replace(cause, certainty=Certainty.OBSERVED), scene.failed()),
+        variant="graph" if culprit.requires_grad else "",
+    )
+
+
+def _call(scene: Scene) -> Spot | None:
+    """The call that warned: the one that ran, or the only one of the statement that fits."""
+    at = surfaced(scene)
+    if at is None:
+        return None
+    if _constructs(at.node):
+        return at
+    statement = walker_of(scene).statement(at)
+    found = [n for n in ast.walk(statement or at.node) if _constructs(n)]
+    return inside(at, found[0]) if len(found) == 1 and isinstance(found[0], ast.Call) else None
+
+
+def _constructs(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in _CONSTRUCTORS
+
+
+def _source(call: Spot) -> Spot | None:
+    """The tensor that is copied, as spelled."""
+    assert isinstance(call.node, ast.Call)
+    given = [*call.node.args, *(k.value for k in call.node.keywords if k.arg == "data")]
+    return inside(call, given[0]) if given else None
+
+
+def _culprit(scene: Scene, source: Spot) -> TensorFact:
+    """The copied tensor; where it has no name, what the source tells about its gradient."""
+    value = scene.incident.evidence.get("object")
+    if not isinstance(value, torch.Tensor):
+        value = walker_of(scene).value(source)
+    if isinstance(value, torch.Tensor):
+        return scene.fact(Role.CULPRIT, value, source.text, *outer_names(scene, source))
+    carries = True if tracer_of(scene).trace(source).carries else None
+    return TensorFact(Role.CULPRIT, (source.text,), requires_grad=carries)
