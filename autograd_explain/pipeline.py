@@ -84,13 +84,14 @@ def diagnose(incident: Incident, match: Match, causes: Iterable[Entry]) -> Findi
 def propose(
     finding: Finding, incident: Incident, causes: Mapping[str, Entry]
 ) -> tuple[Proposal, ...]:
-    """The cause's rewrites, best first."""
+    """The cause's rewrites, best first; none of them twice."""
     found: list[Proposal] = []
     entry = causes.get(finding.cause)
     with guarded(f"rewrite {finding.cause}"):
         make = entry.propose if entry else None
         for proposal in make(finding, incident.program) if make else ():
-            found.append(proposal)
+            if all((proposal.fix, proposal.edits) != (p.fix, p.edits) for p in found):
+                found.append(proposal)
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=#?\w+;))")
-_LINE_START = re.compile(r"^(\s*)([#+\-=]|\d+[.)])", re.MULTILINE)
+_LINE_START = re.compile(r"^(\s*\d*)((?<!\d)[#+\-=]|(?<=\d)[.)])", re.MULTILINE)
 _TICKS = re.compile(r"`+")
 
 
@@ -84,25 +84,29 @@ def _row(node: SyntaxTreeNode) -> str:
     return f"| {' | '.join(_children(cell).strip() for cell in node.children)} |"
 
 
-def _inline(nodes: Iterable[SyntaxTreeNode]) -> str:
-    return "".join(map(_span, nodes))
+def _inline(nodes: Iterable[SyntaxTreeNode], starts: bool = True) -> str:
+    """Spans one after another; only what stands at the start of a line is escaped as such."""
+    written = ""
+    for node in nodes:
+        written += _span(node, (starts and not written) or written.endswith("\n"))
+    return written
 
 
-def _span(node: SyntaxTreeNode) -> str:
+def _span(node: SyntaxTreeNode, starts: bool) -> str:
     match node.type:
         case "text":
-            return escape(node.content)
+            return escape(node.content) if starts else _SPECIAL.sub(r"\\\1", node.content)
         case "code_inline":
             return code(node.content)
         case "strong":
-            return f"**{_inline(node.children)}**"
+            return f"**{_inline(node.children, False)}**"
         case "em":
-            return f"*{_inline(node.children)}*"
+            return f"*{_inline(node.children, False)}*"
         case "link":
-            return f"[{_inline(node.children)}]({node.attrs.get('href', '')})"
+            return f"[{_inline(node.children, False)}]({node.attrs.get('href', '')})"
         case "hardbreak":
             return "\\\n"
         case "softbreak":
             return "\n"
         case _:
-            return _inline(node.children) if node.children else escape(node.content)
+            return _inline(node.children, starts) if node.children else escape(node.content)

@@ -72,6 +72,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "参照側にある勾配の一つが得られない",
         "缺少参考结果中的某个梯度",
     ),
+    "no_reference_leftovers": (
+        "the gradients agree where they are used, but others are left in `.grad`",
+        "使われる勾配は一致するが、`.grad` に別の値が残る",
+        "用到的梯度一致，但 `.grad` 中残留了其他值",
+    ),
     "no_reference_no_gradient": (
         "the program leaves no gradient to compare",
         "比較できる勾配がプログラムに残らない",
@@ -166,33 +171,28 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "limit_compiled": (
         "Code under torch.compile was not watched.",
-        "torch.compile でコンパイルされた部分は監視していない。",
+        "torch.compile でコンパイルされた部分は監視していません。",
         "torch.compile 编译的部分未被监视。",
     ),
     "limit_compile_not_followed": (
         "Code under torch.compile could not be followed line by line.",
-        "torch.compile でコンパイルされた部分は行ごとに追跡できなかった。",
+        "torch.compile でコンパイルされた部分は行単位で追跡できませんでした。",
         "torch.compile 编译的部分无法逐行跟踪。",
     ),
     "limit_mode_removed": (
         "The program took the recorder's mode off the stack; what followed was not watched.",
-        "プログラムが記録用のモードを取り外したため、それ以降は監視していない。",
+        "プログラムが記録用のモードを取り外したため、それ以降は監視していません。",
         "程序移除了记录用的 mode，此后的操作未被监视。",
     ),
     "limit_log_full": (
         "The log was full; its oldest entries were dropped.",
-        "記録が上限に達したため、古い項目は破棄された。",
+        "記録が上限に達したため、古い項目は破棄されました。",
         "记录已满，最早的条目已被丢弃。",
     ),
     "limit_recorder_failed": (
         "The recorder stopped on an error of its own; what followed was not watched.",
-        "記録機能が内部エラーで停止したため、それ以降は監視していない。",
+        "記録機能が内部エラーで停止したため、それ以降は監視していません。",
         "记录器因自身错误而停止，此后的操作未被监视。",
-    ),
-    "not_watched": (
-        "Not watched[: {what}].",
-        "監視の対象外[：{what}]。",
-        "未监视[：{what}]。",
     ),
     "own_failure": (
         "autograd_explain could not explain this error[ ({error})][; {how} shows why].",

@@ -57,6 +57,11 @@ class Passage:
         """One line of plain text; code keeps its backticks."""
         return " ".join("".join(_plain(t) for t in self.tokens if t.children).split())
 
+    def then(self, more: Passage) -> Passage:
+        """This line with another at its end."""
+        parts = [child for t in (*self.tokens, *more.tokens) for child in t.children or ()]
+        return Passage((replace(self.tokens[0], children=parts),), inline=True)
+
     def first_paragraph(self) -> Passage:
         """Up to the end of the first block."""
         for number, token in enumerate(self.tokens, 1):

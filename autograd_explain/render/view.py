@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model import (
     Diagnosis,
@@ -22,9 +22,10 @@ from ..model import (
 )
 from . import timeline
 from .diff import Hunk, hunks_of
-from .labels import LABELS, label, word
+from .labels import LABELS, label, source, word
+from .places import where_of
 from .rows import Row, name_of, rows_of
-from .texts import Document, Passage
+from .texts import Document, Passage, line
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,6 @@ class View:
 def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
     """The report of a diagnosis in the words of its cause's text."""
     finding, facts = diagnosis.finding, diagnosis.finding.facts
-    count = len(diagnosis.rewrites)
     return View(
         language=language,
         cause=finding.cause,
@@ -77,10 +77,7 @@ def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
         stops=timeline.stops_of(finding, language),
         culprit=name_of(finding.tensor(Role.CULPRIT)),
         why=document.passage("cause", facts, finding.variant),
-        rewrites=tuple(
-            _rewrite(_heading(number, count, language), rewrite, document, facts, language)
-            for number, rewrite in enumerate(diagnosis.rewrites, 1)
-        ),
+        rewrites=told_apart(_rewrites(diagnosis, document, language), language),
         check=document.items("check", facts),
         warnings=warnings_of(finding, document),
         tensors=tuple(_tensor(t, language) for t in finding.tensors),
@@ -131,6 +128,12 @@ def name_list(names: Iterable[str], most: int = 4) -> str:
 # -- rewrites, tensors, hints -------------------------------------------------------------
 
 
+def _rewrites(diagnosis: Diagnosis, document: Document, language: str) -> Iterator[RewriteView]:
+    count, facts = len(diagnosis.rewrites), diagnosis.finding.facts
+    for number, rewrite in enumerate(diagnosis.rewrites, 1):
+        yield _rewrite(_heading(number, count, language), rewrite, document, facts, language)
+
+
 def _rewrite(
     heading: str, rewrite: Rewrite, document: Document, facts: Mapping[str, str], language: str
 ) -> RewriteView:
@@ -146,6 +149,35 @@ def _rewrite(
         why=document.fix_reason(rewrite.fix, known),
         hunks=tuple(h for edit in rewrite.edits for h in hunks_of(edit)),
     )
+
+
+def told_apart(rewrites: Iterable[RewriteView], language: str) -> tuple[RewriteView, ...]:
+    """Of rewrites with one and the same title, each also shows the first line that only it adds."""
+    views = tuple(rewrites)
+    titles = [view.title.plain() for view in views]
+    return tuple(
+        replace(view, title=_with_line(view, views, language)) if titles.count(title) > 1 else view
+        for view, title in zip(views, titles, strict=True)
+    )
+
+
+def _with_line(view: RewriteView, views: Iterable[RewriteView], language: str) -> Passage:
+    title = view.title.plain()
+    others = {a for v in views if v is not view and v.title.plain() == title for a in _added(v)}
+    own = [added for added in _added(view) if added not in others]
+    if not own:
+        return view.title
+    where, number, text = own[0]
+    if any(text == other for _, _, other in others):
+        text = f"{where}:{number} {text}"
+    return view.title.then(line(source("colon", language) + "`{text}`", {"text": text}))
+
+
+def _added(view: RewriteView) -> Iterator[tuple[str, int, str]]:
+    for hunk in view.hunks:
+        for added in hunk.lines:
+            if added.sign == "+" and added.text.strip():
+                yield where_of(None, hunk.where), added.number, added.text.strip()
 
 
 def _heading(number: int, count: int, language: str) -> str:

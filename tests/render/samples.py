@@ -229,9 +229,7 @@ def write_refused() -> Explanation:
     failing = tried(
         Outcome.FAILS, "fails_with", Safety.SAME_GRADIENTS, error="E", cell="3", line="4"
     )
-    return explanation(
-        found, rewrite, failing, notes=(Reason("not_watched", {"what": "compiled"}),)
-    )
+    return explanation(found, rewrite, failing, notes=(Reason("limit_compiled"),))
 
 
 def no_places() -> Explanation:

@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -17,7 +18,7 @@ from autograd_explain.render import LANGUAGES, Explanation
 from autograd_explain.render.explanation import texts_of
 from autograd_explain.render.texts import read
 
-from .samples import CLONE, NEEDS, SAMPLES, culprit, explanation, facts, finding, overwritten
+from .samples import CLONE, NEEDS, OLD, SAMPLES, culprit, explanation, facts, finding, overwritten
 
 _VOID = {"br", "circle", "path", "line", "img", "meta", "hr"}
 _ALLOWED = {
@@ -120,6 +121,20 @@ def test_mimebundle_is_complete_and_plain() -> None:
     assert "\x1b" not in bundle["text/plain"]
     for part in ("hidden += 1", "overwrote it: version 1 → 2", "verified", "%autograd_fix"):
         assert part in bundle["text/plain"]
+
+
+def test_rewrites_with_one_title_are_told_apart() -> None:
+    edits = [replace(CLONE.edits[0], new_source=OLD.replace("f(", new)) for new in ("g(", "h(")]
+    titles = [
+        rewrite["title"]
+        for language in ("en", "zh")
+        for rewrite in explanation(finding(), *(replace(CLONE, edits=(e,)) for e in edits))
+        .in_language(language)
+        .to_dict()["rewrites"]
+    ]
+    assert titles[0] == "Write to a copy of `hidden`: `out = g(hidden)`"
+    assert titles[1] == "Write to a copy of `hidden`: `out = h(hidden)`"
+    assert titles[2] == "写入 `hidden` 的副本：`out = g(hidden)`"
 
 
 def test_repr_is_short() -> None:

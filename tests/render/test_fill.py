@@ -72,3 +72,11 @@ def test_facts_are_one_line_and_not_endless() -> None:
 )
 def test_line_breaks_of_the_source(source: str, shown: str) -> None:
     assert passage(source, {}).plain() == shown
+
+
+def test_a_number_is_escaped_only_where_it_would_start_a_list() -> None:
+    source = "It is at version\n{version}. Then\n{op} follows."
+    shown = passage(source, {"version": "2", "op": "+"}).markdown()
+    assert shown == "It is at version 2. Then + follows."
+    first = passage("{version}. Version.", {"version": "2"})
+    assert first.markdown() == "2\\. Version." and passage(first.markdown()).html() == first.html()

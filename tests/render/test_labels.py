@@ -85,7 +85,7 @@ def _names(values: list[ast.expr]) -> set[str]:
 
 _CODES = {
     "no_reference": (r'why="(\w+)"', r'doubts\.add\("(\w+)"\)', r'return "(\w+_gradients?)"'),
-    "not_watched": (r'limits\.add\("(\w+)"\)',),
+    "limit": (r'limits\.add\("(\w+)"\)',),
 }
 
 
