@@ -1,0 +1,85 @@
+"""`backward` of a custom Function returns too many, too few or other values than gradients."""
+
+import ast
+
+from autograd_explain.inspect.definitions import function_of_node, functions, method
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "function-wrong-number-of-gradients",
+    "function-gradient-for-non-tensor",
+    "function-returns-non-tensor-gradient",
+    "invalid-number-of-gradients",
+)
+
+EXAMPLE = {
+    "function": "Clamp",
+    "returned": "grad * inside",
+    "inputs": "x, low, high",
+    "expected": "3",
+    "count": "1",
+    "index": "",
+    "type": "",
+    "unneeded": "1 2",
+}
+
+VARIANTS = {
+    "function-wrong-number-of-gradients": "number",
+    "function-gradient-for-non-tensor": "plain",
+    "function-returns-non-tensor-gradient": "type",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    cls = _function(scene)
+    backward = method(scene.program, cls, "backward")
+    returned = () if backward is None else backward.returned
+    at = backward.at(returned[0]) if backward is not None and len(returned) == 1 else None
+    return told(
+        scene,
+        "function_gradients",
+        EXAMPLE,
+        VARIANTS,
+        facts={
+            "function": "" if cls is None else cls.__name__,
+            "returned": ast.unparse(returned[0]) if at is not None else "",
+            "inputs": ", ".join(_inputs(scene, cls)),
+            "unneeded": _unneeded(scene, cls),
+        },
+        at=at,
+        at_line=False,
+        confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
+    )
+
+
+def _function(scene: Scene) -> type | None:
+    name = scene.match.captures.get("function", "")
+    if name:
+        return function_of_node(scene, name)
+    known = functions(scene)
+    return known[0] if len(known) == 1 else None
+
+
+def _inputs(scene: Scene, cls: type | None) -> list[str]:
+    """The parameters of `forward` without `ctx`, which it has where `setup_context` is not."""
+    forward = method(scene.program, cls, "forward")
+    if forward is None or isinstance(forward.node, ast.Lambda):
+        return []
+    names = [a.arg for a in (*forward.node.args.posonlyargs, *forward.node.args.args)]
+    if forward.node.args.vararg is not None:
+        names.append(f"*{forward.node.args.vararg.arg}")
+    return names if "setup_context" in vars(cls) else names[1:]
+
+
+def _unneeded(scene: Scene, cls: type | None) -> str:
+    """The numbers of the inputs that need no gradient, as the live node's context says."""
+    nodes = (n.node for n in scene.graph.nodes)
+    node = next((n for n in nodes if cls is not None and _forward_class(n) is cls), None)
+    needs = getattr(node, "needs_input_grad", ())
+    return " ".join(str(number) for number, needed in enumerate(needs) if not needed)
+
+
+def _forward_class(node: object) -> object:
+    return getattr(type(node), "_forward_cls", None)
