@@ -93,6 +93,7 @@ _PURE_MODULES = frozenset(
 )
 _VIEW_PROPERTIES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 _MethodWrapper = types.MethodWrapperType
+_BUILTINS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 class Operations:
@@ -111,8 +112,11 @@ class Operations:
 
     def learn(self, func: Callable[..., Any]) -> Operation:
         """Decide about a function that was not seen before."""
-        name = _name(func)
-        found = (int(classify(func)), self.number(name))
+        try:
+            kind = classify(func)
+        except Exception:  # it must run all the same: look at all its arguments
+            kind = Kind.COMPOSITE
+        found = (int(kind), self.number(_name(func)))
         with suppress(TypeError):  # an unhashable callable of somebody's
             self.known[func] = found
         return found
@@ -139,6 +143,8 @@ def classify(func: Callable[..., Any]) -> Kind:
 
 def _classify_python(func: types.FunctionType) -> Kind:
     """torch's own Python functions write nothing unless a parameter says so; others may."""
+    if isinstance(inspect.unwrap(func), _BUILTINS):
+        return _classify_by_schema(func.__name__)  # Tensor.__pow__ wraps TensorBase.pow
     parameters = inspect.signature(func).parameters
     if "inplace" in parameters:
         return Kind.INPLACE
