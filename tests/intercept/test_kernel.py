@@ -22,6 +22,8 @@ class Kernel:
         self.client = client
 
     def run(self, code, **options):
+        # ipykernel 6 aborts what arrives shortly after a failed cell, unless that cell said not to.
+        options.setdefault("stop_on_error", False)
         outputs = []
         reply = self.client.execute_interactive(
             code, output_hook=outputs.append, timeout=60, **options
