@@ -83,6 +83,17 @@ def backward_roots(scene: Scene) -> list[Spot]:
     return [] if given is None else elements(scene, given)
 
 
+def differentiated(scene: Scene) -> tuple[Any, ...]:
+    """The `inputs` of the failing grad (or backward), from torch's own frame."""
+    for function in ("grad", "backward"):
+        inputs = local(scene, function, "inputs", "torch/autograd/__init__.py")
+        if isinstance(inputs, torch.Tensor):
+            return (inputs,)
+        if isinstance(inputs, (tuple, list)):
+            return tuple(inputs)
+    return ()
+
+
 def elements(scene: Scene, spot: Spot) -> list[Spot]:
     """The elements of a list or tuple, followed through one name; the spot itself otherwise."""
     node = spot.node
@@ -128,9 +139,7 @@ def before(scene: Scene, one: Spot, other: Spot) -> bool:
     return (one.node.lineno, one.node.col_offset) < (other.node.lineno, other.node.col_offset)
 
 
-def tensor_fact(
-    scene: Scene, tensor: Any, *names: str, role: Role = Role.CULPRIT
-) -> TensorFact:
+def tensor_fact(scene: Scene, tensor: Any, *names: str, role: Role = Role.CULPRIT) -> TensorFact:
     """A tensor's data, live names first; only the names where it is no longer there."""
     if isinstance(tensor, torch.Tensor):
         return scene.fact(role, tensor, *names)

@@ -1,0 +1,104 @@
+"""`copy.deepcopy` met a tensor that is the result of an operation."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    MISSING,
+    argument,
+    failing_call,
+    live_value,
+    local,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("deepcopy-nonleaf",)
+
+EXAMPLE = {
+    "place": "In[1]:17",
+    "tensor": "net.last",
+    "copied": "net",
+    "module": "Encoder",
+    "attribute": "last",
+    "maker": "hidden",
+    "node": "TanhBackward0",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    tensor: Any = local(scene, "__deepcopy__", "self", "torch/_tensor.py")
+    if not isinstance(tensor, torch.Tensor) or tensor.is_leaf:
+        return None
+    call = failing_call(scene, "deepcopy")
+    copied = argument(call, 0, "x")
+    root = live_value(scene, copied)
+    owner, attribute = _holder(root, tensor)
+    stores = [] if owner is MISSING else walker_of(scene).stores(owner, attribute)
+    stored = [s for s in stores if not _nothing(s.node)]
+    fact = tensor_fact(scene, tensor)
+    names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
+    return told(
+        scene,
+        "deepcopy_non_leaf",
+        {
+            "tensor": names[0] if names else "",
+            "copied": "" if copied is None else copied.text,
+            "module": "" if owner is MISSING else type(owner).__name__,
+            "attribute": attribute,
+            "maker": stored[0].text if stored else "",
+            "node": fact.grad_fn or "",
+        },
+        stored[0] if stored else copied,
+        op=_op(scene, attribute, stored, root is tensor),
+        variant="" if stored else ("tensor" if root is tensor else "container"),
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=() if copied is None else (event_at(scene, What.DETACHED, copied, "copied"),),
+    )
+
+
+def _holder(root: Any, tensor: torch.Tensor) -> tuple[Any, str]:
+    """The module (or plain object) whose own attribute is the tensor, and the attribute."""
+    if isinstance(root, torch.nn.Module):
+        owners: list[Any] = list(root.modules())
+    else:
+        owners = [root] if hasattr(root, "__dict__") and not isinstance(root, torch.Tensor) else []
+    for owner in owners:
+        for name, value in vars(owner).items():
+            if value is tensor or _contains(value, tensor):
+                return owner, name
+    return MISSING, ""
+
+
+def _contains(value: Any, tensor: torch.Tensor) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return isinstance(value, (list, tuple)) and any(v is tensor for v in value)
+
+
+def _nothing(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) or (
+        isinstance(node, (ast.List, ast.Dict))
+        and not (getattr(node, "elts", None) or getattr(node, "keys", None))
+    )
+
+
+def _op(scene: Scene, attribute: str, stored: list[Spot], direct: bool) -> str:
+    """Whether the stored value only looks back: then its graph is kept for nothing."""
+    if direct:
+        return "clone"
+    if not stored or len(stored) > 1:
+        return "clear"
+    for source in walker_of(scene).sources():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr == attribute:
+                if isinstance(node.ctx, ast.Load):
+                    return "clear"
+    return "detach"

@@ -1,0 +1,76 @@
+"""Backward was called on a tensor with several elements, or on a complex number."""
+
+import ast
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, stored_names
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import backward_roots, best_name, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Event, Finding, Role, What
+
+PATTERNS = ("scalar-output-only", "real-scalar-output-only")
+
+EXAMPLE = {
+    "place": "In[3]:3",
+    "root": "loss",
+    "shape": "[8]",
+    "count": "8",
+    "maker": 'nn.functional.cross_entropy(net(x), y, reduction="none")',
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    index = next((i for i, t in enumerate(scene.roots) if _refused(t)), None)
+    if index is None:
+        return None
+    tensor, shown = scene.roots[index], backward_roots(scene)
+    root = shown[index] if index < len(shown) else None
+    made = maker(scene, root)
+    fact = tensor_fact(scene, tensor, "" if root is None else root.text, role=Role.CULPRIT)
+    complex_number = tensor.is_complex() and tensor.numel() == 1
+    return told(
+        scene,
+        "loss_not_scalar",
+        {
+            "root": root.text if root is not None else best_name(fact),
+            "shape": str(list(tensor.shape)),
+            "count": str(tensor.numel()),
+            "maker": "" if made is None else made.text,
+        },
+        root,
+        op="complex" if complex_number else _meant(scene, root, made),
+        variant="complex" if complex_number else "",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=() if made is None else (_created(scene, made),),
+    )
+
+
+def _refused(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and (tensor.numel() != 1 or tensor.is_complex())
+
+
+def _created(scene: Scene, made: Spot) -> Event:
+    return event_at(scene, What.CREATED, made, "unreduced")
+
+
+def _meant(scene: Scene, root: Spot | None, made: Spot | None) -> str:
+    """`mean` or `sum`: how the program itself reduces this value elsewhere; a loss per sample is
+    averaged, as torch's losses do, and other values are added up."""
+    names = {
+        "" if root is None else root.text,
+        *(() if made is None else stored_names(scene, made)),
+    }
+    for source in scene.program.cells:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if node.func.attr in ("mean", "sum") and ast.unparse(node.func.value) in names:
+                    if not node.args and not node.keywords:
+                        return node.func.attr
+    text = " ".join((*names, "" if made is None else made.text)).lower()
+    return "mean" if any(word in text for word in _LOSSES) else "sum"
+
+
+_LOSSES = ("loss", "reduction", "error", "criterion", "cost", "objective", "entropy", "penalty")

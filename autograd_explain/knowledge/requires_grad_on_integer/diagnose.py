@@ -1,0 +1,81 @@
+"""An integer or boolean tensor was to require grad."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, inside, surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = (
+    "requires-grad-ctor-integer",
+    "requires-grad-attr-integer",
+    "requires-grad-method-integer",
+)
+
+EXAMPLE = {
+    "place": "In[1]:3",
+    "tensor": "positions",
+    "dtype": "int64",
+    "maker": "torch.arange(6)",
+}
+
+#: Constructors that take a dtype.
+TAKES_DTYPE = frozenset(
+    "tensor arange zeros ones full empty eye randint zeros_like ones_like full_like as_tensor "
+    "empty_like randint_like".split()
+)
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    shown = _flagged(scene)
+    if shown is None:
+        return None
+    tensor: Any = live_value(scene, shown)
+    made = shown if isinstance(shown.node, ast.Call) else maker(scene, shown)
+    if isinstance(tensor, torch.Tensor) and (tensor.is_floating_point() or tensor.is_complex()):
+        return None
+    name = "" if isinstance(shown.node, ast.Call) else shown.text
+    fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, name)
+    constructor = made is not None and called(made.node) in TAKES_DTYPE
+    return told(
+        scene,
+        "requires_grad_on_integer",
+        {
+            "tensor": name or shown.text,
+            "dtype": fact.dtype or "",
+            "maker": "" if made is None else made.text,
+        },
+        made if constructor else shown,
+        op="dtype" if constructor else "cast",
+        confidence=Confidence.PROVEN if constructor or fact.dtype else Confidence.LIKELY,
+        tensors=(fact,),
+        more=(event_at(scene, What.DETACHED, shown, "flag"),),
+    )
+
+
+def _flagged(scene: Scene) -> Spot | None:
+    """The expression that was to require grad."""
+    spot = surfaced(scene)
+    statement = None if spot is None else walker_of(scene).statement(spot)
+    if spot is None or statement is None:
+        return None
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+                return inside(spot, target.value)
+    calls = [spot.node, *ast.walk(statement)]
+    for node in calls:
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
+            return inside(spot, node.func.value)
+        if called(node) in ("Parameter", "Variable") and node.args:
+            return inside(spot, node.args[0])
+        if any(k.arg == "requires_grad" for k in node.keywords):
+            return inside(spot, node)
+    return None

@@ -1,0 +1,74 @@
+"""The requires_grad flag of a computed tensor was to be changed."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import inside, place_of, surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "tensor": "target",
+    "maker": "teacher(x)",
+    "maker_place": "In[2]:1",
+    "flag": "target.requires_grad = False",
+    "node": "AddmmBackward0",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    shown, wanted = _flagged(scene)
+    if shown is None:
+        return None
+    tensor: Any = live_value(scene, shown)
+    if isinstance(tensor, torch.Tensor) and tensor.is_leaf:
+        return None
+    made = maker(scene, shown)
+    fact = tensor_fact(scene, tensor, shown.text)
+    place = scene.place
+    return told(
+        scene,
+        "requires_grad_on_non_leaf",
+        {
+            "tensor": shown.text,
+            "maker": "" if made is None else made.text,
+            "maker_place": label(place_of(scene, made)),
+            "flag": "" if place is None else place.source,
+            "node": fact.grad_fn or "",
+        },
+        shown,
+        op="want" if wanted else "freeze",
+        variant="wanted" if wanted else "",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+    )
+
+
+def _flagged(scene: Scene) -> tuple[Spot | None, bool]:
+    """The expression whose flag was set, and whether it was set to True."""
+    spot = surfaced(scene)
+    statement = None if spot is None else walker_of(scene).statement(spot)
+    if spot is None or statement is None:
+        return None, False
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+                return inside(spot, target.value), not _is_false(statement.value)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "requires_grad_":
+                given = [*node.args, *(k.value for k in node.keywords)]
+                return inside(spot, node.func.value), not (given and _is_false(given[0]))
+    return None, False
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False

@@ -1,0 +1,140 @@
+"""`torch.autograd.grad` was asked for the gradient of a tensor that the graph does not use."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.names import storage_key
+from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import (
+    argument,
+    backward_roots,
+    differentiated,
+    elements,
+    failing_call,
+    maker,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, What
+
+PATTERNS = ("unused-input",)
+
+EXAMPLE = {
+    "place": "In[2]:4",
+    "tensor": "flat",
+    "index": "0",
+    "root": "-energy",
+    "maker": "positions.reshape(-1)",
+    "used": "positions",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    index = _index(scene)
+    tensor = _input(scene, index)
+    call = failing_call(scene, "grad", "backward")
+    given = argument(call, 1 if _is_grad(scene) else 9, "inputs")
+    listed = [] if given is None else elements(scene, given)
+    shown = listed[index] if index < len(listed) else None
+    used = _meant(scene, tensor) if tensor is not None else None
+    made = maker(scene, shown)
+    roots = backward_roots(scene)
+    name = "" if shown is None else shown.text
+    if shown is given and len(listed) == 1 and index > 0:
+        name, shown = f"{name}[{index}]", None
+    fact = tensor_fact(scene, tensor, name)
+    other = _name(scene, used)
+    return told(
+        scene,
+        "unused_in_graph",
+        {
+            "tensor": name or (fact.names[0] if fact.names else ""),
+            "index": str(index),
+            "root": roots[0].text if roots else "",
+            "maker": "" if made is None else made.text,
+            "used": other,
+        },
+        shown or given,
+        op="input" if shown is not None else "inputs",
+        variant=_variant(tensor, used, other),
+        confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
+        tensors=(fact, *_used_fact(scene, used)),
+        more=() if made is None else (event_at(scene, What.CREATED, made, "input"),),
+    )
+
+
+def _index(scene: Scene) -> int:
+    found = scene.match.captures.get("index", "0")
+    return int(found) if found.isdigit() else 0
+
+
+def _is_grad(scene: Scene) -> bool:
+    return any(f.function == "grad" for f in scene.incident.frames)
+
+
+def _input(scene: Scene, index: int) -> torch.Tensor | None:
+    inputs = differentiated(scene)
+    found = inputs[index] if index < len(inputs) else None
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def _leaves(scene: Scene) -> Iterator[torch.Tensor]:
+    """The leaves that the differentiated graph ends in."""
+    for node in scene.graph.nodes:
+        if node.variable is not None:
+            yield node.variable
+
+
+def _meant(scene: Scene, tensor: torch.Tensor) -> torch.Tensor | None:
+    """The one leaf of the graph that the input was made from or has the values of."""
+    leaves = list({id(t): t for t in _leaves(scene)}.values())
+    source = _source(tensor)
+    related = [t for t in leaves if t is source]
+    related = related or [t for t in leaves if storage_key(t) == storage_key(tensor) is not None]
+    related = related or [t for t in leaves if _same_values(t, tensor)]
+    return related[0] if len(related) == 1 else None
+
+
+def _source(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The one leaf behind a chain of one-input nodes."""
+    node: Any = tensor.grad_fn
+    for _ in range(12):
+        if node is None:
+            return None
+        if isinstance(getattr(node, "variable", None), torch.Tensor):
+            return node.variable  # type: ignore[no-any-return]
+        following = [f for f, _ in node.next_functions if f is not None]
+        node = following[0] if len(following) == 1 else None
+    return None
+
+
+def _same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """A copy: the same numbers, more than one of them and not all equal."""
+    if one.shape != other.shape or one.dtype != other.dtype or one.device != other.device:
+        return False
+    if one.numel() < 2 or one.numel() > 10_000_000:
+        return False
+    with torch.no_grad():
+        return bool(torch.equal(one, other)) and bool((one != one.reshape(-1)[0]).any())
+
+
+def _name(scene: Scene, tensor: torch.Tensor | None) -> str:
+    names = () if tensor is None else [n.name for n in scene.names.tensors if n.tensor is tensor]
+    return next(iter(names), "")
+
+
+def _variant(tensor: torch.Tensor | None, used: torch.Tensor | None, name: str) -> str:
+    if used is None or tensor is None:
+        return ""
+    if not name:
+        return "older"
+    return (
+        "derived" if _source(tensor) is used or storage_key(used) == storage_key(tensor) else "copy"
+    )
+
+
+def _used_fact(scene: Scene, used: torch.Tensor | None) -> tuple[Any, ...]:
+    return () if used is None else (tensor_fact(scene, used, role=Role.OTHER),)
