@@ -1,0 +1,19 @@
+# %%
+import torch
+
+torch.manual_seed(0)
+decay = torch.rand(4, requires_grad=True)
+
+
+def leaky_scan(x, decay):
+    """x: [channels, time]"""
+    out = torch.empty_like(x)
+    out[:, 0] = x[:, 0]
+    for t in range(1, x.shape[1]):
+        out[:, t] = out[:, t - 1] * decay + x[:, t]
+    return out
+# %%
+signal = torch.randn(4, 6)
+smoothed = leaky_scan(signal, decay)
+loss = smoothed[:, -1].pow(2).sum() + smoothed.diff(dim=1).abs().mean()
+loss.backward()
