@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from ..render.explanation import Explanation
 
 #: Words of which every warning that we know has one; other warnings cost nothing.
-_SUBJECT = re.compile("tensor|grad|scheduler|scaler|optimizer|autograd|volatile|cublas", re.I)
+_SUBJECT = re.compile(
+    "tensor|grad|scheduler|scaler|optimizer|volatile|cublas|torch|backward|anomaly|error detected"
+    "|saved_variables|autograd|static_graph|check_reduction|broadcast_buffers",
+    re.I,
+)
 _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
 
 

@@ -20,11 +20,14 @@ from ..program import Program, Source
 
 Handler = Callable[[str, FrameType], None]
 
+#: The classes that torch warns with.
+_CLASSES = (UserWarning, FutureWarning, DeprecationWarning)
+
 
 class WarningHook:
     """Takes the place of `warnings.showwarning` and calls the one that was there before.
 
-    `handle(text, frame)` gets each UserWarning or FutureWarning after it was shown.
+    `handle(text, frame)` gets each warning of torch's classes after it was shown.
     """
 
     def __init__(self, handle: Handler) -> None:
@@ -46,7 +49,7 @@ class WarningHook:
         if getattr(self._busy, "value", False):
             return
         self._previous(message, category, filename, lineno, file, line)
-        if self.active and file is None and issubclass(category, (UserWarning, FutureWarning)):
+        if self.active and file is None and issubclass(category, _CLASSES):
             frame = _frame_at(filename, lineno, sys._getframe(1))
             if frame is not None:
                 self._handle(str(message), frame)

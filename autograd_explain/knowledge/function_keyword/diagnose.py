@@ -1,0 +1,49 @@
+"""`apply` of a custom Function got arguments that its `forward` does not have."""
+
+import ast
+
+from autograd_explain.inspect.definitions import method
+from autograd_explain.inspect.origin import inside, surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("function-kwarg-unexpected", "function-kwarg-duplicate", "function-kwarg-missing")
+
+EXAMPLE = {
+    "call": "Soften.apply(score, tau=2.0)",
+    "argument": "tau",
+    "inputs": "x, temperature",
+}
+
+VARIANTS = {
+    "function-kwarg-unexpected": "unexpected",
+    "function-kwarg-duplicate": "twice",
+    "function-kwarg-missing": "missing",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    spot = surfaced(scene)
+    inputs = ""
+    if spot is not None and isinstance(spot.node, ast.Call):
+        function = spot.node.func
+        owner = function.value if isinstance(function, ast.Attribute) else function
+        inputs = _inputs(scene, walker_of(scene).value(inside(spot, owner)))
+    return told(
+        scene,
+        "function_keyword",
+        EXAMPLE,
+        VARIANTS,
+        facts={"inputs": inputs},
+        confidence=Confidence.PROVEN if inputs else Confidence.LIKELY,
+    )
+
+
+def _inputs(scene: Scene, cls: object) -> str:
+    """The parameters of `forward` that `apply` fills."""
+    forward = method(scene.program, cls, "forward") if isinstance(cls, type) else None
+    if forward is None or isinstance(forward.node, ast.Lambda) or forward.node.args.vararg:
+        return ""
+    names = [a.arg for a in (*forward.node.args.posonlyargs, *forward.node.args.args)]
+    return ", ".join(names if "setup_context" in vars(cls) else names[1:])

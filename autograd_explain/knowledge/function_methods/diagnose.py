@@ -1,0 +1,46 @@
+"""A custom Function lacks a method that this kind of differentiation needs."""
+
+from autograd_explain.inspect.definitions import functions, method
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "function-no-backward",
+    "function-no-forward",
+    "function-no-jvp",
+    "function-setup-context-missing",
+    "function-backward-and-vjp",
+    "function-boxed-grads-not-bool",
+    "function-anomaly-metadata",
+    "cpp-function-jvp",
+)
+
+EXAMPLE = {"function": "Snap"}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    if scene.match.pattern != "function-no-backward":
+        return told(scene, "function_methods", EXAMPLE, at_line=False)
+    lacking = [c for c in functions(scene) if not _has_backward(c)]
+    cls = lacking[0] if len(lacking) == 1 else None
+    forward = method(scene.program, cls, "forward")
+    return told(
+        scene,
+        "function_methods",
+        EXAMPLE,
+        facts={"function": "" if cls is None else cls.__name__},
+        at=None if forward is None else forward.place,
+        at_line=False,
+        variant="backward",
+        confidence=Confidence.PROVEN if cls is not None else Confidence.LIKELY,
+    )
+
+
+def _has_backward(cls: type) -> bool:
+    return any(
+        name in vars(owner)
+        for owner in cls.__mro__
+        if owner.__module__ != "torch.autograd.function"
+        for name in ("backward", "vjp")
+    )

@@ -1,0 +1,67 @@
+"""`MyFunction.apply(x)` with static methods; the present name of `saved_tensors`."""
+
+import ast
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Place, Span, What
+from autograd_explain.program import Program, Source
+from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.uncut import Patch, apply_patches, code_of, node_at, replacement
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause = finding.event(What.CAUSE)
+    node = None if cause is None else node_at(program, cause.place)
+    if cause is None or cause.place is None or node is None:
+        return
+    if finding.variant == "saved":
+        patches = _renamed(program, cause.place)
+        if patches and (edits := apply_patches(patches)):
+            yield Proposal("saved_tensors", edits)
+    elif finding.variant == "called":
+        patches = _static(program, cause.place, node)
+        if patches and (edits := apply_patches(patches)):
+            yield Proposal("apply", edits)
+
+
+def _renamed(program: Program, place: Place) -> list[Patch]:
+    source = program.source_at(place)
+    line = place.line - (source.offset if source else 0)
+    for node in ast.walk(source.tree) if source else ():
+        if isinstance(node, ast.Attribute) and node.attr == "saved_variables":
+            if source is not None and node.lineno == line and (span := source.span(node)):
+                return [Patch(source, span, f"{ast.unparse(node.value)}.saved_tensors")]
+    return []
+
+
+def _static(program: Program, place: Place, call: ast.expr) -> list[Patch]:
+    """`Cube()(x)` -> `Cube.apply(x)`, where `Cube` is the user's and keeps nothing of its own."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Call):
+        return []
+    made = call.func
+    if made.args or made.keywords or call.keywords or not isinstance(made.func, ast.Name):
+        return []
+    methods = list(_methods(program, made.func.id))
+    if {m.name for _, m in methods} != {"forward", "backward"}:
+        return []
+    arguments = ", ".join(code_of(program, place, a) for a in call.args)
+    return [
+        *replacement(program, place, f"{made.func.id}.apply({arguments})"),
+        *(p for source, m in methods for p in _decorated(source, m)),
+    ]
+
+
+def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
+    """The methods of the class of this name in the newest cell that defines it."""
+    for source in reversed(program.cells):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                yield from ((source, n) for n in node.body if isinstance(n, ast.FunctionDef))
+                return
+
+
+def _decorated(source: Source, method: ast.FunctionDef) -> Iterator[Patch]:
+    if not method.decorator_list:
+        line = method.lineno + source.offset
+        point = Span(line, method.col_offset, line, method.col_offset)
+        yield Patch(source, point, "@staticmethod\n" + " " * method.col_offset)
