@@ -1,0 +1,27 @@
+"""`get_lr()` of a learning-rate scheduler was called by the program."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import failing_call, receiver, told
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
+
+PATTERNS = ("lr-scheduler-get-lr",)
+
+EXAMPLE = {
+    "place": "In[2]:6",
+    "scheduler": "scheduler",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "get_lr")
+    owner = receiver(call)
+    if call is None or owner is None:
+        return None
+    return told(
+        scene,
+        "get_lr_outside_step",
+        {"scheduler": owner.text},
+        call,
+        confidence=Confidence.PROVEN,
+        tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
+    )

@@ -1,0 +1,92 @@
+"""An optimizer got something else than an iterable of tensors."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, inside
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    argument,
+    called,
+    failing_call,
+    live_value,
+    maker,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("optimizer-params-tensor", "optimizer-param-not-tensor")
+
+EXAMPLE = {
+    "place": "In[2]:1",
+    "given": "[encoder, decoder]",
+    "type": "Linear",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    given = argument(failing_call(scene), 0, "params")
+    if given is None:
+        return None
+    how = _how(scene, given)
+    parts = [inside(given, e) for e in getattr(given.node, "elts", ())]
+    unpacked = [p for p in parts if _unpacks(scene, p)] if how == "unpack" else []
+    kind = scene.match.captures.get("type", "")
+    return told(
+        scene,
+        "optimizer_given_no_tensors",
+        {"given": given.text, "type": kind.rsplit(".", 1)[-1].strip("'<>")},
+        given,
+        op=how,
+        variant="tensor" if scene.match.pattern == "optimizer-params-tensor" else "",
+        confidence=Confidence.PROVEN if how else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, (given.text,)),),
+        more=[event_at(scene, What.DETACHED, p, _kind(scene, p)) for p in unpacked],
+    )
+
+
+def _how(scene: Scene, given: Spot) -> str:
+    """What turns it into parameters; "" where that cannot be told."""
+    if scene.match.pattern == "optimizer-params-tensor":
+        return "wrap"
+    node = given.node
+    if isinstance(node, (ast.List, ast.Tuple)):
+        parts = [inside(given, e) for e in node.elts if not isinstance(e, ast.Starred)]
+        return (
+            "unpack"
+            if parts and all(_unpacks(scene, p) or _tensor(scene, p) for p in parts)
+            else ""
+        )
+    made = maker(scene, given)
+    if made is not None and called(made.node) == "state_dict":
+        return "parameters" if made.node is node else ""
+    value: Any = live_value(scene, given)
+    if (
+        isinstance(value, dict)
+        and value
+        and all(isinstance(v, torch.Tensor) for v in value.values())
+    ):
+        return "values"
+    return ""
+
+
+def _unpacks(scene: Scene, part: Spot) -> bool:
+    """A module, `net.parameters()`, or a list of tensors inside the list."""
+    if called(part.node) in ("parameters", "list"):
+        return True
+    value: Any = live_value(scene, part)
+    if isinstance(value, torch.nn.Module):
+        return True
+    return type(value) in (list, tuple) and all(isinstance(v, torch.Tensor) for v in value)
+
+
+def _tensor(scene: Scene, part: Spot) -> bool:
+    return isinstance(live_value(scene, part), torch.Tensor)
+
+
+def _kind(scene: Scene, part: Spot) -> str:
+    module = isinstance(live_value(scene, part), torch.nn.Module)
+    return "module" if module else "iterable"

@@ -1,0 +1,99 @@
+"""An optimizer got an empty parameter list."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, inside, place_of, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    argument,
+    called,
+    failing_call,
+    live_value,
+    maker,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("optimizer-empty",)
+
+EXAMPLE = {
+    "place": "In[1]:10",
+    "given": "net.parameters()",
+    "given_place": "In[2]:2",
+    "module": "Stack",
+    "attribute": "self.layers",
+    "maker": "[nn.Linear(4, 4) for _ in range(depth)]",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    given = argument(failing_call(scene), 0, "params")
+    if given is None:
+        return None
+    made = maker(scene, given) or given
+    owner = _module(scene, made)
+    variant, cause, attribute = _why(scene, given, made, owner)
+    return told(
+        scene,
+        "optimizer_given_nothing",
+        {
+            "given": given.text,
+            "given_place": label(place_of(scene, given)),
+            "module": "" if owner is None else type(owner).__name__,
+            "attribute": attribute,
+            "maker": "" if cause is None else cause.text,
+        },
+        cause or given,
+        op=variant,
+        variant=variant,
+        confidence=Confidence.PROVEN if variant else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, (attribute or given.text,)),),
+        more=(event_at(scene, What.DETACHED, given, "given"),),
+    )
+
+
+def _module(scene: Scene, made: Spot) -> torch.nn.Module | None:
+    """The module whose `parameters()` the expression asks for."""
+    for node in ast.walk(made.node):
+        if isinstance(node, ast.Call) and called(node) in ("parameters", "named_parameters"):
+            if isinstance(node.func, ast.Attribute):
+                value = live_value(scene, inside(made, node.func.value))
+                if isinstance(value, torch.nn.Module):
+                    return value
+    return None
+
+
+def _why(
+    scene: Scene, given: Spot, made: Spot, owner: torch.nn.Module | None
+) -> tuple[str, Spot | None, str]:
+    """The variant, the statement's value to change, and the attribute it is stored in."""
+    if owner is None:
+        return "", None, ""
+    if next(owner.parameters(), None) is not None:
+        if "requires_grad" in made.text:
+            return "frozen", None, ""
+        used_up = made.node is not given.node and isinstance(given.node, ast.Name)
+        return ("used_up", made, given.text) if used_up else ("", None, "")
+    for kind, test in (("plain_list", _holds_modules), ("plain_tensor", _wants_gradient)):
+        for module in owner.modules():
+            for name, value in vars(module).items():
+                stores = walker_of(scene).stores(module, name) if test(value) else []
+                stores = [s for s in stores if isinstance(s.node, (ast.expr))]
+                if stores:
+                    return kind, stores[-1], f"self.{name}"
+    return "", None, ""
+
+
+def _holds_modules(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return type(value) in (list, tuple) and any(isinstance(v, torch.nn.Module) for v in value)
+
+
+def _wants_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad

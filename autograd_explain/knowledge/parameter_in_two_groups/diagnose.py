@@ -1,0 +1,108 @@
+"""A parameter stands twice among those that an optimizer was given."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, inside
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    argument,
+    elements,
+    failing_call,
+    local,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("optimizer-param-in-two-groups", "optimizer-param-group-duplicate")
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "tensor": "net.head.weight",
+    "count": "2",
+    "first": "net.parameters()",
+    "second": "net.head.parameters()",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene)
+    group: Any = local(scene, "add_param_group", "param_group", "torch/optim/optimizer.py")
+    optimizer: Any = local(scene, "add_param_group", "self", "torch/optim/optimizer.py")
+    if call is None or not isinstance(group, dict):
+        return None
+    before = [list(g["params"]) for g in getattr(optimizer, "param_groups", ())]
+    own = list(group.get("params", ()))
+    once = _twice(own)
+    shared = once or [p for p in own if any(p is q for g in before for q in g)]
+    given = argument(call, 0, "params", "param_group")
+    if not shared or given is None:
+        return None
+    first, second = (given, given) if once else _groups(scene, given, before, shared[0])
+    fact = tensor_fact(scene, shared[0])
+    return told(
+        scene,
+        "parameter_in_two_groups",
+        {
+            "tensor": fact.names[0] if fact.names else "",
+            "count": str(len({id(p) for p in shared})),
+            "first": "" if first is None else first.text,
+            "second": "" if second is None else second.text,
+        },
+        first or given,
+        op=_op(once, first, second),
+        variant="duplicate" if once else "",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=() if second is None else (event_at(scene, What.DETACHED, second, "second"),),
+    )
+
+
+def _twice(params: list[Any]) -> list[torch.Tensor]:
+    seen: set[int] = set()
+    return [p for p in params if id(p) in seen or seen.add(id(p))]  # type: ignore[func-returns-value]
+
+
+def _groups(
+    scene: Scene, given: Spot, before: list[list[Any]], shared: torch.Tensor
+) -> tuple[Spot | None, Spot | None]:
+    """The expressions of the earlier group with the parameter, and of the refused one."""
+    groups = [_params(g) for g in elements(scene, given)]
+    earlier = next((i for i, g in enumerate(before) if any(p is shared for p in g)), 0)
+    if len(before) >= len(groups) or groups[earlier] is None:
+        return None, None
+    return groups[earlier], groups[len(before)]
+
+
+def _params(group: Spot) -> Spot | None:
+    if isinstance(group.node, ast.Dict):
+        for key, value in zip(group.node.keys, group.node.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "params":
+                return inside(group, value)
+    if isinstance(group.node, ast.Call):
+        return next(
+            (inside(group, k.value) for k in group.node.keywords if k.arg == "params"), None
+        )
+    return None
+
+
+def _op(once: list[torch.Tensor], first: Spot | None, second: Spot | None) -> str:
+    if once:
+        return "unique"
+    if first is None or second is None:
+        return ""
+    outer, inner = _owner(first), _owner(second)
+    return "rest" if outer and inner.startswith(f"{outer}.") else "without"
+
+
+def _owner(spot: Spot) -> str:
+    """`net.head` of `net.head.parameters()`"""
+    node = spot.node
+    plain = isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Attribute)
+    if plain and node.func.attr == "parameters":
+        return ast.unparse(node.func.value)
+    return ""

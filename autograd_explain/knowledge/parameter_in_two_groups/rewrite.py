@@ -1,0 +1,31 @@
+"""Each parameter in one group only."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite.calls import expression_replaced
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause, second = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    if cause is None or cause.place is None:
+        return
+    first, last = finding.facts["first"], finding.facts["second"]
+    if cause.op == "unique":
+        edits = expression_replaced(program, cause.place, "list(dict.fromkeys({x}))")
+        if edits:
+            yield Proposal("unique", edits)
+    elif cause.op == "rest":
+        outer, inner = (text.removesuffix(".parameters()") for text in (first, last))
+        prefix = inner.removeprefix(f"{outer}.")
+        rest = f'[p for n, p in {outer}.named_parameters() if not n.startswith("{prefix}.")]'
+        edits = expression_replaced(program, cause.place, rest)
+        if edits:
+            yield Proposal("rest", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    elif cause.op == "without" and second is not None:
+        without = f"[p for p in {{x}} if all(p is not q for q in {first})]"
+        edits = expression_replaced(program, second.place, without)
+        if edits:
+            yield Proposal("without", edits, Safety.CHANGES_MEANING, intended_difference=True)

@@ -1,0 +1,74 @@
+"""The learning-rate scheduler stepped before the optimizer did."""
+
+from typing import Any
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    MISSING,
+    argument,
+    before,
+    calls_in,
+    failing_call,
+    live_value,
+    receiver,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("lr-scheduler-before-optimizer", "lr-scheduler-step-overridden")
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "scheduler": "scheduler",
+    "optimizer": "optimizer",
+    "step": "optimizer.step()",
+    "step_place": "In[2]:6",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "step")
+    owner = receiver(call)
+    if call is None or owner is None:
+        return None
+    scheduler: Any = live_value(scene, owner)
+    optimizer = getattr(scheduler, "optimizer", MISSING)
+    names = [n for n, o in scene.names.optimizers() if o is optimizer]
+    steps = [s for s in calls_in(scene, "step") if _steps(scene, s, optimizer)]
+    after = [s for s in steps if s.scope.source is call.scope.source and before(scene, call, s)]
+    later = min(after, key=lambda s: s.node.lineno, default=None)
+    overridden = scene.match.pattern == "lr-scheduler-step-overridden"
+    found = None if overridden else later
+    return told(
+        scene,
+        "scheduler_before_optimizer",
+        {
+            "scheduler": owner.text,
+            "optimizer": names[0] if names else "",
+            "step": "" if found is None else found.text,
+            "step_place": label(place_of(scene, found)),
+        },
+        call,
+        op="move" if found is not None else None,
+        variant="overridden"
+        if overridden
+        else ("" if found is not None else _no_step(scene, steps)),
+        confidence=Confidence.PROVEN if found is not None else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
+        more=() if found is None else (event_at(scene, What.DETACHED, found, "step"),),
+    )
+
+
+def _steps(scene: Scene, call: Spot, optimizer: Any) -> bool:
+    """`optimizer.step()` or `scaler.step(optimizer)` of this optimizer."""
+    owner, given = receiver(call), argument(call, 0, "optimizer")
+    return any(s is not None and live_value(scene, s) is optimizer for s in (owner, given))
+
+
+def _no_step(scene: Scene, steps: list[Spot]) -> str:
+    """Never stepped, or perhaps skipped by a GradScaler, which found an infinite gradient."""
+    scaled = any(argument(s, 0, "optimizer") is not None for s in steps)
+    return "skipped" if scaled else "never"

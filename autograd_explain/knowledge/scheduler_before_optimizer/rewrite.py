@@ -1,0 +1,17 @@
+"""The scheduler's step behind the optimizer's."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import move_after
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause, step = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    if cause is None or cause.place is None or step is None or step.place is None:
+        return
+    edits = move_after(program, cause.place, step.place)
+    if edits:
+        yield Proposal("after_step", edits, Safety.CHANGES_MEANING, intended_difference=True)

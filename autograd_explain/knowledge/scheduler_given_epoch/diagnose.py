@@ -1,0 +1,28 @@
+"""A learning-rate scheduler's step was told the epoch."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import argument, failing_call, receiver, told
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
+
+PATTERNS = ("lr-scheduler-epoch-deprecated",)
+
+EXAMPLE = {
+    "place": "In[2]:6",
+    "scheduler": "scheduler",
+    "epoch": "epoch + 1",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "step")
+    owner, epoch = receiver(call), argument(call, 0, "epoch")
+    if owner is None or epoch is None:
+        return None
+    return told(
+        scene,
+        "scheduler_given_epoch",
+        {"scheduler": owner.text, "epoch": epoch.text},
+        call,
+        confidence=Confidence.PROVEN,
+        tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
+    )

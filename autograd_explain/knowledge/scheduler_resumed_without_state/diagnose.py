@@ -1,0 +1,62 @@
+"""A scheduler was made with `last_epoch`, for an optimizer that knows no initial rate."""
+
+import ast
+from typing import Any
+
+from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    argument,
+    before,
+    calls_in,
+    failing_call,
+    live_value,
+    receiver,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("lr-scheduler-initial-lr",)
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "optimizer": "optimizer",
+    "last": "start",
+    "load": "",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene)
+    optimizer = argument(call, 0, "optimizer")
+    last = argument(call, 99, "last_epoch")
+    if call is None or optimizer is None:
+        return None
+    load = _load(scene, call, live_value(scene, optimizer))
+    fresh = last is not None and isinstance(last.node, ast.Constant)
+    return told(
+        scene,
+        "scheduler_resumed_without_state",
+        {
+            "optimizer": optimizer.text,
+            "last": "" if last is None else last.text,
+            "load": "" if load is None else load.text,
+        },
+        call,
+        op="order" if load is not None else ("fresh" if fresh else "resumed"),
+        variant="order" if load is not None else "",
+        confidence=Confidence.PROVEN,
+        tensors=(TensorFact(Role.CULPRIT, (optimizer.text,)),),
+        more=() if load is None else (event_at(scene, What.DETACHED, load, "load"),),
+    )
+
+
+def _load(scene: Scene, call: Spot, optimizer: Any) -> Spot | None:
+    """`optimizer.load_state_dict(…)` that stands behind the failing line."""
+    for spot in calls_in(scene, "load_state_dict"):
+        owner = receiver(spot)
+        if spot.scope.source is call.scope.source and before(scene, call, spot):
+            if owner is not None and live_value(scene, owner) is optimizer:
+                return spot
+    return None

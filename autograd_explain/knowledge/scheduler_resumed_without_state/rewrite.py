@@ -1,0 +1,32 @@
+"""The saved state first; or the initial rate noted, or no `last_epoch` at all."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import move_before
+from autograd_explain.rewrite.calls import keyword_removed, line_before
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause, load = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    if cause is None or cause.place is None:
+        return
+    if cause.op == "order" and load is not None and load.place is not None:
+        edits = move_before(program, load.place, cause.place)
+        if edits:
+            yield Proposal("load_first", edits)
+    if cause.op == "fresh":
+        edits = keyword_removed(program, cause.place, "last_epoch")
+        if edits:
+            yield Proposal("fresh", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    elif cause.op == "resumed":
+        optimizer = finding.facts["optimizer"]
+        lines = (
+            f"for group in {optimizer}.param_groups:\n"
+            '    group.setdefault("initial_lr", group["lr"])\n'
+        )
+        edits = line_before(program, cause.place, lines)
+        if edits:
+            yield Proposal("initial_rate", edits, Safety.CHANGES_MEANING, intended_difference=True)

@@ -1,0 +1,70 @@
+"""OneCycleLR was stepped more often than its schedule is long."""
+
+from typing import Any
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import calls_in, failing_call, live_value, receiver, told
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("lr-scheduler-onecycle-steps",)
+
+EXAMPLE = {
+    "place": "In[2]:9",
+    "scheduler": "scheduler",
+    "total": "6",
+    "other": "scheduler.step()",
+    "other_place": "In[2]:8",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "step")
+    owner = receiver(call)
+    if call is None or owner is None:
+        return None
+    steps = _steps(scene, live_value(scene, owner))
+    outer = _outer(scene, steps)
+    inner = next((s for s in steps if outer is not None and s.node is not outer.node), None)
+    return told(
+        scene,
+        "scheduler_stepped_too_often",
+        {
+            "scheduler": owner.text,
+            "total": scene.match.captures.get("total", ""),
+            "other": "" if inner is None else inner.text,
+            "other_place": label(place_of(scene, inner)),
+        },
+        outer or call,
+        op="extra" if outer is not None else None,
+        variant="" if outer is not None else "short",
+        confidence=Confidence.PROVEN if outer is not None else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
+        more=() if inner is None else (event_at(scene, What.DETACHED, inner, "step"),),
+    )
+
+
+def _steps(scene: Scene, scheduler: Any) -> list[Spot]:
+    found = []
+    for spot in calls_in(scene, "step"):
+        owner = receiver(spot)
+        if owner is not None and live_value(scene, owner) is scheduler:
+            found.append(spot)
+    return found
+
+
+def _outer(scene: Scene, steps: list[Spot]) -> Spot | None:
+    """Of two steps, one in the loop over batches and one in the loop around it, the outer one."""
+    if len(steps) != 2 or steps[0].scope.source is not steps[1].scope.source:
+        return None
+    depth = [
+        sum(1 for a in walker_of(scene).index(s.scope.source).ancestors(s.node) if _is_loop(a))
+        for s in steps
+    ]
+    return None if depth[0] == depth[1] else steps[depth.index(min(depth))]
+
+
+def _is_loop(node: object) -> bool:
+    return type(node).__name__ in ("For", "While", "AsyncFor")
