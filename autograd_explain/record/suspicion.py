@@ -67,8 +67,8 @@ class Suspicion:
 
     # Memory
 
-    def got_data(self, source: Tensor, result: Tensor) -> None:
-        self.overwrites.got_data(source, result)
+    def got_data(self, source: Tensor, result: Tensor, site: int) -> None:
+        self.overwrites.got_data(source, result, Mark(site, self.log.clock))
 
     def through_data(self, tensor: Tensor) -> bool:
         return self.overwrites.through_data(tensor)

@@ -23,50 +23,88 @@ def writer_between(program: Program, before: Site, after: Site, order: int) -> M
     if common is None:
         return None
     first, last = (spot_of(program, step) for step in common)
-    if first is None or last is None or first.source is not last.source:
+    if first is None or last is None:
         return None
-    between = tuple(_between(first, last))
+    between = tuple(_between(program, first, last))
     for writes in (_writes_array, _may_write_array):
-        direct = [s for s in between if writes(s)]
+        direct = [(source, s) for source, s in between if writes(s)]
         if len(direct) == 1:
-            return _moment(program, first.source, direct[0], (), order)
+            return _moment(program, *direct[0], (), order)
         if direct:
             return None
-    calling = [s for s in between if _functions(program, s)]
-    if len(calling) != 1:
-        return None
+    calling = [(source, s) for source, s in between if _functions(program, s)]
+    return _inside(program, *calling[0], order) if len(calling) == 1 else None
+
+
+def _inside(program: Program, source: Source, call: ast.stmt, order: int) -> Moment:
+    """The one write in the functions that a statement calls; else the statement itself."""
     inner = [
-        (source, statement)
-        for source, function in _functions(program, calling[0])
+        (owner, statement)
+        for owner, function in _functions(program, call)
         for statement in ast.walk(function)
         if isinstance(statement, ast.stmt) and _writes_array(statement)
     ]
-    call = first.source.place(calling[0].lineno, None, calling[0])
-    if len(inner) == 1:
-        return _moment(program, inner[0][0], inner[0][1], (call,), order)
-    return _moment(program, first.source, calling[0], (), order)
+    if len(inner) != 1:
+        return _moment(program, source, call, (), order)
+    return _moment(program, *inner[0], (source.place(call.lineno, None, call),), order)
 
 
 def _common(before: Sequence[Step], after: Sequence[Step]) -> tuple[Step, Step] | None:
     """The innermost frame that both calls share: where each of them stood in it."""
     found = None
     for a, b in zip(reversed(before), reversed(after), strict=False):
-        if a.code is not b.code:
+        whole_cell = _is_cell(a) and _is_cell(b)
+        if a.code is not b.code and not whole_cell:
             break
         found = (a, b)
-        if a.instruction != b.instruction:
+        if a.code is not b.code or a.instruction != b.instruction:
             break
     return found
 
 
-def _between(first: Spot, last: Spot) -> Iterator[ast.stmt]:
+def _is_cell(step: Step) -> bool:
+    """The top level of a cell, which IPython compiles statement by statement."""
+    # IPython 7.34 names it "<cell line: 3>".
+    return step.cell is not None and step.code.co_name.startswith(("<module>", "<cell line:"))
+
+
+def _between(program: Program, first: Spot, last: Spot) -> Iterator[tuple[Source, ast.stmt]]:
     """Simple statements that may run after `first` and before `last`, their own left out."""
+    if first.source is last.source:
+        yield from ((first.source, s) for s in _within(first, last))
+        return
+    cells = list(program.cells)
+    if first.source not in cells or last.source not in cells:
+        return
+    start, end = cells.index(first.source), cells.index(last.source)
+    for source in cells[start : end + 1]:
+        for statement in _simple(source.tree, own=True):
+            after = source is not first.source or statement.lineno > first.line
+            before = source is not last.source or statement.lineno < last.line
+            if after and before:
+                yield source, statement
+
+
+def _simple(scope: ast.AST, own: bool = False) -> list[ast.stmt]:
+    """The simple statements of a scope in the order of the text; with `own` those of functions
+    defined in it are left out."""
+    inner = {
+        id(s)
+        for f in ast.walk(scope)
+        if own and isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        for s in ast.walk(f)
+    }
+    found = [s for s in ast.walk(scope) if isinstance(s, ast.stmt) and not hasattr(s, "body")]
+    kept = [s for s in found if id(s) not in inner]
+    return sorted(kept, key=lambda s: (s.lineno, s.col_offset))
+
+
+def _within(first: Spot, last: Spot) -> Iterator[ast.stmt]:
     a, b = first.statement, last.statement
     if a is None or b is None:
         return
     scope = _scope(first.source.tree, a)
-    simple = [s for s in ast.walk(scope) if isinstance(s, ast.stmt) and not hasattr(s, "body")]
-    simple.sort(key=lambda s: (s.lineno, s.col_offset))
+    simple = _simple(scope, own=isinstance(scope, ast.Module))
     if a not in simple or b not in simple:
         return
     i, j = simple.index(a), simple.index(b)

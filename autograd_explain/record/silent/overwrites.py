@@ -35,7 +35,9 @@ class Hidden(NamedTuple):
 
     `way` is data, set_data, numpy, step or function.  `storages` are the memories written,
     `region` the part (None: all of it), `tensor` the address of the tensor for set_data, `of` the
-    tensor whose memory it was.  `after` is the last site at which numpy memory was still unchanged.
+    tensor whose memory it was.  `after` is the last site at which numpy memory was still unchanged,
+    `alias` the site that read the `.data` which was written through, `stepped` the parameters of
+    a step.
     """
 
     way: str
@@ -47,6 +49,17 @@ class Hidden(NamedTuple):
     tensor: int = 0
     of: Weak | None = None
     after: Mark | None = None
+    alias: Mark | None = None
+    stepped: tuple[Weak, ...] = ()
+
+    def owner(self, saved: Tensor) -> Weak:
+        """The tensor whose memory was written, as the program knows it."""
+        kept = storage(saved)
+        for weak in self.stepped:
+            parameter = weak()
+            if parameter is not None and storage(parameter) == kept:
+                return weak
+        return self.of or weakref.ref(saved)
 
 
 class Memory:
@@ -69,7 +82,7 @@ class Overwrites:
         self.found: list[Suspect] = []
         self.memories: dict[tuple[int, Region], Memory] = {}
         self._hidden: deque[Hidden] = deque(maxlen=_MAX_HIDDEN)
-        self._data: dict[int, tuple[Weak, Weak]] = {}
+        self._data: dict[int, tuple[Weak, Weak, Mark]] = {}
         self._backwards: deque[int] = deque([0], maxlen=_MAX_BACKWARDS)
         self._reported: dict[int, Suspect] = {}
         self._walks = Budget(share=0.02, free=20)
@@ -78,11 +91,11 @@ class Overwrites:
 
     # `.data`
 
-    def got_data(self, source: Tensor, result: Tensor) -> None:
+    def got_data(self, source: Tensor, result: Tensor, mark: Mark) -> None:
         """`result` is `source.data`: a new version counter on the same memory."""
         where = address(result)
         gone = weakref.ref(result, lambda _: self._data.pop(where, None))
-        self._data[where] = (gone, weakref.ref(source))
+        self._data[where] = (gone, weakref.ref(source), mark)
 
     def through_data(self, tensor: Tensor) -> bool:
         """Whether a tensor is a `.data` alias or a view of one."""
@@ -100,6 +113,7 @@ class Overwrites:
                 frozenset({storage(tensor)}),
                 written_region(tensor, args),
                 of=None if known is None else known[1],
+                alias=None if known is None else known[2],
             )
         )
 
@@ -121,9 +135,13 @@ class Overwrites:
 
     def stepped(self, parameters: list[Tensor], mark: Mark) -> None:
         """A fused step, which writes every parameter that has a gradient, unversioned."""
-        written = frozenset(storage(p) for p in parameters if p.grad is not None)
-        if written:
-            self._hidden.append(Hidden("step", mark.clock, mark.site, sequence(), written))
+        stepped = [p for p in parameters if p.grad is not None]
+        if stepped:
+            memories = frozenset(storage(p) for p in stepped)
+            weak = tuple(weakref.ref(p) for p in stepped)
+            self._hidden.append(
+                Hidden("step", mark.clock, mark.site, sequence(), memories, stepped=weak)
+            )
 
     def in_function(self, tensor: Tensor, frame: FrameType, mark: Mark) -> None:
         """A write inside a custom Function's `forward`, to what it had given to save.
@@ -296,6 +314,8 @@ class Overwrites:
             marks["noticed"] = (Mark(write.site, write.clock),)
         else:
             marks["changed"] = (Mark(write.site, write.clock, made=False),)
+        if write.alias is not None:
+            marks["alias"] = (write.alias,)
         evidence = {
             "way": write.way,
             "node": str(node.name()),
@@ -303,11 +323,21 @@ class Overwrites:
             "shape": str(list(tensor.shape)),
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "version": version(tensor),
-            "tensor": write.of or weakref.ref(tensor),
+            "parameter": write.way == "step" or _is_leaf(write.of),
+            "tensor": write.owner(tensor),
         }
         suspect = Suspect("silent-overwrite", marks, evidence)
         self._reported[write.site] = suspect
         self.found.append(suspect)
+
+
+def _is_leaf(of: Weak | None) -> bool:
+    """Whether it is trained; of a view its base is asked (see `tensors`)."""
+    tensor = None if of is None else of()
+    if tensor is None:
+        return False
+    base = root(tensor)
+    return base.requires_grad and base.grad_fn is None
 
 
 def _nodes(roots: tuple[Tensor, ...]) -> Iterator[tuple[Any, int]]:

@@ -1,0 +1,69 @@
+"""What the recorder noticed although nothing was raised, for the causes that explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..model import Certainty, Event, Role, TensorFact, What
+from .history import Moment
+from .scene import Scene
+
+if TYPE_CHECKING:
+    from ..verify import GradientDifference
+
+
+def moments(scene: Scene, role: str) -> tuple[Moment, ...]:
+    """The lines in a role ("saved", "changed", "cut", "backward", "step" …), guilty one first."""
+    told: Mapping[str, tuple[Moment, ...]] = scene.incident.evidence.get("moments", {})
+    return tuple(told.get(role, ()))
+
+
+def moment(scene: Scene, role: str) -> Moment | None:
+    return next(iter(moments(scene, role)), None)
+
+
+def event(
+    scene: Scene, what: What, role: str, certainty: Certainty = Certainty.OBSERVED, **changes: Any
+) -> Event | None:
+    """The first moment in a role as an event of the report."""
+    return scene.event(what, moment(scene, role), certainty=certainty, **changes)
+
+
+def tensors(scene: Scene, key: str) -> tuple[torch.Tensor, ...]:
+    """The tensors of the evidence that still live."""
+    found = scene.incident.evidence.get(key) or ()
+    kept = found if isinstance(found, tuple) else (found,)
+    return tuple(t for t in (weak() for weak in kept) if t is not None)
+
+
+def name_of(scene: Scene, tensor: torch.Tensor) -> str:
+    """The best name; the shape where the program has none any more."""
+    return next(iter(scene.names.of(tensor)), str(list(tensor.shape)))
+
+
+def culprit(scene: Scene, tensor: torch.Tensor | None, *extra: str) -> TensorFact:
+    """The fact of a tensor that may be gone: then its names in the source are what is left."""
+    if tensor is not None:
+        return scene.fact(Role.CULPRIT, tensor, *extra)
+    return TensorFact(Role.CULPRIT, tuple(dict.fromkeys(n for n in extra if n)))
+
+
+def optimizer_name(scene: Scene) -> str:
+    """What the program calls the optimizer of the finding: live, else as it was stepped."""
+    weak = scene.incident.evidence.get("optimizer")
+    optimizer = None if weak is None else weak()
+    if optimizer is not None:
+        for name, other in scene.names.optimizers():
+            if other is optimizer:
+                return name
+    step = moment(scene, "step")
+    return step.operands[0] if step is not None and step.operands else ""
+
+
+def worst_difference(scene: Scene) -> GradientDifference | None:
+    """The gradient that is farthest from what it should be, where that was computed."""
+    found: tuple[GradientDifference, ...] = scene.incident.evidence.get("gradients", ())
+    return max(found, key=lambda d: d.error, default=None)

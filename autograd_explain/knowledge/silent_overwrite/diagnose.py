@@ -1,0 +1,114 @@
+"""A value saved for backward was overwritten in a way that no version counter notices."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.silent import (
+    culprit,
+    event,
+    moment,
+    moments,
+    tensors,
+    worst_difference,
+)
+from autograd_explain.model import Certainty, Confidence, Event, Finding, What
+
+PATTERNS = ("silent-overwrite",)
+
+EXAMPLE = {
+    "tensor": "gate",
+    "saver": "gate = torch.sigmoid(x @ w)",
+    "saver_place": "In[2]:2",
+    "node": "SigmoidBackward0",
+    "slot": "result",
+    "write": "gate.data[:, 0] = 1.0",
+    "write_place": "In[2]:4",
+    "alias": "gate.data",
+    "alias_place": "In[2]:4",
+    "written": "gate.data",
+    "parameter": "no",
+    "backward": "loss.backward()",
+    "gradient": "",
+    "wrong": "",
+    "right": "",
+}
+
+#: Ways that leave the version counter as it was; the others write before it is looked at.
+_UNCOUNTED = ("data", "set_data", "numpy", "step")
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    evidence = scene.incident.evidence
+    way = str(evidence.get("way", ""))
+    saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
+    backward, worst = moment(scene, "backward"), worst_difference(scene)
+    fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *_source_names(scene))
+    return Finding(
+        cause="silent_overwrite",
+        confidence=Confidence.PROVEN if write is not None else Confidence.LIKELY,
+        facts={
+            "tensor": fact.names[0] if fact.names else str(evidence.get("shape", "")),
+            "saver": saver.place.source if saver else str(evidence.get("node", "")),
+            "saver_place": label(saver.place if saver else None),
+            "node": str(evidence.get("node", "")),
+            "slot": str(evidence.get("slot", "")),
+            "write": write.place.source if write else "",
+            "write_place": label(write.place) if write else "",
+            "alias": alias.operands[0] + ".data" if alias and alias.operands else "",
+            "alias_place": label(alias.place) if alias else "",
+            "written": write.target if write else "",
+            "parameter": "yes" if evidence.get("parameter") else "no",
+            "backward": backward.place.source if backward else "",
+            "gradient": worst.name if worst else "",
+            "wrong": worst.plain if worst else "",
+            "right": worst.reference if worst else "",
+        },
+        tensors=(fact,),
+        events=_events(scene, way),
+        variant=way if write is not None else "unknown_write",
+    )
+
+
+def _source_names(scene: Scene) -> tuple[str, ...]:
+    """How the writing and the saving statement call the tensor."""
+    alias, write, saver = (moment(scene, role) for role in ("alias", "changed", "saved"))
+    names = list(alias.operands[:1]) if alias is not None else []
+    if write is not None and write.target:
+        names.append(write.target.removesuffix(".data"))
+    if saver is not None:
+        evidence = scene.incident.evidence
+        if evidence.get("slot") == "result":
+            names.append(saver.target)
+        elif not evidence.get("parameter"):
+            names += _plain(saver)
+    return tuple(names)
+
+
+def _plain(saver: Moment) -> list[str]:
+    """The only operand, where there is one."""
+    return [o for o in saver.operands if o] if len(saver.operands) == 1 else []
+
+
+def _events(scene: Scene, way: str) -> tuple[Event, ...]:
+    version = scene.incident.evidence.get("version") if way in _UNCOUNTED else None
+    kept = {"op": scene.incident.evidence.get("node"), "version": version}
+    seen = Certainty.INFERRED if way == "numpy" else Certainty.OBSERVED
+    saved = [
+        scene.event(What.SAVED, m, certainty=Certainty.OBSERVED, **kept)
+        for m in moments(scene, "saved")
+    ]
+    found = [
+        *saved,
+        event(scene, What.CHANGED, "changed", certainty=seen, version=version),
+        _alias(scene),
+        event(scene, What.FAILED, "backward"),
+    ]
+    return tuple(e for e in found if e is not None)
+
+
+def _alias(scene: Scene) -> Event | None:
+    """The line that made the `.data` alias, where the write itself does not show it."""
+    alias, write = moment(scene, "alias"), moment(scene, "changed")
+    if alias is None or write is None or alias.place.line == write.place.line:
+        return None
+    return event(scene, What.CREATED, "alias")

@@ -1,0 +1,98 @@
+"""Let autograd see the write, give it memory of its own, or let it wait for backward."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograd_explain.model import Edit, Finding, Place, Safety, What
+from autograd_explain.program import Program, Source
+from autograd_explain.rewrite import (
+    clone_alias,
+    clone_operand,
+    functional_write,
+    move_after,
+    out_of_place,
+)
+from autograd_explain.rewrite.proposal import Proposal
+
+Edits = tuple[Edit, ...] | None
+_FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    write, backward = _place(finding, What.CHANGED), _place(finding, What.FAILED)
+    if write is None:
+        return
+    if finding.variant == "numpy":
+        yield from _made("copy_array", _own_memory(program, finding.facts["written"]))
+    if finding.variant == "function":
+        yield from _made("save_copy", _saved_copy(program, write, finding.facts["written"]))
+    alias = _place(finding, What.CREATED)
+    if alias is not None:
+        yield from _made("clone_alias", clone_alias(program, alias))
+    elif finding.variant in ("data", "function", "context") and finding.facts["parameter"] == "no":
+        yield from _recorded(program, write)
+    if backward is not None and finding.variant in ("data", "set_data", "step", "numpy"):
+        yield from _made("move_write", move_after(program, write, backward))
+
+
+def _recorded(program: Program, write: Place) -> Iterator[Proposal]:
+    """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
+    edits = functional_write(program, write) or out_of_place(program, write)
+    if edits:
+        yield Proposal("recorded_write", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _made(fix: str, edits: Edits) -> Iterator[Proposal]:
+    if edits:
+        yield Proposal(fix, edits)
+
+
+def _own_memory(program: Program, written: str) -> Edits:
+    """A copy where a tensor and an array came to share memory; None where several lines may be."""
+    found = [place for source in program.cells for place in _sharing(source, written)]
+    return clone_alias(program, found[0]) if written and len(found) == 1 else None
+
+
+def _sharing(source: Source, written: str) -> Iterator[Place]:
+    """`torch.from_numpy(buffer)`, or `buffer = t.detach().numpy()`."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _called(node) in _FROM_NUMPY and node.args:
+            if _base(node.args[0]) == written:
+                yield source.place(node.lineno, None, node)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            if _called(node.value) == "numpy" and written in map(ast.unparse, node.targets):
+                yield source.place(node.lineno, None, node.value)
+
+
+def _saved_copy(program: Program, write: Place, written: str) -> Edits:
+    """`ctx.save_for_backward(x)` -> `ctx.save_for_backward(x.clone())` in the writing function."""
+    source = program.source_at(write)
+    if source is None:
+        return None
+    line = write.line - source.offset
+    for function in ast.walk(source.tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        if function.lineno <= line <= (function.end_lineno or function.lineno):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and _called(node) == "save_for_backward":
+                    if written in map(ast.unparse, node.args):
+                        return clone_operand(program, source.place(node.lineno), written)
+    return None
+
+
+def _base(node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node)
+
+
+def _called(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+
+
+def _place(finding: Finding, what: What) -> Place | None:
+    event = finding.event(what)
+    return None if event is None else event.place
