@@ -18,7 +18,7 @@ from .labels import label, source, word
 from .listing import WIDEST_NAME, crop_middle, window
 from .picture import svg
 from .rows import Row
-from .texts import Passage
+from .texts import NOTHING, Passage
 from .view import View
 from .visible import visible
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .topic import Topic
 
 LONGEST = 96  #: cells of one line of code
+ROOM = 12  #: lines of code that leave room for the reason
 BESIDE = 44  #: characters of code that leave room for a label at its side
 STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
 
@@ -76,17 +77,26 @@ def html(view: View, detail: str = "short") -> str:
         title = label("timeline_alt", view.language, name=view.culprit).plain().replace("`", "")
         picture = svg(view.stops, title, word("version", view.language))
     rows = tuple(map(_cropped, view.rows))
+    brief = view.why.first_paragraph() if _has_room(view) else NOTHING
     return fill(
         "explanation.html",
         view.language,
         view=view,
         rows=rows,
+        brief=brief,
+        rest=view.why.after(brief),
         opened=detail == "full",
         beside=all(len(row.source) <= BESIDE for row in rows),
         picture=Markup(picture),
         standing=STANDING,
         colon=source("colon", view.language),
     )
+
+
+def _has_room(view: View) -> bool:
+    """Whether a paragraph more still fits under a traceback."""
+    shown = view.rewrites[0].hunks if view.rewrites else ()
+    return len(view.rows) + sum(len(hunk.lines) for hunk in shown) <= ROOM
 
 
 def _cropped(row: Row) -> Row:

@@ -46,6 +46,26 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "[`{name}` を]計算グラフから切り離し",
         "[`{name}` ]在此与计算图断开",
     ),
+    # helpers among the events: a cause says by `op` what the place is for (see `rows`)
+    "detached_again": (
+        "would cut the graph as well",
+        "ここでも計算グラフが切れる",
+        "此处同样会断开计算图",
+    ),
+    "detached_no_grad": ("gradients are off here", "ここは勾配計算が無効", "此处关闭了梯度"),
+    "detached_set_grad_enabled": (
+        "gradients are off here",
+        "ここは勾配計算が無効",
+        "此处关闭了梯度",
+    ),
+    "detached_inference_mode": (
+        "inference mode is on here",
+        "ここは inference_mode",
+        "此处为 inference_mode",
+    ),
+    "detached_step": ("the other step", "もう一方の step", "另一处 step"),
+    "detached_second": ("given again here", "ここで再び指定", "在此处再次传入"),
+    "detached_load": ("the state is loaded here", "ここで状態を読み込み", "在此处载入状态"),
     "freed": (
         "freed what the graph had saved",
         "計算グラフが保存していた値を解放",
@@ -94,7 +114,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "改写方案[ {number}/{count}]",
     ),
     "cause_heading": ("Why", "なぜ起きるか", "为什么"),
-    "variant": ("Another case", "別の場合", "另一种情形"),
+    "variant": ("Other cases", "そのほかの場合", "其他情形"),
     "warnings": (
         "These only silence it",
         "エラーを隠すだけの対処",
@@ -109,6 +129,9 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "example_program": ("An example", "プログラム例", "示例程序"),
     "repaired_program": ("Repaired", "修正", "修改"),
     "more": ("More", "詳しく", "更多"),
+    # cells of a table
+    "yes": ("yes", "はい", "是"),
+    "no": ("no", "いいえ", "否"),
     # a rewrite's standing
     "outcome_verified": ("verified", "検証済み", "已验证"),
     "outcome_runs": ("runs", "実行可", "可运行"),

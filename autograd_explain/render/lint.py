@@ -10,6 +10,7 @@ from markdown_it.token import Token
 
 from . import texts as texts_module
 from .fill import is_cjk, joined_lines, placeholders
+from .table import columns_of
 from .texts import LANGUAGES, Document, parser, split_title
 
 _KNOWN = re.compile(r"(summary|cause|warnings)( \w+)?\Z|fix [\w-]+\Z|(check|background)\Z")
@@ -28,6 +29,7 @@ def problems(folder: Path, example: Mapping[str, str]) -> list[str]:
     if "en" not in texts:
         return missing
     documents = {language: texts_module.read(text) for language, text in texts.items()}
+    example = {**example, **dict.fromkeys(columns_of(folder), "")}
     found = list(missing)
     for language, document in documents.items():
         found += (f"{language}.md: {p}" for p in _alone(document, language, example))

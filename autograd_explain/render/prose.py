@@ -99,9 +99,10 @@ def _table(node: SyntaxTreeNode, width: int) -> Iterator[Text]:
         [_cell(cell) for cell in row.children] for part in node.children for row in part.children
     ]
     sizes = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
+    body = [max(cell_len(c.plain) for c in column) for column in zip(*rows[1:], strict=True)]
     room = width - 2 * (len(sizes) - 1)
-    if sum(sizes) > room:
-        sizes = _narrowed(sizes, room)
+    for floor in (body or sizes, [4] * len(sizes)):
+        sizes = _narrowed(sizes, floor, room)
     for number, row in enumerate(rows):
         yield from _table_row(row, sizes)
         if not number:
@@ -112,11 +113,12 @@ def _cell(node: SyntaxTreeNode) -> Text:
     return _inline(node.children[0]) if node.children else Text()
 
 
-def _narrowed(sizes: list[int], room: int) -> list[int]:
-    """Take from the widest columns first."""
+def _narrowed(sizes: list[int], floor: list[int], room: int) -> list[int]:
+    """Take from the widest columns first, headings before cells."""
     sizes = list(sizes)
-    while sum(sizes) > room and max(sizes) > 4:
-        sizes[sizes.index(max(sizes))] -= 1
+    while sum(sizes) > room and any(map(int.__gt__, sizes, floor)):
+        wide = [n for n, size in enumerate(sizes) if size > floor[n]]
+        sizes[max(wide, key=lambda n: sizes[n])] -= 1
     return sizes
 
 

@@ -135,7 +135,7 @@ def _links(links: Sequence[Mapping[str, str]]) -> str:
 
 def topic_markdown(topic: Topic) -> str:
     """A topic as a page: `#` title, `##` sections."""
-    parts = [f"# {escape(topic.title)}", topic.summary.markdown()]
+    parts = [f"# {topic.heading.markdown()}", topic.summary.markdown()]
     parts += [text for part in topic.parts() for text in _topic_part(part)]
     if topic.see:
         parts += [f"## {word('see', topic.language)}", _links(topic.see)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..model import Diagnosis, Event, Finding, Kind, Place, Role, TensorFact, What
-from .labels import label, word
+from .labels import LABELS, label, word
 from .places import short_place, where_of
 from .texts import Passage
 
@@ -50,10 +50,14 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     for event in events:
         if event.what is What.FAILED and _says_nothing_new(event, places, finding):
             continue
+        if event.what is What.DETACHED and _is_for_rewrites(event, finding):
+            continue
         text = _label(event, diagnosis, before, language)
         tone = "guilty" if event in guilty else _tone(event)
+        certainty = "" if _known_from_traceback(event, finding) else event.certainty.value
         known, chain = event.chain == chain, event.chain
-        yield _row(replace(event, chain=()) if known else event, text, tone, language)
+        shown = replace(event, chain=()) if known else event
+        yield _row(shown, text, tone, word(certainty, language) if certainty else "", language)
         if event.what in (What.SAVED, What.CHANGED) and event.version is not None:
             before = event.version
 
@@ -63,6 +67,26 @@ def _says_nothing_new(failed: Event, places: list[Spot | None], finding: Finding
     if failed.place is None:
         return True
     return _spot(failed.place) in places and not _mismatch(finding)
+
+
+def _known_from_traceback(event: Event, finding: Finding) -> bool:
+    """Whether the traceback itself shows the place, so that nobody asks how sure it is."""
+    failed = finding.event(What.FAILED)
+    if event.what is What.CAUSE:
+        return failed is not None and _same_place(failed, event)
+    return event.what is What.FAILED
+
+
+def _is_for_rewrites(event: Event, finding: Finding) -> bool:
+    """Whether a place is noted for the rewrites' sake: nothing to say, or only where it failed."""
+    failed = finding.event(What.FAILED)
+    at_failure = failed is not None and _same_place(failed, event)
+    return event.op is not None and (at_failure or _helper(event) not in LABELS)
+
+
+def _helper(event: Event) -> str:
+    """The label of a place that helps to understand: `detached_<first word of op>`."""
+    return f"detached_{(event.op or '').partition(' ')[0]}"
 
 
 def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:
@@ -117,6 +141,8 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return _cause_label(event, diagnosis, language)
         case What.FAILED:
             return _failed_label(diagnosis, culprit, language)
+        case What.DETACHED if event.op is not None:
+            return label(_helper(event), language)
         case _:
             return label(event.what.value, language, name=name)
 
@@ -156,9 +182,8 @@ def _failed_label(diagnosis: Diagnosis, culprit: TensorFact | None, language: st
     return label("failed_warning" if diagnosis.kind is Kind.WARNING else "failed", language)
 
 
-def _row(event: Event, text: Passage, tone: str, language: str) -> Row:
+def _row(event: Event, text: Passage, tone: str, certainty: str, language: str) -> Row:
     place = event.place
-    certainty = "" if event.what is What.FAILED else word(event.certainty.value, language)
     calls = " → ".join(short_place(p) for p in event.chain)
     from_ = label("called_from", language, places=calls) if calls else Passage()
     if place is None:

@@ -69,6 +69,10 @@ class Passage:
                 return Passage(self.tokens[:number], self.inline)
         return self
 
+    def after(self, start: Passage) -> Passage:
+        """What follows its own beginning."""
+        return Passage(self.tokens[len(start.tokens) :], self.inline)
+
 
 NOTHING = Passage()
 
@@ -108,7 +112,7 @@ class Document:
         """The Markdown of `section <variant>` or else of `section`; "" where there is none."""
         return self.sections.get(f"{section} {variant}".strip()) or self.sections.get(section, "")
 
-    def passage(self, section: str, facts: Mapping[str, str], variant: str = "") -> Passage:
+    def passage(self, section: str, facts: Mapping[str, str] | None, variant: str = "") -> Passage:
         return passage(self.source(section, variant), facts)
 
     def summary(self, facts: Mapping[str, str], variant: str = "") -> Passage:

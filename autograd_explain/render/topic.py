@@ -13,6 +13,7 @@ from . import texts as texts_module
 from .diff import Hunk, hunks_of
 from .labels import word
 from .shown import Shown
+from .table import with_table
 from .texts import NOTHING, Document, Passage
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Topic(Shown):
 
     A fact that the example has no value for shows as its own name (`step`).
     `case` and `fixed` are the failing and the repaired program ("" where there is none), and
-    `messages` those of PyTorch's that the cause explains.
+    `messages` those of PyTorch's that the cause explains.  `folder` is where `table.py` lies,
+    which is run when the story is told.
     """
 
     name: str
@@ -54,10 +56,16 @@ class Topic(Shown):
     case: str = field(default="", repr=False)
     fixed: str = field(default="", repr=False)
     messages: tuple[str, ...] = field(default=(), repr=False)
+    folder: Path | None = field(default=None, repr=False)
 
     @property
     def title(self) -> str:
-        return texts_module.line(self._document.title).plain()
+        return self.heading.plain()
+
+    @property
+    def heading(self) -> Passage:
+        """The title with its inline code."""
+        return texts_module.line(self._document.title)
 
     @property
     def summary(self) -> Passage:
@@ -112,6 +120,7 @@ def render_topic(entry: Entry, language: str = "en", messages: tuple[str, ...] =
         case=_program(entry.folder / "case.py"),
         fixed=_program(entry.folder / "fixed.py"),
         messages=messages,
+        folder=entry.folder,
     )
 
 
@@ -136,24 +145,25 @@ def _parts(topic: Topic, document: Document) -> Iterator[Part]:
         items = document.items(key, facts)
         if items:
             yield Part(key, word(key, language), items=items)
-    background = document.passage("background", facts)
+    background = with_table(document.passage("background", None), topic.folder, language, facts)
     if background:
         yield Part("background", word("background", language), body=background)
 
 
 def _cause(document: Document, facts: Mapping[str, str], language: str) -> Iterator[Part]:
-    """Why, and the same for each variant, under the variant's own summary."""
-    variants = [n.removeprefix("cause ") for n in document.sections if n.startswith("cause ")]
+    """Why; and where the cause has variants, a list of them under their own summaries."""
     if "cause" in document.sections:
         yield Part("cause", word("cause_heading", language), body=document.passage("cause", facts))
-    for variant in variants:
-        special = f"summary {variant}" in document.sections
-        yield Part(
-            f"cause {variant}",
-            word("variant", language),
-            title=document.summary(facts, variant) if special else NOTHING,
-            body=document.passage("cause", facts, variant),
-        )
+    variants = [n.removeprefix("cause ") for n in document.sections if n.startswith("cause ")]
+    if variants:
+        source = "\n".join(_bullet(document, variant) for variant in variants)
+        body = texts_module.passage(source, facts)
+        yield Part("variants", word("variant", language), body=body)
+
+
+def _bullet(document: Document, variant: str) -> str:
+    parts = (document.sections.get(f"{key} {variant}", "") for key in ("summary", "cause"))
+    return "- " + "\n\n".join(filter(None, parts)).replace("\n", "\n  ")
 
 
 def _programs(topic: Topic) -> Iterator[Part]:
