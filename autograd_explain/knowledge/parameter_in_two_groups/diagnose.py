@@ -102,7 +102,6 @@ def _op(once: list[torch.Tensor], first: Spot | None, second: Spot | None) -> st
 def _owner(spot: Spot) -> str:
     """`net.head` of `net.head.parameters()`"""
     node = spot.node
-    plain = isinstance(node, ast.Call) and not node.args and isinstance(node.func, ast.Attribute)
-    if plain and node.func.attr == "parameters":
-        return ast.unparse(node.func.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        return ast.unparse(node.func.value) if node.func.attr == "parameters" else ""
     return ""
