@@ -82,6 +82,18 @@ def method(program: Program, cls: type | None, name: str) -> Definition | None:
     return None
 
 
+def returned_by(program: Program, name: str) -> Place | None:
+    """Where the user's one function of this name returns its value."""
+    found = [
+        Definition(source, node)
+        for source in program.cells
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+    returned = found[0].returned if len(found) == 1 else ()
+    return found[0].at(returned[0]) if len(returned) == 1 else None
+
+
 def function_of_node(scene: Scene, name: str) -> type | None:
     """The user's `torch.autograd.Function` whose node a message calls `name` ("ScaleBackward")."""
     for node in scene.graph.nodes:

@@ -5,6 +5,7 @@ For causes that the wording of a message settles.  What live objects add, the ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from ..model import Certainty, Confidence, Event, Finding, Place, TensorFact, Wh
 from .attribution import label
 from .origin import surfaced
 from .scene import Scene
+
+_CLASS = re.compile(r"<class '(?:builtins\.|__main__\.)?([\w.]+)'>")
 
 
 def told(
@@ -42,12 +45,17 @@ def told(
     values: dict[str, Any] = {
         "cause": cause,
         "confidence": Confidence.GENERAL if scene.place is None else Confidence.LIKELY,
-        "facts": {name: " ".join(str(known.get(name, "")).split()) for name in example},
+        "facts": {name: _plain(str(known.get(name, ""))) for name in example},
         "tensors": tuple(tensors),
         "events": (*cause_event, *((scene.failed(),) if scene.place is not None else ())),
         "variant": (variants or {}).get(scene.match.pattern, ""),
     }
     return Finding(**{**values, **changes})
+
+
+def _plain(value: str) -> str:
+    """On one line; `dict` for `<class 'dict'>`."""
+    return _CLASS.sub(r"\1", " ".join(value.split()))
 
 
 def failing_place(scene: Scene) -> Place | None:

@@ -1,0 +1,30 @@
+"""A module's backward hook that gradients do not reach."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "module-hook-output-not-tensor",
+    "module-hook-no-input-grad",
+    "module-hook-no-tensor-input",
+)
+
+EXAMPLE = {
+    "type": "dict",
+}
+
+VARIANTS = {
+    "module-hook-output-not-tensor": "output",
+    "module-hook-no-input-grad": "input",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(
+        scene,
+        "module_hook_unreached",
+        EXAMPLE,
+        VARIANTS,
+        at_line=scene.match.pattern != "module-hook-no-input-grad",
+    )
