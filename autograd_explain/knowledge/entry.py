@@ -5,6 +5,11 @@
       rewrite.py    propose(finding, program) -> Iterator[Proposal]      (optional)
       en.md ja.md zh.md
       case.py fixed.py          (notebooks, cells split by `# %%`)
+      table.py      rows() -> Iterable[Mapping[str, str]]                (optional)
+
+A folder without diagnose.py is a topic: it explains no message.  A table in the text's background
+whose columns are computed is written with one row of `{placeholders}`; it is shown once for each
+mapping of `rows()`, which runs torch.  The values `yes` and `no` become the reader's words.
 
 There is no list of causes to edit.  Teams add folders through `AutogradExplain.causes` (a path)
 or the entry point group `autograd_explain.causes`.
@@ -63,6 +68,12 @@ class Entry:
     def propose(self) -> Callable[[Finding, Program], Iterator[Proposal]] | None:
         module = self._module("rewrite")
         return None if module is None else getattr(module, "propose", None)
+
+    @cached_property
+    def rows(self) -> tuple[Mapping[str, str], ...]:
+        """The rows of the texts' table, computed by `table.py`; () where there is none."""
+        module = self._module("table")
+        return () if module is None else tuple(dict(row) for row in module.rows())
 
     def text_path(self, language: str) -> Path:
         return self.folder / f"{language}.md"

@@ -66,6 +66,7 @@ def topic(cause: Cause, language: str, shown: Iterable[str] | None = None) -> To
         case=_program(cause.folder / "case.py"),
         fixed=_program(cause.folder / "fixed.py"),
         messages=tuple(templates(cause) if shown is None else shown),
+        folder=cause.folder,
     )
 
 
