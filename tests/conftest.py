@@ -1,6 +1,15 @@
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--programs",
+        type=int,
+        default=200,
+        help="how many random correct training programs the recorder watches",
+    )
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
     import torch

@@ -96,7 +96,9 @@ def loop(dice: random.Random, loss: str, before: str = "", after: str = "") -> s
     )
     body = [before, f"loss = {loss}"]
     if dice.random() < 0.2:
-        body.append("reg = sum(p.pow(2).sum() for p in model.parameters())\nloss = loss + 1e-3 * reg")
+        body.append(
+            "reg = sum(p.pow(2).sum() for p in model.parameters())\nloss = loss + 1e-3 * reg"
+        )
     shape = dice.choice(("first", "last", "accumulate", "scheduler"))
     metrics = dice.choice(METRICS)
     clip = dice.choice(("", "", "nn.utils.clip_grad_norm_(model.parameters(), 1.0)", CLIP))
@@ -230,7 +232,9 @@ for i in range({dice.randint(2, 4)}):
 def recurrent(dice: random.Random) -> str:
     """Sequences, the state carried over detached."""
     kind = dice.choice(("RNN", "GRU", "LSTM"))
-    carry = "state = tuple(s.detach() for s in state)" if kind == "LSTM" else "state = state.detach()"
+    carry = (
+        "state = tuple(s.detach() for s in state)" if kind == "LSTM" else "state = state.detach()"
+    )
     if dice.random() < 0.3:
         carry = "state = None"
     return f"""\
@@ -295,7 +299,9 @@ with torch.no_grad():
 
 def convolutional(dice: random.Random) -> str:
     """Images from numpy, batch norm, an evaluation in between."""
-    source = dice.choice(("torch.from_numpy(images)", "torch.tensor(images)", "torch.as_tensor(images)"))
+    source = dice.choice(
+        ("torch.from_numpy(images)", "torch.tensor(images)", "torch.as_tensor(images)")
+    )
     return f"""\
 images = np.random.default_rng(0).normal(size=(8, 1, 6, 6)).astype("float32")
 x, y = {source}, torch.arange(8) % 3
@@ -423,7 +429,82 @@ for i in range({dice.randint(2, 4)}):
 """
 
 
+def imitation(dice: random.Random) -> str:
+    """Detaching on purpose: straight-through, baselines, teachers, clipped weights, hand-made data."""
+    body, after = dice.choice(
+        (
+            ("soft = torch.sigmoid(model(x))\nhard = (soft > 0.5).float()\n"
+             "out = hard + soft - soft.detach()", ""),
+            ("out = model(x)\nweight = (out - y).abs().detach()\nout = weight**2 * out", ""),
+            ("with torch.no_grad():\n    goal = torch.tanh(teacher(x))\n"
+             "out = model(x) - goal", ""),
+            ("scale = model(x).std().item()\nout = model(x) / max(scale, 1e-3)", ""),
+            ("out = model(x)", "for p in model.parameters():\n    p.data.clamp_(-0.5, 0.5)"),
+            ("out = model(torch.from_numpy(batch))", "batch[:] = rng.normal(size=batch.shape)"),
+            ("out = model(x)\nseen = out.detach().numpy().copy()\nseen[seen < 0] = 0", ""),
+            ("h = model[0](x)\nwith torch.no_grad():\n    h0 = model[0](x)\n"
+             "out = model[2](torch.tanh(h)) + 0 * model[2](h0)", ""),
+            ("k = float(torch.linalg.norm(model[0].weight))\nout = 2**model(x) / (1 + k)", ""),
+            ("top = model(x).argmax(1)\nout = model(x)\nright = (top == 0).float().mean().item()", ""),
+        )
+    )  # fmt: skip
+    start = dice.choice(
+        (
+            "",
+            "for p in model.parameters():\n    p.data.normal_(0, 0.2)\n",
+            "nn.init.zeros_(model[2].bias)\n",
+            "with torch.no_grad():\n    model[0].weight *= 0.5\n",
+            "model[0].weight.data = model[0].weight.data.clone()\n",
+        )
+    )
+    return f"""\
+model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+teacher = nn.Linear(4, 2).requires_grad_(False)
+rng = np.random.default_rng(0)
+batch = rng.normal(size=(12, 4)).astype("float32")
+x, y = torch.randn(12, 4), torch.randn(12, 2)
+{start}opt = {optimizer(dice)}
+""" + loop(dice, "F.mse_loss(out, y)", before=body, after=after)
+
+
+def in_part(dice: random.Random) -> str:
+    """Parts that are trained later, by another optimizer, or not at all."""
+    shape = dice.choice(
+        (
+            "opt = torch.optim.SGD(head.parameters(), lr=0.1)",
+            "opt = torch.optim.SGD([{'params': body.parameters(), 'lr': 0.01}, "
+            "{'params': head.parameters()}], lr=0.1)",
+            "opt = torch.optim.Adam([*body.parameters(), *head.parameters(), *spare.parameters()])",
+            "opt = torch.optim.SGD(head.parameters(), lr=0.1)\n"
+            "opt.add_param_group({'params': list(body.parameters())})",
+            "body.requires_grad_(False)\nopt = torch.optim.Adam(model.parameters())",
+        )
+    )
+    features = ["h = body(x)", "with torch.no_grad():\n        h = body(x)"]
+    if "body" not in shape:  # an optimizer that steps what is detached would be a mistake
+        features.append("h = body(x).detach()")
+    features_text = dice.choice(features)
+    thaw = dice.choice(("", "body.requires_grad_(True)"))
+    return f"""\
+body, head, spare = nn.Linear(4, 6), nn.Linear(6, 2), nn.Linear(6, 2)
+model = nn.Sequential(body, nn.Tanh(), head)
+x, y = torch.randn(12, 4), torch.randn(12, 2)
+{shape}
+for i in range({dice.randint(2, 5)}):
+    {features_text}
+    opt.zero_grad()
+    loss = F.mse_loss(head(torch.tanh(h)), y)
+    loss.backward()
+    opt.step()
+    losses.append(loss.item())
+    {thaw}
+"""
+
+
 FAMILIES = (
+    imitation,
+    imitation,
+    in_part,
     sequential,
     sequential,
     residual,
