@@ -1,0 +1,59 @@
+"""Anomaly mode found a NaN: which operation of the forward pass, and which input value."""
+
+import ast
+
+from autograd_explain.inspect.nan_source import NanSource, find
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Role, What
+
+PATTERNS = ("anomaly-nan",)
+
+EXAMPLE = {
+    "op": "PowBackward0",
+    "output": "0",
+    "operation": "torch.sqrt(gap)",
+    "operand": "gap",
+    "place": "In[2]:3",
+    "value": "0",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = find(scene)
+    known = found is not None and found.place is not None
+    return told(
+        scene,
+        "anomaly_nan",
+        EXAMPLE,
+        facts=_facts(found),
+        at=None if found is None else found.place,
+        at_line=False,
+        events=_events(scene, found),
+        tensors=()
+        if found is None or found.tensor is None
+        else (scene.fact(Role.CULPRIT, found.tensor, found.operand),),
+        variant=_variant(found),
+        confidence=Confidence.PROVEN if known else Confidence.LIKELY,
+    )
+
+
+def _variant(found: NanSource | None) -> str:
+    if found is None or found.operation is None:
+        return ""
+    return "value" if found.value else "line"
+
+
+def _facts(found: NanSource | None) -> dict[str, str]:
+    if found is None:
+        return {}
+    operation = "" if found.operation is None else ast.unparse(found.operation)
+    return {"operation": operation, "operand": found.operand, "value": found.value}
+
+
+def _events(scene: Scene, found: NanSource | None) -> tuple[Event, ...]:
+    """The line of the forward pass is torch's own note, made while it ran."""
+    if found is None or found.place is None:
+        return (scene.failed(),)
+    cause = Event(What.CAUSE, found.place, found.name, certainty=Certainty.OBSERVED)
+    return (cause, scene.failed())

@@ -1,0 +1,39 @@
+"""A checkpointed function did something else when backward ran it again."""
+
+from autograd_explain.inspect.checkpointed import Suspect, suspects
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "checkpoint-different-number-of-tensors",
+    "checkpoint-different-metadata",
+    "checkpoint-more-tensors-recomputed",
+    "checkpoint-debug-trace",
+    "checkpoint-selective-not-found",
+    "checkpoint-selective-invocation-index",
+)
+
+EXAMPLE = {
+    "function": "mix",
+    "statement": 'state["step"] += 1',
+    "place": "In[1]:8",
+    "expected": "2",
+    "count": "1",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = suspects(scene)
+    first: Suspect | None = found[0] if found else None
+    return told(
+        scene,
+        "checkpoint_recomputed_differently",
+        EXAMPLE,
+        facts={}
+        if first is None
+        else {"function": first.function, "statement": first.place.source},
+        at=None if first is None else first.place,
+        at_line=False,
+        variant="" if first is None else first.kind,
+    )

@@ -1,0 +1,55 @@
+"""A checkpoint of the reentrant kind, or one that does not say which kind it is."""
+
+import ast
+
+from autograd_explain.inspect.definitions import calls
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import failing_place, told
+from autograd_explain.model import Confidence, Finding, Place
+
+PATTERNS = (
+    "checkpoint-use-reentrant-missing",
+    "checkpoint-sequential-use-reentrant-missing",
+    "checkpoint-grad-incompatible",
+    "checkpoint-unexpected-kwargs",
+    "checkpoint-context-fn-reentrant",
+    "checkpoint-reentrant-input-type",
+)
+
+EXAMPLE = {"call": "checkpoint(block, x)", "place": "In[2]:2", "arguments": ""}
+
+VARIANTS = {
+    "checkpoint-use-reentrant-missing": "missing",
+    "checkpoint-sequential-use-reentrant-missing": "missing",
+    "checkpoint-grad-incompatible": "grad",
+    "checkpoint-unexpected-kwargs": "keyword",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    inside = scene.match.pattern == "checkpoint-grad-incompatible"
+    at, call = _reentrant(scene) if inside else (failing_place(scene), None)
+    return told(
+        scene,
+        "checkpoint_use_reentrant",
+        EXAMPLE,
+        VARIANTS,
+        facts={} if not inside else {"call": "" if call is None else ast.unparse(call)},
+        at=at,
+        at_line=False,
+        confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
+    )
+
+
+def _reentrant(scene: Scene) -> tuple[Place | None, ast.Call | None]:
+    """The one call that asks for the reentrant kind, by name or by saying nothing."""
+    found = [
+        (source.place(call.lineno, None, call), call)
+        for source, call in calls(scene.program, "checkpoint", "checkpoint_sequential")
+        if not any(k.arg == "use_reentrant" and _false(k.value) for k in call.keywords)
+    ]
+    return found[0] if len(found) == 1 else (None, None)
+
+
+def _false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False

@@ -1,0 +1,28 @@
+"""Reentrant checkpoint without an input that requires grad."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "checkpoint-no-input-requires-grad",
+    "checkpoint-not-necessary",
+)
+
+EXAMPLE = {
+    "call": "checkpoint(encoder, batch, use_reentrant=True)",
+}
+
+VARIANTS = {
+    "checkpoint-not-necessary": "output",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(
+        scene,
+        "checkpoint_without_gradient",
+        EXAMPLE,
+        VARIANTS,
+        at_line=scene.match.pattern != "checkpoint-not-necessary",
+    )
