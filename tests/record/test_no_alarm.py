@@ -1,6 +1,6 @@
 """Correct training programs under watch: the same losses and gradients to the bit, and no alarm.
 
-The programs are made by `programs.py`, one from each seed.  `--programs N` tries more of them.
+The programs are made by `training_programs.py`, one from each seed.  `--programs N` tries more of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from programs import program
+from training_programs import program
 from torch import nn
 
 from autograd_explain.program import Program, Source
