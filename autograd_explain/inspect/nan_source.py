@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,25 +16,23 @@ import torch
 from ..model import Place
 from ..program import Program, Source
 from .graph import GraphNode
+from .origin import walker_of
 from .scene import Scene
+from .source_walk import Spot
 
 _FRAME = re.compile(r'File "(.+?)", line (\d+), in ')
-#: Saved slots that are an operand of the operation, best first; "result" is what it gave.
-_SLOTS = ("self", "other", "result", "exponent", "input")
-#: At which values of which slot the derivative is infinite or undefined.
+#: At which value of which operand the derivative is infinite or undefined.
 _EDGES = {
-    "SqrtBackward0": {"result": ("0",)},
-    "RsqrtBackward0": {"result": ("inf",)},
-    "LogBackward0": {"self": ("0",)},
-    "Log2Backward0": {"self": ("0",)},
-    "Log10Backward0": {"self": ("0",)},
-    "DivBackward0": {"other": ("0",)},
-    "ReciprocalBackward0": {"result": ("inf",)},
-    "PowBackward0": {"self": ("0",)},
-    "PowBackward1": {"self": ("0",)},
-    "AcosBackward0": {"self": ("1",)},
-    "AsinBackward0": {"self": ("1",)},
-    "Atan2Backward0": {"self": ("0",)},
+    "SqrtBackward0": (0, "0"),
+    "RsqrtBackward0": (0, "0"),
+    "LogBackward0": (0, "0"),
+    "Log2Backward0": (0, "0"),
+    "Log10Backward0": (0, "0"),
+    "DivBackward0": (1, "0"),
+    "ReciprocalBackward0": (0, "0"),
+    "AcosBackward0": (0, "1"),
+    "AsinBackward0": (0, "1"),
+    "Atan2Backward0": (0, "0"),
 }
 #: Functions whose node is named after another one.
 _ALIASES = {"square": ("pow",), "divide": ("div",), "norm": ("linalgvectornorm",)}
@@ -43,37 +41,30 @@ _ALIASES = {"square": ("pow",), "divide": ("div",), "norm": ("linalgvectornorm",
 @dataclass(frozen=True, eq=False)
 class NanSource:
     """`operation` is the expression at `place` that recorded the node `name`; `value` ("0", "1",
-    "inf", "nan") stands in its `operand`, whose saved tensor is `tensor` where it was saved."""
+    "inf", "nan") stands in its `operand`, whose live tensor is `tensor` where it has a name."""
 
     name: str
     place: Place | None
     operation: ast.expr | None
-    operand: str
-    value: str
-    tensor: torch.Tensor | None
+    operand: str = ""
+    value: str = ""
+    tensor: torch.Tensor | None = None
 
 
 def find(scene: Scene) -> NanSource | None:
-    """The node that the NaN comes from; None where the graph does not show it.
+    """The operation that the NaN comes from; None where the graph does not show it.
 
     Anomaly mode names the first node with a NaN.  Where that one got an infinite gradient, what
-    to change is the operation behind it, towards the root, that made it infinite.
+    to change is the operation behind it, towards the root, that made it infinite.  The nodes that
+    ran have freed what they saved, so the values are those of the user's names.
     """
     name = scene.match.captures.get("op", "")
     named = [n for n in scene.graph.nodes if n.name == name]
-    saved = _saved(scene)
     for node in (*named, *_behind(scene, named)):
-        value, slot, tensor = _bad_value(node.name, saved.get(id(node), {}))
-        if value:
-            return _source(scene.program, node, value, slot, tensor)
-    return _source(scene.program, named[0], "", "", None) if len(named) == 1 else None
-
-
-def _saved(scene: Scene) -> Mapping[int, Mapping[str, torch.Tensor]]:
-    found: dict[int, dict[str, torch.Tensor]] = {}
-    for slot in scene.graph.saved():
-        found.setdefault(id(slot.node), {})[slot.name] = slot.tensor
-    return found
+        found = _source(scene, node)
+        if found.value:
+            return found
+    return _source(scene, named[0]) if len(named) == 1 else None
 
 
 def _behind(scene: Scene, named: Sequence[GraphNode]) -> Iterator[GraphNode]:
@@ -88,27 +79,27 @@ def _behind(scene: Scene, named: Sequence[GraphNode]) -> Iterator[GraphNode]:
                     yield parent
 
 
-def _source(
-    program: Program, node: GraphNode, value: str, slot: str, tensor: torch.Tensor | None
-) -> NanSource:
-    source, place, call = _forward(program, node)
-    operand = "" if call is None else _operand(call, slot)
-    if slot == "result":  # an infinite or zero result comes of an input 0
-        value, tensor = ("0", None) if value in ("0", "inf") else (value, None)
-    at = source.place(call.lineno, place.function, call) if source and place and call else place
-    return NanSource(node.name, at, call, operand, value if operand else "", tensor)
+def _source(scene: Scene, node: GraphNode) -> NanSource:
+    source, place, call = _forward(scene.program, node)
+    if source is None or place is None or call is None:
+        return NanSource(node.name, place, None)
+    at = source.place(call.lineno, place.function, call)
+    position, edge = _EDGES.get(node.name, (0, ""))
+    operands = _operands(call)
+    for number, operand in enumerate(operands):
+        tensor = _live(scene, source, operand)
+        values = ("nan", "inf", *((edge,) if edge and number == position else ()))
+        found = None if tensor is None else next((v for v in values if _holds(tensor, v)), None)
+        if found is not None:
+            return NanSource(node.name, at, call, ast.unparse(operand), found, tensor)
+    return NanSource(node.name, at, call)
 
 
-def _bad_value(
-    name: str, saved: Mapping[str, torch.Tensor]
-) -> tuple[str, str, torch.Tensor | None]:
-    """The value that spoils the gradient, in which slot, and the saved tensor."""
-    edges = [(slot, v) for slot, values in _EDGES.get(name, {}).items() for v in values]
-    general = [(slot, v) for slot in _SLOTS for v in ("nan", "inf")]
-    for slot, value in (*edges, *general):
-        if slot in saved and _holds(saved[slot], value):
-            return value, slot, saved[slot]
-    return "", "", None
+def _live(scene: Scene, source: Source, operand: ast.expr) -> torch.Tensor | None:
+    """The operand's value where it has a name that still holds it."""
+    walker = walker_of(scene)
+    value = walker.value(Spot(walker.top(source), operand))
+    return value if isinstance(value, torch.Tensor) else None
 
 
 def _holds(tensor: torch.Tensor, value: str) -> bool:
@@ -161,13 +152,11 @@ def _word(node: ast.expr) -> str:
     return kinds.get(type(node.op), "") if isinstance(node, ast.BinOp) else ""
 
 
-def _operand(node: ast.expr, slot: str) -> str:
+def _operands(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.BinOp):
-        return ast.unparse(node.right if slot in ("other", "exponent") else node.left)
-    if isinstance(node, ast.Call):
-        inner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        of_torch = inner is None or ast.unparse(inner) in ("torch", "F", "np")
-        given = [*([] if of_torch or inner is None else [inner]), *node.args]
-        position = 1 if slot == "other" and len(given) > 1 else 0
-        return ast.unparse(given[position]) if given else ""
-    return ""
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call):
+        return []
+    inner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    of_torch = inner is None or ast.unparse(inner) in ("torch", "F")
+    return [*([] if of_torch or inner is None else [inner]), *node.args]
