@@ -1,17 +1,16 @@
 """Correct training programs under watch: the same losses and gradients to the bit, and no alarm.
 
-The programs are made by `training_programs.py`, one from each seed.  `--programs N` tries more of them.
+`training_programs.py` makes one from each seed; `--programs N` tries more of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from training_programs import program
 from torch import nn
+from training_programs import program
 
 from autograd_explain.program import Program, Source
 from autograd_explain.record import Recording, watch
@@ -87,13 +86,6 @@ def both_nan(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(torch.equal(one.isnan(), other.isnan()) and torch.allclose(one, other, 0, 0, True))
 
 
-def families() -> Iterator[str]:
-    """What the first 200 seeds are about, by the line that tells it."""
-    for seed in range(200):
-        yield from (
-            line for line in program(seed).splitlines() if "class " in line or "opt" in line
-        )
-
-
 def test_programs_are_of_many_sorts() -> None:
-    assert len(set(families())) > 100
+    """Nearly every program of the first 200 is one of its own."""
+    assert len({program(seed).partition("manual_seed")[2][4:] for seed in range(200)}) > 180
