@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..model import Certainty, Event, Role, TensorFact, What
+from ..model import Certainty, Event, Place, Role, TensorFact, What
+from ..program import Program
 from .history import Moment
 from .scene import Scene
 
@@ -61,6 +63,26 @@ def optimizer_name(scene: Scene) -> str:
                 return name
     step = moment(scene, "step")
     return step.operands[0] if step is not None and step.operands else ""
+
+
+def text_of(scene: Scene, place: Place | None) -> str:
+    """The expression at a place as the user wrote it; its line where it goes over several."""
+    source = None if place is None else scene.program.source_at(place)
+    if source is None or place is None:
+        return ""
+    span = place.span
+    if span is None or span.line != span.end_line:
+        return place.source
+    return source.lines[span.line - 1][span.column : span.end_column]
+
+
+def assignments(program: Program, target: str) -> Iterator[tuple[Place, ast.Assign]]:
+    """The statements `target = …` of the cells, oldest first."""
+    for source in program.cells:
+        found = [n for n in ast.walk(source.tree) if isinstance(n, ast.Assign)]
+        for node in sorted(found, key=lambda n: n.lineno):
+            if any(ast.unparse(t) == target for t in node.targets):
+                yield source.place(node.lineno, None, node), node
 
 
 def worst_difference(scene: Scene) -> GradientDifference | None:

@@ -31,6 +31,7 @@ Order
     split_item(program, place, item)
     split_and_move(program, place, item, computed)
     zero_grad_first(program, zero_place, backward_place)
+    clear_after(program, step_place)
     remove_statement(program, place)
 Computed again
     recompute_before(program, backward_place, assignment_places)
@@ -51,6 +52,7 @@ Leaves and gradients
     as_new_leaf(program, place)
     retain_grad_after(program, place, expr=None)
     requires_grad_after(program, place, expr=None)
+    reconnected(program, places)
     module_list(program, place, attribute=None)
     parameter_attribute(program, place, attribute=None)
 NumPy
@@ -92,11 +94,13 @@ if TYPE_CHECKING:
     from .move import move_after, move_before, toggled_run
     from .proposal import Proposal
     from .recompute import compute_in_loop, recompute_before, repeat_after
+    from .reconnect import reconnected
     from .retain import requires_grad_after, retain_grad_after
     from .stacking import collect_and_stack
     from .to_numpy import numbers_of_list, numpy_detach
     from .training import (
         backward_into,
+        clear_after,
         module_list,
         parameter_attribute,
         remove_statement,
@@ -121,10 +125,12 @@ _HOMES = {
     "move": "move_after move_before toggled_run",
     "proposal": "Proposal",
     "recompute": "compute_in_loop recompute_before repeat_after",
+    "reconnect": "reconnected",
     "retain": "requires_grad_after retain_grad_after",
     "stacking": "collect_and_stack",
     "to_numpy": "numbers_of_list numpy_detach",
-    "training": "backward_into module_list parameter_attribute remove_statement zero_grad_first",
+    "training": "backward_into clear_after module_list parameter_attribute remove_statement "
+    "zero_grad_first",
 }
 _MODULE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -136,6 +142,7 @@ __all__ = [
     "as_new_leaf",
     "backward_into",
     "block_instead_of_switch",
+    "clear_after",
     "clone_alias",
     "clone_argument",
     "clone_before_write",
@@ -162,6 +169,7 @@ __all__ = [
     "parameter_attribute",
     "recompute_attribute",
     "recompute_before",
+    "reconnected",
     "remove_grad_switch",
     "remove_statement",
     "reorder_items",

@@ -19,6 +19,7 @@ from .code import (
     with_keyword,
     without,
 )
+from .code import statement as make
 from .draft import Draft
 from .imports import Imports, imports_at
 from .locate import Statement, Tree, tree_at
@@ -30,6 +31,22 @@ Edits = tuple[Edit, ...]
 def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` moved before the backward whose gradients it wipes out."""
     return move_before(program, zero_place, backward_place)
+
+
+def clear_after(program: Program, step_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
+    tree = tree_at(program, step_place)
+    statement = None if tree is None else tree.statement(step_place)
+    if tree is None or not isinstance(statement, cst.Expr):
+        return None
+    call = statement.value
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.args:
+        return None
+    if call.func.attr.value != "step":
+        return None
+    draft = Draft(tree)
+    draft.after(statement, [make("{x}.zero_grad()", x=call.func.value)])
+    return draft.edits()
 
 
 def backward_into(program: Program, place: Place, parameters: str) -> Edits | None:

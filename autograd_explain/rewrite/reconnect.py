@@ -1,0 +1,134 @@
+"""A way through the graph again where a value left it and came back as a new tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..model import Edit, Place
+from ..program import Program, Source
+from .imports import imports_at
+from .uncut import (
+    Patch,
+    apply_patches,
+    node_at,
+    numbers_in,
+    replacement,
+    tensors_instead_of_copy,
+    without_cut,
+)
+
+Edits = tuple[Edit, ...]
+
+_LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
+_RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
+
+
+def reconnected(program: Program, places: Iterable[Place]) -> Edits | None:
+    """Leave out what cuts at each place, and what makes a new tensor of the result around it.
+
+    `torch.tensor(h.detach().numpy())` -> `h`, `total + penalty.item()` -> `total + penalty`,
+    `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  None where the value leaves in
+    one statement and comes back in another: removing the cut alone would not reconnect it.
+    """
+    patches: dict[Patch, None] = {}
+    for place in places:
+        found = list(_patches(program, place))
+        if not found:
+            return None
+        patches.update(dict.fromkeys(found))
+    return apply_patches(_outermost(patches)) if patches else None
+
+
+def _patches(program: Program, place: Place) -> Iterator[Patch]:
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
+        return
+    whole, back = _chain(source, node)
+    where = replace(place, span=source.span(whole))
+    if isinstance(whole, ast.Call) and _name(whole) in _RETURNS and whole.args:  # torch.tensor(x)
+        yield from tensors_instead_of_copy(program, where, _many(whole.args[0]))
+        return
+    torch = imports_at(program, place).local("torch")
+    if back is None:
+        if not _comes_back(program, source, whole):
+            yield from without_cut(program, where)
+    elif torch is not None and _many(back.args[0]) and not numbers_in(back.args[0]):
+        yield from without_cut(program, where)
+        yield from tensors_instead_of_copy(program, replace(place, span=source.span(back)), True)
+    elif torch is not None and back.args[0] is whole:
+        inner = without_cut(program, where)
+        text = inner[0].text if len(inner) == 1 else ""
+        if text:
+            around = replace(place, span=source.span(back))
+            yield from replacement(program, around, text + _dtype(source, back))
+
+
+def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
+    """The longest run of calls that only leave the graph (`h.detach().numpy()`), and the call
+    around it (or around its list) that makes a tensor again."""
+    parents = {c: p for p in ast.walk(source.tree) for c in ast.iter_child_nodes(p)}
+    while True:
+        parent = parents.get(node)
+        if isinstance(parent, ast.Attribute) and parent.attr in _LEAVES:
+            call = parents.get(parent)
+            node = call if isinstance(call, ast.Call) and call.func is parent else parent
+        elif isinstance(parent, (ast.List, ast.ListComp, ast.Tuple)):
+            return node, _rebuilding(parents.get(parent), parent)
+        else:
+            return node, _rebuilding(parent, node)
+
+
+def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
+    if not isinstance(call, ast.Call) or not call.args:
+        return None
+    return call if call.args[0] is argument and _name(call) in _RETURNS else None
+
+
+def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
+    """Whether the value is kept under a name and made a tensor, or computed with by NumPy."""
+    names = set()
+    for statement in ast.walk(source.tree):
+        if isinstance(statement, ast.Assign) and statement.value is node:
+            names |= {ast.unparse(t) for t in statement.targets}
+        inner = isinstance(statement, ast.Call) and statement.args[:1] == [node]
+        if inner and isinstance(statement, ast.Call) and _name(statement) == "append":
+            return True
+    if isinstance(node, ast.Call) and _name(node) in ("numpy", "tolist"):
+        return True
+    calls = [n for s in program.cells for n in ast.walk(s.tree) if isinstance(n, ast.Call)]
+    return any(_name(c) in _RETURNS and names & _read(c) for c in calls)
+
+
+def _read(call: ast.Call) -> set[str]:
+    nodes = [n for a in call.args for n in ast.walk(a)]
+    return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
+
+
+def _many(node: ast.expr) -> bool:
+    return isinstance(node, (ast.List, ast.ListComp, ast.Tuple))
+
+
+def _dtype(source: Source, call: ast.Call) -> str:
+    found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
+    text = None if found is None else ast.get_source_segment(source.python, found)
+    return f".to({text})" if text else ""
+
+
+def _name(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+
+
+def _outermost(patches: Iterable[Patch]) -> list[Patch]:
+    """Of patches one inside the other the outer ones: two cuts of one run give both."""
+    kept = list(patches)
+    return [p for p in kept if not any(p is not q and _holds(q, p) for q in kept)]
+
+
+def _holds(outer: Patch, inner: Patch) -> bool:
+    if outer.source is not inner.source or outer.span == inner.span:
+        return False
+    a, b = outer.span, inner.span
+    starts = (a.line, a.column) <= (b.line, b.column)
+    return starts and (b.end_line, b.end_column) <= (a.end_line, a.end_column)
