@@ -192,9 +192,24 @@ def written_tensor(write: Write, frame: LiveFrame) -> tuple[Write, Any]:
         value = resolve(target, frame)
         if isinstance(value, torch.Tensor):
             whole = i == 0 and not isinstance(statement, ast.Assign)
-            form = Form.AUGMENTED if isinstance(statement, ast.AugAssign) else Form.METHOD
-            return replace(write, target=target, form=form if whole else write.form), value
+            form = _form_of_whole(write, frame) if whole else write.form
+            return replace(write, target=target, form=form), value
     return write, MISSING
+
+
+def _form_of_whole(write: Write, frame: LiveFrame) -> Form:
+    """How a write to a whole tensor is spelled: `params[0].mul_(2)` writes no item.
+
+    `w.copy_(h)` sets no starting value where `h` carries gradient.
+    """
+    if isinstance(write.statement, ast.AugAssign):
+        return Form.AUGMENTED
+    if write.form in (Form.OUT, Form.CALL) or write.op not in FILLS:
+        return write.form if write.form in (Form.OUT, Form.CALL) else Form.METHOD
+    call = write.value
+    given = [resolve(a, frame) for a in call.args] if isinstance(call, ast.Call) else []
+    carries = any(isinstance(g, torch.Tensor) and g.requires_grad for g in given[-1:])
+    return Form.METHOD if write.op == "copy_" and carries else Form.INIT
 
 
 def _layers(node: ast.expr) -> Iterator[ast.expr]:

@@ -93,9 +93,21 @@ def _behind(
         for node in _with_bases(program, tree, classes[0]) if classes else ():
             yield from _assigned_in(program, node[0], node[1], f"self.{attribute}", place)
     elif not owner:
-        trees = [t for t in map(tree_of, program.cells) if t is not None] or [tree]
-        for other in trees if place.cell is not None else [tree]:
-            yield from _assigned_in(program, other, other.module, name, place)
+        cells = [t for t in map(tree_of, reversed(program.cells)) if t is not None] or [tree]
+        for other in cells if place.cell is not None else [tree]:
+            # A cell that ran later gave the name another module.
+            if _assigns(other, name):
+                yield from _assigned_in(program, other, other.module, name, place)
+                return
+
+
+def _assigns(tree: Tree, name: str) -> bool:
+    return any(
+        same(tree, target, name)
+        for node in walk(tree.module)
+        if isinstance(node, (cst.Assign, cst.AnnAssign))
+        for target in targets(node)
+    )
 
 
 def _with_bases(

@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Iterator
 
+from autograd_explain.inspect.rebinding import rebinding_is_enough
+from autograd_explain.inspect.statements import write_at
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import functional_write, out_of_place, under_no_grad
@@ -14,7 +16,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if event is None or event.place is None:
         return
     place = event.place
-    update = finding.variant in ("update", "init") or _gradient_is_read(finding, program)
+    update = finding.variant in ("update", "init") or _stays_the_leaf(finding, program, place)
     makers = (_no_grad, _out_of_place) if update else (_out_of_place, _no_grad)
     for make in makers:
         yield from make(program, place, update)
@@ -35,14 +37,26 @@ def _out_of_place(program: Program, place: Place, update: bool) -> Iterator[Prop
         yield Proposal("out_of_place", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
-def _gradient_is_read(finding: Finding, program: Program) -> bool:
-    """Whether the program reads `.grad` of this tensor: then it must stay the leaf.
+def _stays_the_leaf(finding: Finding, program: Program, place: Place) -> bool:
+    """Whether the written name has to go on meaning the leaf.
 
-    Other places may reach it by another path (`params.vec`, `self.owner.vec`), so the last part
-    of the names counts.
+    Others look at the tensor that the name was given, or the program reads the name's `.grad`.
     """
+    write = write_at(program, place)
+    if write is None or not isinstance(write.target, ast.Name):
+        return _gradient_is_read(_last_parts(finding), program)
+    if not rebinding_is_enough(program, place, write.target):
+        return True
+    return _gradient_is_read({write.target.id}, program)
+
+
+def _last_parts(finding: Finding) -> set[str]:
+    """Places may reach the tensor by other paths: `params.vec`, `self.owner.vec`."""
     fact = finding.tensor(Role.CULPRIT)
-    names = {name.rsplit(".", 1)[-1] for name in fact.names} if fact is not None else set()
+    return {name.rsplit(".", 1)[-1] for name in fact.names} if fact is not None else set()
+
+
+def _gradient_is_read(names: set[str], program: Program) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and node.attr == "grad"

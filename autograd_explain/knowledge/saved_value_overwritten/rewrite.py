@@ -27,7 +27,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     for fix, edits in _candidates(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
-            yield Proposal(fix, edits)
+            # An update that waits uses the gradients of both backwards.
+            yield Proposal(fix, edits, intended_difference=fix == "move_write")
 
 
 def _candidates(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
@@ -36,7 +37,7 @@ def _candidates(finding: Finding, program: Program) -> Iterator[tuple[str, Edits
     if alias is not None:
         yield "clone_alias", clone_alias(program, alias)
     if write is not None and finding.facts["parameter"] == "yes":
-        yield from _parameter_update(finding, program, write)
+        yield from _parameter_update(finding, program)
     elif write is not None:
         yield from _at_the_write(finding, program, write)
     yield from _at_the_saver(finding, program)
@@ -63,20 +64,18 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
         yield "out_of_place", out_of_place(program, place)
 
 
-def _parameter_update(
-    finding: Finding, program: Program, write: Place
-) -> Iterator[tuple[str, Edits]]:
+def _parameter_update(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
-    failed = _place(finding, What.FAILED)
-    if failed is not None:
-        yield "move_write", move_after(program, write, failed)
+    for write in finding.places.get("write", ()):
+        for failed in finding.places.get("failed", ()):
+            yield "move_write", move_after(program, write, failed)
 
 
 def _at_the_saver(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
     """The operation saves a copy, or the program goes on with one."""
-    saver = _place(finding, What.SAVED)
-    if saver is None:
-        return
+    saver, write = _place(finding, What.SAVED), _place(finding, What.CHANGED)
+    if saver is None or saver == write:
+        return  # one call saves and overwrites: a copy of what it returns comes too late
     if finding.facts["slot"] == "result":
         yield "clone_result", clone_result(program, saver)
     elif finding.facts["operand"]:
