@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
     "intercept": DATA | {"record", "verify", "render", "search"},
-    "pipeline": DATA | {"intercept", "match", "inspect", "rewrite", "verify", "render", "knowledge"},
+    "pipeline": DATA
+    | {"match", "inspect", "rewrite", "verify", "render", "knowledge", "intercept"},
 }
 #: They put everything together, so they may know everything.
 ABOVE_ALL = {"__init__", "__main__", "cli", "docs"}
