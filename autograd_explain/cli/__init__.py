@@ -108,10 +108,15 @@ def _docs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     from . import docs
 
     command = commands.add_parser(
-        "docs", help="write a page per entry and language", epilog=_EPILOG
+        "docs",
+        help="write the documentation",
+        description="Writes the site (HTML) to OUT: a page per entry and language, with what the "
+        "notebook shows when the entry's own program is run now, and indexes by message and by "
+        "symptom. A dead link, a missing section or a program that is not explained is an error.",
+        epilog=_EPILOG,
     )
-    command.add_argument("--out", type=Path, default=Path("docs"), help="folder (docs)")
-    command.add_argument("--format", choices=("markdown", "html"), default="markdown")
+    command.add_argument("out", type=Path, metavar="OUT", nargs="?", default=Path("site"))
+    command.add_argument("--format", choices=("html", "markdown"), default="html")
     _common(command)
     command.set_defaults(run=docs.run)
 

@@ -1,19 +1,18 @@
-"""`docs`: a page per entry and language, and an index of each language."""
+"""`docs`: the site as HTML, or a Markdown page per entry and language."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ..render.texts import LANGUAGES, passage
+from ..render.texts import LANGUAGES
 from ..render.topic import Topic
 from ..search.causes import Cause, causes
 from ..search.find import topic
 from ..search.words import say
 from .exit import Exit
-
-SUFFIX = {"markdown": ".md", "html": ".html"}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,8 +20,10 @@ def run(options: argparse.Namespace) -> int:
 
     known = causes(tuple(options.causes))
     languages = [options.lang] if options.lang else list(LANGUAGES)
+    if options.format == "html":
+        return _site(options.out, known, languages, language_for(options))
     count = 0
-    for path, text in pages(known, languages, options.format):
+    for path, text in pages(known, languages):
         target = options.out / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8")
@@ -31,26 +32,26 @@ def run(options: argparse.Namespace) -> int:
     return Exit.FOUND
 
 
-def pages(
-    known: Mapping[str, Cause], languages: list[str], form: str = "markdown"
-) -> Iterator[tuple[Path, str]]:
-    """Every page: its path below the docs folder, and its text."""
+def _site(out: Path, known: Mapping[str, Cause], languages: list[str], language: str) -> int:
+    """Warnings are errors: a site with a problem is written, and the command fails."""
+    from ..docs import build
+
+    site = build(out, known, languages)
+    for problem in site.problems:
+        print(problem, file=sys.stderr)
+    print(say("docs_written", language, count=site.pages, folder=out))
+    return Exit.NOTHING if site.problems else Exit.FOUND
+
+
+def pages(known: Mapping[str, Cause], languages: list[str]) -> Iterator[tuple[Path, str]]:
+    """Every Markdown page: its path below the folder, and its text."""
     for language in languages:
         topics = [topic(cause, language) for cause in known.values()]
         for story in topics:
-            markdown = form == "markdown"
-            text = story.to_markdown() if markdown else _page(story.to_html(), language)
-            yield Path(language, "causes", story.name + SUFFIX[form]), text
-        yield Path(language, f"index{SUFFIX[form]}"), _index(topics, form, language)
+            yield Path(language, "causes", f"{story.name}.md"), story.to_markdown()
+        yield Path(language, "index.md"), _index(topics)
 
 
-def _index(topics: list[Topic], form: str, language: str) -> str:
-    lines = (
-        f"- [{t.title}](causes/{t.name}{SUFFIX[form]}): {t.summary.markdown()}" for t in topics
-    )
-    text = "\n".join(lines) + "\n"
-    return text if form == "markdown" else _page(passage(text).html(), language)
-
-
-def _page(body: str, language: str) -> str:
-    return f'<!doctype html>\n<html lang="{language}">\n<meta charset="utf-8">\n{body}\n</html>\n'
+def _index(topics: list[Topic]) -> str:
+    lines = (f"- [{t.title}](causes/{t.name}.md): {t.summary.markdown()}" for t in topics)
+    return "\n".join(lines) + "\n"

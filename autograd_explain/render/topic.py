@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..knowledge.entry import Entry
 
 
+_ALIKE = 60  #: characters; messages that begin alike differ in their hints and details
 _CELL = re.compile(r"\n# %%.*")
 
 
@@ -131,7 +132,8 @@ def _program(path: Path) -> str:
 def _parts(topic: Topic, document: Document) -> Iterator[Part]:
     language, facts = topic.language, topic.facts
     if topic.messages:
-        yield Part("message", word("message", language), messages=topic.messages)
+        told = tuple({message[:_ALIKE]: message for message in reversed(topic.messages)}.values())
+        yield Part("message", word("message", language), messages=told[::-1])
     yield from _cause(document, facts, language)
     yield from _programs(topic)
     for fix in document.fixes():
