@@ -55,6 +55,7 @@ class Recorder(TorchFunctionMode):
         self._known = operations.known
         self._here = sites.here
         self._append = log.made.append
+        self._traces = suspicion.traces
         self._special = Special(self).handlers
 
     def __torch_function__(
@@ -64,45 +65,67 @@ class Recorder(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        # Most calls of a training step end in the first two branches: they are kept short.
         __tracebackhide__ = True
-        kind, operation = self._known.get(func) or self.operations.learn(func)
+        try:
+            kind, operation = self._known[func]
+        except (KeyError, TypeError):
+            kind, operation = self.operations.learn(func)
         if kind == _PASS or self.broken is not None:
             return func(*args) if kwargs is None else func(*args, **kwargs)
+        if kind == _CALL and (kwargs is None or "out" not in kwargs):
+            before = sequence()
+            result = func(*args) if kwargs is None else func(*args, **kwargs)
+            after = sequence()
+            self.noted(before, after, args, result, sys._getframe(1), operation)
+            if self._traces:
+                self.suspicion.spread(args, kwargs or _NO_KEYWORDS, result)
+            return result
         if kwargs is None:
             kwargs = _NO_KEYWORDS
         elif "out" in kwargs:
             kind = _COMPOSITE
+        return self._less_frequent(kind, func, types, args, kwargs, operation)
+
+    def _less_frequent(
+        self,
+        kind: int,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        operation: int,
+    ) -> Any:
+        __tracebackhide__ = True
+        frame = sys._getframe(2)
         if kind == _INPLACE:
-            kind = _COMPOSITE if kwargs.get("inplace") else _CALL
-        if kind in (_CALL, _VIEW):
-            before = sequence()
-            result = func(*args, **kwargs)
-            after = sequence()
-            suspicion = self.suspicion
-            if after != self.seen:
-                self.made(before, after, sys._getframe(1), operation, args)
-            else:
-                self._ended(args, result, sys._getframe(1), operation)
-            if kind == _VIEW:
-                self._viewed(args, result, sys._getframe(1), operation)
-            if suspicion.traces:
-                suspicion.spread(args, kwargs, result)
-            return result
+            kind = _COMPOSITE if kwargs.get("inplace") else _VIEW
+        if kind == _VIEW:
+            return self._view(func, args, kwargs, frame, operation)
         if kind == _WRITE:
-            return self._write(func, args, kwargs, sys._getframe(1), operation)
+            return self._write(func, args, kwargs, frame, operation)
         if kind == _GET_GRAD and type(args[0]) is Parameter:
             return func(*args)
         if kind == _COMPOSITE:
-            return self.composite(func, args, kwargs, sys._getframe(1), operation)
-        return self._special[kind](func, types, args, kwargs, sys._getframe(1), operation)
+            return self.composite(func, args, kwargs, frame, operation)
+        return self._special[kind](func, types, args, kwargs, frame, operation)
 
     # Nodes
 
-    def made(
-        self, before: int, after: int, frame: FrameType, operation: int, args: tuple[Any, ...]
+    def noted(
+        self,
+        before: int,
+        after: int,
+        args: tuple[Any, ...],
+        result: Any,
+        frame: FrameType,
+        operation: int,
     ) -> None:
-        """Nodes were made: in this call, or unseen since the last one."""
+        """A call is over: it made nodes, or it ended the graph of its arguments."""
         try:
+            if after == self.seen:
+                self._ended(args, result, frame, operation)
+                return
             if before != self.seen:
                 self.made_unseen(before, frame)
             if after != before:
@@ -116,6 +139,15 @@ class Recorder(TorchFunctionMode):
             self.seen = after
         except Exception as error:
             self.broken = error
+
+    def passed(
+        self, before: int, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
+    ) -> None:
+        """A call during which the recorder had stepped aside is over."""
+        if self.broken is None:
+            self.noted(before, sequence(), args, result, frame, operation)
+            if self._traces:
+                self.suspicion.spread(args, _NO_KEYWORDS, result)
 
     def made_unseen(self, before: int, frame: FrameType) -> None:
         """Nodes between two calls: made by `Function.apply`, which no function mode sees.
@@ -132,15 +164,12 @@ class Recorder(TorchFunctionMode):
 
     def _ended(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
         """No node was made: where an argument required a gradient, the graph ends here."""
-        try:
-            with quiet():
-                for tensor in tensors_in(args):
-                    if tensor.requires_grad:
-                        site = self.sites.here(frame, operation)
-                        self.suspicion.ended(args, result, site)
-                        return
-        except Exception as error:
-            self.broken = error
+        with quiet():
+            for tensor in tensors_in(args):
+                if tensor.requires_grad:
+                    site = self.sites.here(frame, operation)
+                    self.suspicion.ended(args, result, site)
+                    return
 
     # Writes
 
@@ -163,7 +192,7 @@ class Recorder(TorchFunctionMode):
         result = func(*args, **kwargs)
         after = sequence()
         if after != self.seen:
-            self.made(before, after, frame, operation, args)
+            self.noted(before, after, args, result, frame, operation)
         try:
             with quiet():
                 self.wrote(target, old, frame, operation, args)
@@ -188,10 +217,7 @@ class Recorder(TorchFunctionMode):
         before = sequence()
         result = func(*args, **kwargs)
         after = sequence()
-        if after != self.seen:
-            self.made(before, after, frame, operation, args)
-        else:
-            self._ended(args, result, frame, operation)
+        self.noted(before, after, args, result, frame, operation)
         try:
             with quiet():
                 for tensor, old in given:
@@ -225,7 +251,32 @@ class Recorder(TorchFunctionMode):
         if log.user_code_in_backward:
             self.suspicion.in_function(tensor, frame, clock, site)
 
+    def wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
+        """Note a write that left the version as it was; its time."""
+        clock, v = self.log.tick(), version(tensor)
+        self.log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), v, v, own))
+        return clock
+
     # Aliases
+
+    def _view(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """A call whose result may share the memory of its first argument."""
+        __tracebackhide__ = True
+        before = sequence()
+        result = func(*args, **kwargs)
+        after = sequence()
+        self.noted(before, after, args, result, frame, operation)
+        self._viewed(args, result, frame, operation)
+        if self._traces:
+            self.suspicion.spread(args, kwargs, result)
+        return result
 
     def _viewed(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
         source = args[0] if args else None

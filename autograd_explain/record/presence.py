@@ -1,13 +1,16 @@
 """When the recorder is on torch's stack of function modes, and when it steps aside.
 
 It is never traced: torch.compile would write a mode that it finds into the program, so the
-recorder leaves the stack while dynamo's frame evaluation is on.  And it is never asked for:
+recorder leaves the stack while dynamo's frame evaluation is on.  And it is never asked for: code
+of torch's that chooses its path by whether a mode listens is answered as if none did.  Otherwise
 nn.TransformerEncoderLayer and nn.MultiheadAttention leave their fast path, which changes the last
-bits of their result, when `torch.overrides.has_torch_function` says that a mode listens.
+bits of their result, and each function of nn.functional hands itself over to the recorder first,
+at the price of several operations; what it calls is seen all the same.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
+from torch.autograd.profiler import record_function
 
 if TYPE_CHECKING:
     from .mode import Recorder
@@ -28,7 +32,11 @@ _EVAL_FRAME = "torch._dynamo.eval_frame"
 #: dynamo's own names for switching frame evaluation on (a callback) and off (None).
 _SWITCHES = ("set_eval_frame", "_maybe_set_eval_frame")
 _asked = torch.overrides.has_torch_function
+_asked_unary = torch.overrides.has_torch_function_unary
+_asked_variadic = torch.overrides.has_torch_function_variadic
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
 _watching: list[Presence] = []
+_recorders: list[Recorder | None] = [None]  #: the last one is that of the cell being watched
 
 
 def has_torch_function(relevant_args: Any) -> bool:
@@ -42,18 +50,31 @@ def has_torch_function(relevant_args: Any) -> bool:
             present.step_back()
 
 
-# torch.jit.script knows the original by its identity (torch/jit/_builtins.py).
+def has_torch_function_unary(obj: Any) -> bool:
+    """As torch's own, blind to a recorder that is alone on the stack."""
+    if type(obj) in _PLAIN and _count() == 1 and _at(0) is _recorders[-1]:
+        return False
+    return bool(_asked_unary(obj))
+
+
+def has_torch_function_variadic(*objs: Any) -> bool:
+    """As torch's own, blind to a recorder that is alone on the stack."""
+    if _PLAIN.issuperset(map(type, objs)) and _count() == 1 and _at(0) is _recorders[-1]:
+        return False
+    return bool(_asked_variadic(*objs))
+
+
+# torch.jit.script knows the originals by their identity (torch/jit/_builtins.py).
 with suppress(Exception):
-    sys.modules["torch.jit._builtins"]._register_builtin(
-        has_torch_function, "aten::has_torch_function"
-    )
+    for _ours in (has_torch_function, has_torch_function_unary, has_torch_function_variadic):
+        sys.modules["torch.jit._builtins"]._register_builtin(_ours, f"aten::{_ours.__name__}")
 
 
 class Presence:
     """Puts a recorder on the stack and takes it off; `limits` says what was not watched."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._compile = torch.compile
         self._switches: dict[str, Callable[[Any], Any]] = {}
         self._replaced: list[tuple[Any, str, Any, Any]] = []
@@ -62,18 +83,24 @@ class Presence:
     # A watched cell
 
     def enter(self) -> None:
-        # Functions that hand themselves over to a mode imported theirs by name; only modules that
-        # choose a path ask through `torch.overrides`.
+        # Modules that choose a path ask through `torch.overrides`; functions that hand themselves
+        # over imported theirs by name.
         self.replace(torch.overrides, "has_torch_function", has_torch_function)
+        for function in (has_torch_function_unary, has_torch_function_variadic):
+            self.replace(torch.nn.functional, function.__name__, function)
+        for name in ("__enter__", "__exit__"):  # each optimizer step is inside one
+            self.replace(record_function, name, self._aside(getattr(record_function, name)))
         _watching.append(self)
+        _recorders.append(self.recorder)
         if not self._patch_dynamo():
             torch.compile = self._compile_later
-        _push(self._recorder)
+        _push(self.recorder)
 
     def leave(self) -> None:
         if not self._remove():
             self.limits.add("mode_removed")
         _watching.remove(self)
+        _recorders.remove(self.recorder)
         self._put_back()
         if torch.compile == self._compile_later:
             torch.compile = self._compile
@@ -101,35 +128,45 @@ class Presence:
 
     # Stepping aside
 
-    @property
-    def on_top(self) -> bool:
-        """Whether the recorder is the innermost function mode of this thread."""
-        count = _count()
-        return count > 0 and _at(count - 1) is self._recorder
-
     def step_aside(self) -> bool:
         """Leave the stack; False, and nothing done, where another mode stands above."""
-        if not self.on_top:
+        count = _count()
+        if count == 0 or _at(count - 1) is not self.recorder:
             return False
         _pop()
         return True
 
     def step_back(self) -> None:
         """Return to the stack after `step_aside`."""
-        if not any(_at(i) is self._recorder for i in range(_count())):
-            _push(self._recorder)
+        if _count() == 0 or not any(_at(i) is self.recorder for i in range(_count())):
+            _push(self.recorder)
 
     def _remove(self) -> bool:
         above = []
         found = False
         while not found and _count():
             mode = _pop()
-            found = mode is self._recorder
+            found = mode is self.recorder
             if not found:
                 above.append(mode)
         for mode in reversed(above):
             _push(mode)
         return found
+
+    def _aside(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of torch's during which there is nothing to note."""
+
+        @functools.wraps(method)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            aside = self.step_aside()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                if aside:
+                    self.step_back()
+
+        return run
 
     # torch.compile
 
@@ -172,10 +209,10 @@ class Presence:
 
     def _after_compiled(self, frame: FrameType) -> None:
         """Nodes of a compiled function belong to the line that called it."""
-        recorder = self._recorder
+        recorder = self.recorder
         self._put_in()
         self.step_back()
         now = sequence()
         if now != recorder.seen:
             operation = recorder.operations.number("compiled")
-            recorder.made(recorder.seen, now, frame, operation, ())
+            recorder.noted(recorder.seen, now, (), None, frame, operation)

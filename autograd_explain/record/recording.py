@@ -26,6 +26,7 @@ from .steps import StepHooks
 from .suspicion import Suspicion
 from .tensors import quiet
 from .warn import warnings_at_home
+from .whole import WholeLayers
 
 if TYPE_CHECKING:
     from ..incident import Incident
@@ -115,12 +116,15 @@ class Recording:
         recorder = Recorder(self.log, self.sites, self.operations, self.suspicion)
         presence = Presence(recorder)
         hooks = StepHooks(recorder, presence, program.is_user_code)
+        layers = WholeLayers(recorder, presence)
         first = sequence()
         try:
             with ExitStack() as stack:
                 stack.enter_context(warnings_at_home())
                 hooks.enter()
                 stack.callback(hooks.leave)
+                layers.enter()
+                stack.callback(layers.leave)
                 presence.enter()
                 stack.callback(presence.leave)
                 yield self

@@ -6,7 +6,7 @@ from other modes and our own errors from the user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +15,7 @@ from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
 from .kinds import Kind
-from .log import Wrote
-from .tensors import address, quiet, storage, tensors_in, version
+from .tensors import address, quiet, storage, tensors_in
 from .warn import call_warning_at
 
 if TYPE_CHECKING:
@@ -26,6 +25,9 @@ _mode_count = torch._C._len_torch_function_stack
 # From torch 2.13 on a mode can stay in force inside the function that it lets through.
 _redispatch = getattr(torch.overrides, "redispatch_function", None)
 _PLAIN = (Tensor, torch.nn.Parameter)
+#: torch.batch_norm and torch.instance_norm: input, weight, bias, running mean and variance,
+#: whether batch statistics are used, momentum, eps, cudnn.
+_BATCH_NORM_ARGUMENTS = 9
 
 
 class Call(NamedTuple):
@@ -95,21 +97,35 @@ class Special:
     # Memory
 
     def _batch_norm(self, call: Call) -> Any:
-        """Running statistics, the buffers among the arguments, are written without a bump."""
+        """Running statistics are written without a bump."""
+        __tracebackhide__ = True
+        recorder = self._recorder
+        if len(call.args) != _BATCH_NORM_ARGUMENTS:  # not torch.batch_norm, as modules call it
+            return self._other_norm(call)
+        before = sequence()
+        result = call.run()
+        after = sequence()
+        recorder.noted(before, after, call.args, result, call.frame, call.operation)
+        if call.args[5]:
+            with Noting(recorder):
+                self._wrote_statistics(call.args[3:5], self._site(call))
+        return result
+
+    def _other_norm(self, call: Call) -> Any:
+        """Where the positions differ: buffers among the arguments are running statistics."""
         __tracebackhide__ = True
         recorder = self._recorder
         result = recorder.composite(call.func, call.args, call.kwargs, call.frame, call.operation)
         with Noting(recorder):
-            for tensor in tensors_in((*call.args[1:], *call.kwargs.values())):
-                if not tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
-                    self._wrote_unversioned(tensor, self._site(call), own=True)
+            given = tensors_in((*call.args[1:], *call.kwargs.values()))
+            buffers = [t for t in given if not t.requires_grad and type(t) is Tensor]
+            self._wrote_statistics(buffers, self._site(call))
         return result
 
-    def _wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
-        clock, v = self._log.tick(), version(tensor)
-        wrote = Wrote(clock, site, storage(tensor), address(tensor), v, v, own)
-        self._log.wrote.append(wrote)
-        return clock
+    def _wrote_statistics(self, buffers: Iterable[Tensor | None], site: int) -> None:
+        for buffer in buffers:
+            if buffer is not None:
+                self._recorder.wrote_unversioned(buffer, site, own=True)
 
     def _get_data(self, call: Call) -> Any:
         """`.data` gives an alias with a version counter of its own."""
@@ -134,7 +150,7 @@ class Special:
         with Noting(self._recorder):
             if storage(tensor) != old:
                 site = self._site(call)
-                clock = self._wrote_unversioned(tensor, site, own=False)
+                clock = self._recorder.wrote_unversioned(tensor, site, own=False)
                 self._suspicion.replaced_data(tensor, clock, site, self._recorder.seen)
         return result
 
@@ -221,8 +237,9 @@ class Special:
     def _run_watched(self, call: Call) -> Any:
         """Run the call with the mode in force inside it, where no other mode would notice."""
         __tracebackhide__ = True
-        alone = _mode_count() == 0 and all(t in _PLAIN for t in call.types)
-        if _redispatch is None or not alone or not self._log.user_code_in_backward:
+        if not self._log.user_code_in_backward or _redispatch is None:
+            return call.run()
+        if _mode_count() != 0 or not all(t in _PLAIN for t in call.types):
             return call.run()
         torch._C._push_on_torch_function_stack(self._recorder)
         try:

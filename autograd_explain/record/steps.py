@@ -13,6 +13,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
+from operator import attrgetter
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ from .tensors import quiet, storage, version
 if TYPE_CHECKING:
     from .mode import Recorder
     from .presence import Presence
+
+_version_of = attrgetter("_version")
 
 
 class StepHooks:
@@ -115,7 +118,9 @@ class StepHooks:
 
     def _may_step_aside(self, optimizer: Optimizer, args: Any, kwargs: Any) -> bool:
         # `args` begins with the optimizer itself; a closure follows.
-        if any(a is not None for a in args[1:]) or any(v is not None for v in kwargs.values()):
+        if len(args) > 1 and any(a is not None for a in args[1:]):
+            return False
+        if kwargs and any(v is not None for v in kwargs.values()):
             return False
         if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
             return False
@@ -152,7 +157,11 @@ class _Step:
         recorder = self._recorder
         self._site = recorder.sites.here(frame, recorder.operations.number("step"))
         groups = self._optimizer.param_groups
-        self._parameters = [p for group in groups for p in group["params"]]
+        self._parameters = (
+            groups[0]["params"]
+            if len(groups) == 1
+            else [p for group in groups for p in group["params"]]
+        )
         self._before = _versions(self._parameters)
         recorder.suspicion.before_step(self._optimizer, self._parameters, self._site)
 
@@ -163,7 +172,7 @@ class _Step:
         if now != recorder.seen:  # differentiable=True
             log.made.append((recorder.seen, now, self._site, log.tick()))
             recorder.seen = now
-        storages = tuple([storage(p) for p in self._parameters])
+        storages = tuple(map(storage, self._parameters))
         after = _versions(self._parameters)
         log.step(self._site, storages, self._before, after)
         recorder.suspicion.after_step(
@@ -173,6 +182,6 @@ class _Step:
 
 def _versions(tensors: list[Tensor]) -> list[int]:
     try:
-        return [t._version for t in tensors]
+        return list(map(_version_of, tensors))
     except RuntimeError:  # an inference tensor among them
         return [version(t) for t in tensors]
