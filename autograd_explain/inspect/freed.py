@@ -1,9 +1,10 @@
 """What two backward passes share: the old part of a graph whose saved tensors were freed.
 
 A backward frees each node as it passes, so after the failed one the new nodes above the old part
-are freed too and the saved slots no longer tell old from new.  The sequence numbers do: the root
-of the earlier backward, and what only it used, is not reachable from the new root, which leaves a
-gap in the numbers of the nodes that are.  Where makers are observed, their order decides instead.
+are freed too and the saved slots no longer tell old from new.  Whether its maker came before the
+earlier backward does.  Where makers are not known the sequence numbers tell: the root of the
+earlier backward, and what only it used, is not reachable from the new root, which leaves a gap in
+the numbers of the nodes that are.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import torch
+
 from ..model import Certainty, Place
 from .graph import Graph, GraphNode
 from .history import Moment
 from .names import NamedTensor
 from .scene import Scene
-from .statements import statement_at
+from .statements import resolve, statement_at
 
 #: AccumulateGrad nodes carry the largest number (torch/csrc/autograd/function.h).
 _LEAF_SEQUENCE = 2**63
@@ -31,7 +34,8 @@ class FreedPart:
     `boundary` is its newest node that the new part uses and `user` the oldest new node that uses
     it; `carrier` is the live tensor which `boundary` produced, if it lives; `maker` the statement
     that made it; `old` are all its nodes, newest first.  `whole` tells that nothing new is in the
-    graph: the failing loss itself went backward before.
+    graph: the failing loss itself went backward before.  `carried` is the name under which the old
+    value is kept and read again ("self.state"), "" where none is seen.
     """
 
     boundary: GraphNode
@@ -40,6 +44,7 @@ class FreedPart:
     whole: bool
     old: tuple[GraphNode, ...] = ()
     user: GraphNode | None = None
+    carried: str = ""
 
 
 def find_freed_part(scene: Scene) -> FreedPart | None:
@@ -47,7 +52,7 @@ def find_freed_part(scene: Scene) -> FreedPart | None:
     if next(scene.graph.freed(), None) is None:
         return None
     inner = [n for n in scene.graph.nodes if 0 <= n.sequence < _LEAF_SEQUENCE]
-    old = _observed_old(scene, inner) or _below_gap(inner)
+    old = _made_before(scene, inner) or _below_gap(inner)
     if not old:
         newest = inner[0]
         maker = scene.history.maker(newest)
@@ -59,7 +64,37 @@ def find_freed_part(scene: Scene) -> FreedPart | None:
     users = [p for p in scene.graph.parents(boundary) if id(p) not in known]
     user = min(users, key=lambda n: n.sequence, default=None)
     maker = _maker(scene, carrier, boundary)
-    return FreedPart(boundary, carrier, maker, whole=False, old=tuple(old), user=user)
+    carried = _carried_name(scene, maker, user)
+    return FreedPart(boundary, carrier, maker, False, tuple(old), user, carried)
+
+
+def _carried_name(scene: Scene, maker: Moment | None, user: GraphNode | None) -> str:
+    """What the making statement assigns and the using one reads: `state` of an LSTM's pair."""
+    reader = None if user is None else scene.history.maker(user)
+    if maker is None or reader is None:
+        return ""
+    read = {o.replace(" ", "") for o in reader.operands}
+    bound = bound_place(scene, maker)
+    names = assigned_names(scene, None if bound is None else bound[-1])
+    return next((n for n in names if n.replace(" ", "") in read), "")
+
+
+def bound_place(scene: Scene, moment: Moment) -> tuple[Place, ...]:
+    """The lines down to the one at which a made value is first kept under a name.
+
+    A function that only returns what it computes leaves that to its caller; so does the line that
+    raised, when everything above it only passed the value on.
+    """
+    path = (*moment.chain, moment.place)
+    while len(path) > 1 and _only_returns(statement_at(scene.program, path[-1])):
+        path = path[:-1]
+    return path
+
+
+def _only_returns(statement: ast.stmt | None) -> bool:
+    shown = statement.value if isinstance(statement, ast.Return) else None
+    displays = (ast.Dict, ast.List, ast.Tuple, ast.ListComp, ast.DictComp, ast.Set)
+    return shown is not None and not isinstance(shown, displays)
 
 
 def _maker(scene: Scene, carrier: NamedTensor | None, boundary: GraphNode) -> Moment | None:
@@ -73,15 +108,31 @@ def _node_of(graph: Graph, named: NamedTensor) -> GraphNode:
     return node
 
 
-def _observed_old(scene: Scene, nodes: list[GraphNode]) -> list[GraphNode]:
-    """The nodes made before the last backward, newest first, where the recorder saw both."""
-    if scene.certainty is not Certainty.OBSERVED:
-        return []
+def _made_before(scene: Scene, nodes: list[GraphNode]) -> list[GraphNode]:
+    """The nodes made before the last backward, newest first, as far as makers are known."""
     calls = backward_calls(scene)
     if not calls:
         return []
     makers = [(n, scene.history.maker(n)) for n in nodes]
-    return [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
+    old = [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
+    # Two losses may both be made before the first backward, which passed only its own graph.
+    reached = _reached_by(scene, calls[-1])
+    return [n for n in old if id(n.node) in reached] or old
+
+
+def _reached_by(scene: Scene, call: Moment) -> set[int]:
+    """The nodes below the tensor that went backward there, if it still lives under its name."""
+    statement = statement_at(scene.program, call.place)
+    frames = scene.incident.user_frames
+    for node in ast.walk(statement) if statement is not None and frames else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "backward":
+            continue
+        root = resolve(node.value, frames[-1])
+        if isinstance(root, torch.Tensor) and not any(root is r for r in scene.roots):
+            made = scene.history.creation(root)
+            if made is None or made.order < call.order:
+                return {id(n.node) for n in Graph((root,)).nodes}
+    return set()
 
 
 def _below_gap(nodes: list[GraphNode]) -> list[GraphNode]:
@@ -112,7 +163,8 @@ def backward_calls(scene: Scene) -> tuple[Moment, ...]:
     """Every backward the program called so far, oldest first, the failed one left out."""
     place = scene.place
     calls = [m for m in scene.history.steps if m.op == "backward"]
-    if calls and place is not None and calls[-1].place.line == place.line:
+    seen = scene.certainty is Certainty.OBSERVED  # the source is only followed up to the failure
+    if seen and calls and place is not None and calls[-1].place.line == place.line:
         calls = calls[:-1]
     return tuple(calls)
 

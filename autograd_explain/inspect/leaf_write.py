@@ -77,7 +77,9 @@ def _outer_names(scene: Scene) -> Iterator[str]:
     for live in reversed(scene.incident.user_frames[:-1]):
         statement = statement_at(scene.program, scene.incident.place_of(live))
         if isinstance(statement, ast.Assign):
-            yield from (ast.unparse(base_of(t)) for t in statement.targets)
+            # Only these call a setter; a plain name gets what the call returns.
+            called = (t for t in statement.targets if isinstance(t, (ast.Attribute, ast.Subscript)))
+            yield from (ast.unparse(base_of(t)) for t in called)
         elif isinstance(statement, ast.AugAssign):
             yield ast.unparse(base_of(statement.target))
 

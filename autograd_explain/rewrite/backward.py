@@ -6,7 +6,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import expression, head, keyword, statement, with_keyword
+from .code import expression, head, keyword, same, statement, targets, with_keyword
 from .draft import Draft
 from .locate import tree_at
 
@@ -44,3 +44,29 @@ def detach_after(
     draft = Draft(tree)
     draft.after(found, [statement("{x} = " + value, x=node)])
     return draft.edits()
+
+
+def clear_after(program: Program, place: Place, expr: str) -> tuple[Edit, ...] | None:
+    """A line `log_probs.clear()` after the statement at `place`."""
+    tree = tree_at(program, place)
+    found = None if tree is None else tree.statement(place)
+    if tree is None or found is None:
+        return None
+    draft = Draft(tree)
+    draft.after(found, [statement("{x}.clear()", x=expression(expr))])
+    return draft.edits()
+
+
+def bound_again(program: Program, place: Place, expr: str) -> Place | None:
+    """Where the loop around `place` gives `expr` a new value after it, before the next round."""
+    tree = tree_at(program, place)
+    start = None if tree is None else tree.statement(place)
+    if tree is None or start is None:
+        return None
+    loops = [a for a in tree.ancestors(start) if isinstance(a, (cst.For, cst.While))]
+    end = tree.span(start)
+    for node in tree.statements if loops else ():
+        later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
+        if later and any(same(tree, t, expr) for t in targets(node)):
+            return tree.place(node)
+    return None

@@ -14,7 +14,7 @@ from .draft import Draft
 from .imports import imports_at
 from .inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
 from .locate import Statement, Tree, tree_at
-from .names import can_rebind, is_own_local, read_later
+from .names import can_rebind, is_own_local, loop_element_is_unseen, read_later
 from .written import written_tensor
 
 _BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
@@ -136,6 +136,8 @@ def _is_temporary(site: _Site, target: cst.BaseExpression) -> bool:
     if isinstance(base, cst.Name) and is_own_local(site.tree, site.statement, base):
         rebound = any(same(site.tree, t, base.value) for t in targets(site.statement))
         return rebound or not read_later(site.tree, site.statement, base.value)
+    if isinstance(base, cst.Name):
+        return loop_element_is_unseen(site.tree, site.statement, base.value)
     return isinstance(base, cst.Call | cst.BinaryOperation | cst.UnaryOperation)
 
 

@@ -204,6 +204,46 @@ def is_own_local(tree: Tree, statement: Statement, node: cst.Name) -> bool:
     return node.value in local_names(scope) and not _loops_binding(tree, statement, node.value)
 
 
+def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
+    """Whether nobody looks at a loop's element after the statement, not in its list either."""
+    loops = _loops_binding(tree, statement, name)
+    if not loops or not isinstance(loops[0], cst.For) or read_later(tree, statement, name):
+        return False
+    loop = loops[0]
+    container = _iterated(loop.iter, loop.target, name)
+    if container is None or not is_own_local(tree, loop, container):
+        return False
+    scope = tree.scope_of(container)
+    if not isinstance(scope, cst.FunctionDef) or _is_argument(scope, container.value):
+        return False
+    inside = (n for n in walk(loop.body) if isinstance(n, cst.Name) and n.value == container.value)
+    return not any(inside) and not read_later(tree, loop, container.value)
+
+
+def _is_argument(scope: cst.FunctionDef, name: str) -> bool:
+    return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
+
+
+def _iterated(
+    iterable: cst.BaseExpression, target: cst.BaseExpression, name: str
+) -> cst.Name | None:
+    """The list whose elements a loop's name is: `xs` in `for a, x in zip(others, reversed(xs))`."""
+    if isinstance(target, cst.Tuple):
+        at = next((i for i, e in enumerate(target.elements) if name in used_names(e.value)), None)
+        call = dotted(iterable.func) if isinstance(iterable, cst.Call) else None
+        if at is None or not isinstance(iterable, cst.Call) or not iterable.args:
+            return None
+        part = target.elements[at].value
+        if call == "zip" and at < len(iterable.args):
+            return _iterated(iterable.args[at].value, part, name)
+        return _iterated(iterable.args[0].value, part, name) if call == "enumerate" and at else None
+    while isinstance(iterable, cst.Call) and dotted(iterable.func) in {"reversed", "list", "iter"}:
+        if len(iterable.args) != 1:
+            return None
+        iterable = iterable.args[0].value
+    return iterable if isinstance(iterable, cst.Name) else None
+
+
 def read_later(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether a local name may be read after the statement, in a next round of a loop included."""
     scope = tree.scope_of(statement)

@@ -11,7 +11,7 @@ from ..program import Program
 from .draft import Draft
 from .locate import Statement, Tree, tree_at
 from .move import lifted, statements_across
-from .names import effects
+from .names import effects, local_names
 
 Edits = tuple[Edit, ...]
 
@@ -33,6 +33,27 @@ def recompute_before(
         return None
     draft = Draft(tree)
     draft.before(goal, [_bare(statement) for _, statement in known])
+    return draft.edits()
+
+
+def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits | None:
+    """Repeat an assignment of the cells inside a function, right before the statement at `place`.
+
+    For a closure that is called many times.  None where the function gives one of the names that
+    the assignment reads a value of its own.
+    """
+    tree, goal = _goal(program, place)
+    origin = _statement(program, origin_place)
+    if tree is None or goal is None or origin is None or not isinstance(origin[1], cst.Assign):
+        return None
+    scope, own = tree.scope_of(goal), effects(origin[1])
+    at_module = isinstance(origin[0].scope_of(origin[1]), cst.Module)
+    if not isinstance(scope, cst.FunctionDef) or not at_module or own.reads & own.writes:
+        return None
+    if {name.partition(".")[0] for name in own.reads} & local_names(scope):
+        return None
+    draft = Draft(tree)
+    draft.before(goal, [_bare(origin[1])])
     return draft.edits()
 
 

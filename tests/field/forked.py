@@ -1,4 +1,4 @@
-"""Score many field cases quickly: torch is loaded once and every step of a case runs in a fork of this process.
+"""Score many field cases quickly: torch is loaded once, every step of a case runs in a fork.
 
 The judgement is score.py's, imported: only the way in which a step is run differs.
 
@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).parent
+KEYS = tuple("explained names cause saved rewrite repaired claimed_verified false_verified".split())
 
 
 def load_scorer() -> ModuleType:
@@ -104,7 +105,9 @@ def _ended(child: int, limit: float) -> bool:
             os.close(watch)
 
 
-def score_all(folders: list[Path], mode: str, only: str = "", say: bool = False) -> list[dict[str, Any]]:
+def score_all(
+    folders: list[Path], mode: str, only: str = "", say: bool = False
+) -> list[dict[str, Any]]:
     """One row per case of these folders, in score.py's words."""
     preload()
     scorer = load_scorer()
@@ -122,15 +125,12 @@ def score_all(folders: list[Path], mode: str, only: str = "", say: bool = False)
 
 
 def line_of(row: dict[str, Any]) -> str:
-    keys = ("explained", "names", "cause", "saved", "rewrite", "repaired", "claimed_verified", "false_verified")
-    marks = " ".join(f"{key[:4]}{'-' if row[key] is None else int(bool(row[key]))}" for key in keys)
+    marks = " ".join(f"{k[:4]}{'-' if row[k] is None else int(bool(row[k]))}" for k in KEYS)
     return f"{row['id'][:44]:44} {marks} {row.get('entry', '')} {row['note'][:120]}"
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, int]:
-    keys = ("explained", "names", "cause", "rewrite", "repaired", "claimed_verified", "false_verified")
-    found = {key: sum(bool(row[key]) for row in rows) for key in keys}
-    found["saved"] = sum(bool(row["saved"]) for row in rows if row["saved"] is not None)
+    found = {key: sum(bool(row[key]) for row in rows) for key in KEYS}
     found["with_saved"] = sum(row["saved"] is not None for row in rows)
     found["cases"] = len(rows)
     return found

@@ -76,6 +76,9 @@ class Hooks:
 
     def hook_augment(self, index: int, name: str, value: Any, other: Any) -> Any:
         """`value += other`: what is bound to the name afterwards."""
+        return self.augment(self.sites[index], name, value, other)
+
+    def augment(self, site: Site, name: str, value: Any, other: Any) -> Any:
         value, other = _guessed(value, other)
         if type(value) is Unknown or type(other) is Unknown:
             return value
@@ -83,19 +86,22 @@ class Hooks:
             other = list(bounded(other))
         if too_big(IN_PLACE[name], value, other):
             return UNKNOWN
-        found = self.operations.operate(self.sites[index], OPERATORS[name], (value, other), name)
+        found = self.operations.operate(site, OPERATORS[name], (value, other), name)
         return value if type(found) is Unknown else found
 
     def hook_augment_attr(self, index: int, name: str, owner: Any, attr: str, other: Any) -> None:
         if type(owner) is not Unknown:
             site = self.sites[index]
-            value = self.hook_augment(index, name, self.lookup(site, owner, attr), other)
+            value = self.augment(site, name, self.lookup(site, owner, attr), other)
             self.set_attribute(site, owner, attr, value)
 
     def hook_augment_item(self, index: int, name: str, owner: Any, key: Any, other: Any) -> None:
         if type(owner) is not Unknown:
-            value = self.hook_augment(index, name, self.hook_item(index, owner, key), other)
-            self.set_item(self.sites[index], owner, key, value)
+            site = self.sites[index]
+            if not isinstance(owner, torch.Tensor):
+                site = site.of_item
+            value = self.augment(site, name, self.hook_item(index, owner, key), other)
+            self.set_item(site, owner, key, value)
 
     # -- attributes and items --------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import time
 from collections.abc import Callable, Iterator
@@ -87,6 +88,7 @@ class Operations:
         """A Sequential, module by module: each is an operation of its own at the same place."""
         for module in modules:
             value = self.perform(site, module, (value,), {})
+            site = site.inner
         return value
 
     def run(
@@ -225,10 +227,22 @@ class Operations:
             grad_mode=torch.is_grad_enabled(),
             loops=tuple(walk.flow.loops),
         )
-        step.writes.extend(Write(step, *moved) for moved in writes)
+        step.writes.extend(
+            Write(step, *moved, _name_in(site, inputs, moved[0])) for moved in writes
+        )
         walk.trace.add(step)
         walk.devices.inherit([s for s in sources if isinstance(s, torch.Tensor)], outputs)
         return read(result, step) if number else result
+
+
+def _name_in(site: Site, inputs: tuple[Any, ...], written: torch.Tensor) -> str:
+    """How a call writes the tensor that it changed: the receiver, an argument, `out=`."""
+    if not isinstance(site.node, ast.Call):
+        return ""
+    at = next((i for i, value in enumerate(inputs) if value is written), None)
+    # The module of `F.relu_(x)` is an operand of the source but no input.
+    without = max(len(site.operands) - len(inputs), 0)
+    return "" if at is None else site.text_of_operand(at + without)
 
 
 def _state_of(function: Any, owner: Any, op: str) -> Iterator[torch.Tensor]:

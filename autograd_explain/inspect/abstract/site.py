@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...model import Place
@@ -66,3 +66,29 @@ class Site:
     @cached_property
     def operand_texts(self) -> tuple[str, ...]:
         return tuple(self.text(o) for o in self.operands)
+
+    @cached_property
+    def of_item(self) -> Site:
+        """This `state["pos"] += v`, where the tensor is the item and not a part of the base."""
+        return replace(self, target=self.operands[0])
+
+    @cached_property
+    def inner(self) -> Site:
+        """This call, for an operation inside it that works on none of the written operands."""
+        return replace(self, operands=())
+
+    def text_of_operand(self, at: int) -> str:
+        """How the user wrote the operand with this number, "" where they cannot be counted."""
+        spread = any(isinstance(o, ast.Starred) for o in self.operands)
+        keywords = getattr(self.node, "keywords", ())
+        if spread or any(k.arg is None for k in keywords) or at >= len(self.operands):
+            return ""
+        found = self.operands[at]
+        # Only what names a tensor: a call or an operator makes one that has no name.
+        return self.text(found) if _is_path(found) else ""
+
+
+def _is_path(node: ast.AST) -> bool:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return isinstance(node, ast.Name)

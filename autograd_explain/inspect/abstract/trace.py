@@ -21,12 +21,16 @@ sequence_number = torch._C._autograd._get_sequence_nr
 
 @dataclass(frozen=True)
 class Write:
-    """A version counter that a step moved; `tensor` is the stand-in that was written."""
+    """A version counter that a step moved; `tensor` is the stand-in that was written.
+
+    `name` is how the statement calls it, "" where it does not.
+    """
 
     step: Step
     tensor: torch.Tensor
     before: int
     after: int
+    name: str = ""
 
 
 @dataclass(eq=False)
@@ -53,13 +57,15 @@ class Step:
     def moment(self) -> Moment:
         return self.as_moment()
 
-    def as_moment(self, version: int | None = None, via: tuple[Moment, ...] = ()) -> Moment:
+    def as_moment(
+        self, version: int | None = None, via: tuple[Moment, ...] = (), target: str = ""
+    ) -> Moment:
         return Moment(
             order=self.order,
             place=self.site.place,
             op=self.op,
             chain=tuple(s.place for s in self.chain),
-            target=self.site.target_text,
+            target=target or self.site.target_text,
             operands=self.site.operand_texts,
             version=version,
             via=via,

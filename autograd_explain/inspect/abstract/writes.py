@@ -29,7 +29,7 @@ def writes_past(trace: Trace, twin: SavedTensor, live: SavedTensor) -> tuple[Mom
         if version is not None and version > live.current_version:
             version = None
         via = tuple(s.moment for s in aliases(trace, write.tensor, twin.tensor))
-        moments.append(write.step.as_moment(version, via))
+        moments.append(write.step.as_moment(version, via, write.name))
     return tuple(moments)
 
 

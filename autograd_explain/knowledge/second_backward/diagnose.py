@@ -6,11 +6,13 @@ import ast
 
 import torch
 
+from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.freed import (
     FreedPart,
     assigned_names,
     backward_calls,
+    bound_place,
     failing_loops,
     find_freed_part,
     inside_failing_loop,
@@ -53,6 +55,7 @@ def diagnose(scene: Scene) -> Finding | None:
     first = calls[-1] if calls else None
     steps = steps_since(scene, first) if first is not None else ()
     fact = _culprit(scene, part)
+    bound = _bound(scene, part)
     state, state_kind = _carried_state(scene, fact.names)
     place = scene.place
     first_place = first.place if first is not None else place
@@ -61,8 +64,8 @@ def diagnose(scene: Scene) -> Finding | None:
         confidence=Confidence.PROVEN,
         facts={
             "tensor": fact.names[0] if fact.names else part.boundary.name,
-            "maker": part.maker.place.source if part.maker else part.boundary.name,
-            "maker_place": label(part.maker.place if part.maker else None),
+            "maker": bound.source if bound else part.boundary.name,
+            "maker_place": label(bound),
             "first": first_place.source if first_place else "",
             "first_place": label(first_place),
             "failed": place.source if place else "",
@@ -80,10 +83,27 @@ def diagnose(scene: Scene) -> Finding | None:
 
 
 def _places(scene: Scene, part: FreedPart) -> dict[str, tuple[Place, ...]]:
-    """The old statements and the first new one that uses them, at the level of the failing line."""
+    """Where the old value is made, kept and read, and the statements to compute again."""
     user = None if part.user is None else scene.history.maker(part.user)
+    kept = {} if part.maker is None else {"kept": bound_place(scene, part.maker)}
     if user is None:
-        return {}
+        return kept
+    return {**kept, **_reader(scene, part, user), **_levels(scene, part, user)}
+
+
+def _reader(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
+    """Where the new part reads the old value, if it passes that line only once."""
+    old = {id(n) for n in part.old}
+    makers = (scene.history.maker(n) for n in scene.graph.nodes if id(n) not in old)
+    times = {m.order for m in makers if m is not None and _same_place(m.place, user.place)}
+    return {"reader": (user.place,)} if part.carried and len(times) == 1 else {}
+
+
+def _same_place(a: Place, b: Place) -> bool:
+    return (a.cell, a.file, a.line) == (b.cell, b.file, b.line)
+
+
+def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
     paths = paths_of(scene, part.old)
     if any(place.function == "__init__" for path in paths for place in path):
         return {}  # computed while an object was made: making another one is no way to repeat it
@@ -94,6 +114,8 @@ def _places(scene: Scene, part: FreedPart) -> dict[str, tuple[Place, ...]]:
 def _variant(scene: Scene, part: FreedPart, steps: tuple[Moment, ...]) -> str:
     if _ran_twice(scene):
         return "cell_again"
+    if _in_closure(scene):
+        return "closure"
     maker = part.maker
     if maker is not None and inside_failing_loop(scene, maker):
         return "carried"
@@ -102,6 +124,17 @@ def _variant(scene: Scene, part: FreedPart, steps: tuple[Moment, ...]) -> str:
     if part.whole and part.carrier is None:
         return "same_loss"
     return "shared_stepped" if steps else "shared"
+
+
+def _in_closure(scene: Scene) -> bool:
+    """The failing backward stands in a function that an optimizer's step called."""
+    files = [f.filename.replace("\\", "/") for f in scene.incident.frames]
+    inner = max((i for i, f in enumerate(scene.incident.frames) if f in _own(scene)), default=0)
+    return any("torch/optim/" in name for name in files[:inner])
+
+
+def _own(scene: Scene) -> tuple[LiveFrame, ...]:
+    return scene.incident.user_frames
 
 
 def _in_loop(scene: Scene) -> bool:
@@ -121,18 +154,26 @@ def _ran_twice(scene: Scene) -> bool:
 
 
 def _culprit(scene: Scene, part: FreedPart) -> TensorFact:
-    assigned = assigned_names(scene, part.maker.place if part.maker else None)
+    bound = assigned_names(scene, _bound(scene, part))
+    assigned = tuple(dict.fromkeys(n for n in (part.carried, *bound) if n))
     if part.carrier is not None:
         tensor, live = part.carrier.tensor, scene.names.of(part.carrier.tensor)
     else:
         tensor, live = None, _live_twins(scene, assigned)
         if part.whole and scene.roots:
             tensor, live = scene.roots[0], (*scene.names.of(scene.roots[0]), *live)
-    names = tuple(dict.fromkeys((*live, *assigned)))
+    first = _live_twins(scene, (part.carried,)) if part.carried else ()
+    names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
+    names = (*names, *(n for n in map(_without_item, names[:2]) if n not in names))
     if tensor is None:
         return TensorFact(Role.CULPRIT, names, grad_fn=part.boundary.name)
     fact = scene.fact(Role.CULPRIT, tensor)
     return TensorFact(**{**vars(fact), "names": names or fact.names})
+
+
+def _bound(scene: Scene, part: FreedPart) -> Place | None:
+    """Where the old value is kept: the line to change."""
+    return None if part.maker is None else bound_place(scene, part.maker)[-1]
 
 
 def _live_twins(scene: Scene, assigned: tuple[str, ...]) -> tuple[str, ...]:
@@ -151,11 +192,26 @@ def _carried_state(scene: Scene, names: tuple[str, ...]) -> tuple[str, str]:
     frame = scene.incident.user_frames[-1]
     for name in (n for full in names for n in (full, _without_item(full))):
         value = resolve(_expression(name), frame)
+        within = resolve(_expression(_without_item(name)), frame)
+        if isinstance(within, list) and name != _without_item(name):
+            continue  # one of many: cutting it alone is no repair
+        if isinstance(value, list) and _grows(scene, name) and _is_local(frame, name):
+            return name, "list"
         if isinstance(value, torch.Tensor) and not value.is_leaf:
             return name, "tensor"
         if isinstance(value, tuple) and any(isinstance(v, torch.Tensor) for v in value):
             return name, "tuple"
     return "", ""
+
+
+def _is_local(frame: LiveFrame, name: str) -> bool:
+    return name.split(".")[0].split("[")[0] in frame.frame.f_locals
+
+
+def _grows(scene: Scene, name: str) -> bool:
+    """Whether some statement of the program appends to a list of that name."""
+    last = name.rsplit(".", 1)[-1]
+    return any(f"{last}.append(" in cell.text for cell in scene.program.cells)
 
 
 def _without_item(name: str) -> str:
@@ -170,8 +226,10 @@ def _expression(name: str) -> ast.expr | None:
 
 
 def _events(scene: Scene, part: FreedPart, first: Moment | None) -> tuple[Event, ...]:
+    path = () if part.maker is None else bound_place(scene, part.maker)
+    where = {"place": path[-1], "chain": path[:-1]} if path else {}
     found = [
-        scene.event(What.CAUSE, part.maker, op=part.boundary.name),
+        scene.event(What.CAUSE, part.maker, op=part.boundary.name, **where),
         scene.event(What.FREED, first),
         scene.failed(),
     ]

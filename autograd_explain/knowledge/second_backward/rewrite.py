@@ -10,9 +10,11 @@ from autograd_explain.inspect.statements import statement_at
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
+from autograd_explain.rewrite.backward import bound_again, clear_after
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.recompute import compute_in_loop, recompute_before
+from autograd_explain.rewrite.recompute import compute_in_loop, recompute_before, repeat_inside
+from autograd_explain.rewrite.uncut import apply_patches, code_of, node_at, replacement
 
 Edits = tuple[Edit, ...] | None
 
@@ -24,7 +26,10 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _kept(finding, program)
         yield from _again(finding, program)
     elif finding.variant == "computed_once":
+        yield from _detached_where_kept(finding, program)
         yield from _every_round(finding, program)
+    elif finding.variant == "closure":
+        yield from _in_closure(finding, program)
     elif finding.variant == "shared_stepped":
         yield from _detached_first(finding, program)
         yield from _again(finding, program)
@@ -43,6 +48,27 @@ def _every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
             return
     if edits:
         yield Proposal("recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _detached_where_kept(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """One of several values that were computed before the loop: the others are not made again."""
+    kept, fact = finding.places.get("kept", ()), finding.tensor(Role.CULPRIT)
+    inside = fact is not None and fact.names and fact.names[0].endswith("]")
+    value = None if not kept or not inside else node_at(program, kept[-1])
+    if value is None:
+        return
+    code = f"{code_of(program, kept[-1], value)}.detach()"
+    edits = apply_patches(replacement(program, kept[-1], code))
+    if edits:
+        yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _in_closure(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """The statement that computed the loss is repeated inside the function the step calls."""
+    kept, failed = finding.places.get("kept", ()), _place(finding, What.FAILED)
+    edits = repeat_inside(program, failed, kept[-1]) if kept and failed is not None else None
+    if edits:
+        yield Proposal("in_closure", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
 def _again(finding: Finding, program: Program) -> Iterator[Proposal]:
@@ -78,6 +104,12 @@ def _reads(program: Program, place: Place) -> tuple[str, ...]:
 def _carried(finding: Finding, program: Program) -> Iterator[Proposal]:
     """The state goes on without its history; where it is cut differs with how it is kept."""
     seen = set()
+    failed, name = _place(finding, What.FAILED), finding.facts["state"]
+    if finding.facts["state_kind"] == "list":
+        edits = None if failed is None else clear_after(program, failed, name)
+        if edits:
+            yield Proposal("clear_list", edits, Safety.CHANGES_MEANING, intended_difference=True)
+        return
     for edits in _cuts(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
@@ -89,11 +121,19 @@ def _cuts(finding: Finding, program: Program) -> Iterator[Edits]:
     name, kept = finding.facts["state"], finding.facts["state_kind"]
     several = kept == "tuple"
     if failed is not None and name:
-        yield detach_after(program, failed, name, state=several)
+        again = bound_again(program, failed, name)
+        if again is None:
+            yield detach_after(program, failed, name, state=several)
+        else:
+            yield detach_expression(program, again, name, state=several)
+    reader = finding.places.get("reader", ())
+    if reader and not name:
+        yield detach_use(program, reader[0], finding.facts["tensor"], state=several)
     fact = finding.tensor(Role.CULPRIT)
     if fact is None or maker is None:
         return
-    for target in fact.names:
+    carried = finding.facts["tensor"].rsplit(".", 1)[-1]
+    for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
 
