@@ -1,0 +1,42 @@
+"""Arguments and results of torch.func transforms."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "functorch-grad-nonscalar",
+    "functorch-grad-nontensor",
+    "functorch-grad-arg-type",
+    "functorch-grad-aux",
+    "functorch-vjp-aux",
+    "functorch-vjp-int-output",
+    "functorch-vjp-structure",
+    "functorch-argnums-range",
+    "functorch-argnums-type",
+    "functorch-argnums-empty",
+    "functorch-argnums-duplicate",
+    "functorch-jacrev-complex",
+    "functorch-jacrev-chunk-size",
+    "functorch-output-not-tensor",
+    "functorch-jvp-primals-tuple",
+    "functorch-jvp-structure",
+    "functorch-jvp-strict",
+    "functorch-linearize-shape",
+)
+
+EXAMPLE = {
+    "call": "grad(potential)(points)",
+    "dims": "1",
+    "type": "",
+}
+
+VARIANTS = {
+    "functorch-grad-nonscalar": "nonscalar",
+    "functorch-grad-nontensor": "nontensor",
+    "functorch-grad-arg-type": "argument",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "func_arguments", EXAMPLE, VARIANTS)

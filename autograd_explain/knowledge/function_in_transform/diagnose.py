@@ -1,0 +1,26 @@
+"""Custom Function without support for function transforms."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "functorch-function-no-setup-context",
+    "functorch-function-no-vmap",
+    "functorch-function-both-vmap",
+    "functorch-function-vmap-bad-return",
+    "functorch-function-vmap-bad-out-dims",
+)
+
+EXAMPLE = {
+    "function": "Softsign",
+}
+
+VARIANTS = {
+    "functorch-function-no-setup-context": "setup",
+    "functorch-function-no-vmap": "batching",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "function_in_transform", EXAMPLE, VARIANTS)

@@ -1,0 +1,15 @@
+"""A tensor outlived its function transform."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = ("functorch-escaped-tensor",)
+
+EXAMPLE = {
+    "call": "trace[0] + 1",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "tensor_left_transform", EXAMPLE)

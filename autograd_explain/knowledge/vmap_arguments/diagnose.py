@@ -1,0 +1,40 @@
+"""Arguments and results that vmap cannot map."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "vmap-in-dims-non-tensor",
+    "vmap-in-dims-structure",
+    "vmap-in-dims-type",
+    "vmap-in-dim-range",
+    "vmap-no-inputs",
+    "vmap-nothing-mapped",
+    "vmap-sizes-differ",
+    "vmap-out-dims-structure",
+    "vmap-out-dims-type",
+    "vmap-non-tensor-output",
+    "vmap-none-out-dim",
+    "vmap-chunk-size",
+)
+
+EXAMPLE = {
+    "in_dim": "0",
+    "in_dims": "0",
+    "type": "float",
+    "sizes": "",
+}
+
+VARIANTS = {
+    "vmap-in-dims-non-tensor": "plain",
+    "vmap-in-dims-structure": "structure",
+    "vmap-in-dims-type": "structure",
+    "vmap-in-dim-range": "structure",
+    "vmap-sizes-differ": "sizes",
+    "vmap-non-tensor-output": "output",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "vmap_arguments", EXAMPLE, VARIANTS)

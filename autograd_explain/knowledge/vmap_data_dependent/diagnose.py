@@ -1,0 +1,51 @@
+"""A Python value, a branch or a size that depends on the values of a batched tensor."""
+
+import ast
+
+from autograd_explain.inspect.origin import surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "vmap-item",
+    "vmap-control-flow",
+    "vmap-item-or-control-flow",
+    "vmap-dynamic-shape",
+    "vmap-boolean-mask",
+    "vmap-one-hot",
+    "vmap-allclose",
+    "functorch-data-access-vmap",
+)
+
+#: Torch 2.13 says this where it cannot tell the two apart.
+MESSAGES = {
+    "vmap-item-or-control-flow": "vmap: It looks like you're either (1) calling .item() on a Tensor "
+    "or (2) attempting to use a Tensor in some data-dependent control flow",
+}
+
+EXAMPLE = {"call": "v < 1", "op": ""}
+
+VARIANTS = {
+    "vmap-item": "item",
+    "vmap-control-flow": "branch",
+    "vmap-dynamic-shape": "shape",
+    "vmap-boolean-mask": "mask",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    known = VARIANTS.get(scene.match.pattern, "")
+    either = scene.match.pattern == "vmap-item-or-control-flow"
+    variant = ("branch" if _decides(scene) else "item") if either else known
+    return told(scene, "vmap_data_dependent", EXAMPLE, variant=variant)
+
+
+def _decides(scene: Scene) -> bool:
+    """Whether the failing expression is the test of a branch or a loop."""
+    spot = surfaced(scene)
+    if spot is None:
+        return False
+    parent = walker_of(scene).index(spot.scope.source).parents.get(spot.node)
+    kinds = (ast.If, ast.IfExp, ast.While, ast.BoolOp, ast.UnaryOp)
+    return isinstance(parent, kinds) or isinstance(spot.node, ast.Compare)

@@ -1,0 +1,102 @@
+"""`torch.where` for a branch, the tensor itself for a number, zeros for what a mask leaves out."""
+
+import ast
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Place, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite.imports import imports_at
+from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.uncut import (
+    Patch,
+    apply_patches,
+    code_of,
+    node_at,
+    replacement,
+    without_cut,
+)
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause = finding.event(What.CAUSE)
+    node = None if cause is None else node_at(program, cause.place)
+    if cause is None or cause.place is None or node is None:
+        return
+    if finding.variant == "branch":
+        edits = apply_patches(_chosen(program, cause.place, node))
+        if edits:
+            yield Proposal("where", edits)
+    elif finding.variant == "item" and not _branches(program, cause.place, node):
+        edits = apply_patches(without_cut(program, cause.place))
+        if edits:
+            yield Proposal("tensor", edits)
+    elif finding.variant == "mask":
+        edits = apply_patches(_masked_sum(program, cause.place, node))
+        if edits:
+            yield Proposal("masked", edits)
+
+
+def _chosen(program: Program, place: Place, node: ast.expr) -> list[Patch]:
+    """`a if test else b`, or `if test: return a` followed by `return b`."""
+    source = program.source_at(place)
+    torch = imports_at(program, place).local("torch")
+    if source is None or torch is None:
+        return []
+    for outer in ast.walk(source.tree):
+        span = source.span(outer)
+        if isinstance(outer, ast.IfExp) and node in (outer, outer.test) and span is not None:
+            values = (outer.test, outer.body, outer.orelse)
+            code = ", ".join(code_of(program, place, v) for v in values)
+            return [Patch(source, span, f"{torch}.where({code})")]
+        for block in (getattr(outer, "body", None), getattr(outer, "orelse", None)):
+            patches = _returned(program, place, node, block, torch)
+            if patches:
+                return patches
+    return []
+
+
+def _returned(
+    program: Program, place: Place, node: ast.expr, block: object, torch: str
+) -> list[Patch]:
+    source = program.source_at(place)
+    if source is None or not isinstance(block, list):
+        return []
+    for first, then in zip(block, [*block[1:], None], strict=False):
+        if not isinstance(first, ast.If) or first.test is not node or len(first.body) != 1:
+            continue
+        last = first.orelse[0] if len(first.orelse) == 1 else then if not first.orelse else None
+        inner = first.body[0]
+        if not isinstance(inner, ast.Return) or not isinstance(last, ast.Return):
+            return []
+        start, end = source.span(first), source.span(last)
+        if inner.value is None or last.value is None or start is None or end is None:
+            return []
+        code = ", ".join(code_of(program, place, v) for v in (node, inner.value, last.value))
+        whole = type(start)(start.line, start.column, end.end_line, end.end_column)
+        return [Patch(source, whole, f"return {torch}.where({code})")]
+    return []
+
+
+def _branches(program: Program, place: Place, node: ast.expr) -> bool:
+    """Whether the number decides a branch: then a tensor in its place would not help."""
+    source = program.source_at(place)
+    tests = [
+        n.test
+        for n in ast.walk(source.tree if source else ast.Module([], []))
+        if isinstance(n, (ast.If, ast.IfExp, ast.While))
+    ]
+    return any(n is node for test in tests for n in ast.walk(test))
+
+
+def _masked_sum(program: Program, place: Place, node: ast.expr) -> list[Patch]:
+    """`x[mask].sum()` -> `(x * mask).sum()`."""
+    source = program.source_at(place)
+    torch = imports_at(program, place).local("torch")
+    if source is None or torch is None or not isinstance(node, ast.Subscript):
+        return []
+    for outer in ast.walk(source.tree):
+        is_sum = isinstance(outer, ast.Attribute) and outer.attr == "sum" and outer.value is node
+        if is_sum:
+            x, mask = code_of(program, place, node.value), code_of(program, place, node.slice)
+            return replacement(program, place, f"{torch}.where({mask}, {x}, 0)")
+    return []
