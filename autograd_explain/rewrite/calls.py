@@ -39,6 +39,14 @@ def expression_replaced(program: Program, place: Place | None, template: str) ->
     return apply_patches(replacement(program, place, template.replace("{x}", code)))
 
 
+def call_removed(program: Program, place: Place | None) -> Edits | None:
+    """`Net().half()` -> `Net()`: the method call at the span gone, its receiver left."""
+    node = node_at(program, place)
+    if place is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    return apply_patches(replacement(program, place, code_of(program, place, node.func.value)))
+
+
 def keyword_set(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
     """`name=value` in the call at the span, added or changed."""
     return apply_patches(keyword_added(program, place, name, value))
@@ -120,3 +128,16 @@ def _statements(code: str) -> list[cst.BaseSmallStatement | cst.BaseCompoundStat
         else:
             found.append(line)
     return found
+
+
+def renamed_around(program: Program, place: Place | None, method: str) -> Edits | None:
+    """Another method called on the expression at the span: `x.detach_()` -> `x.detach()`."""
+    source, node = program.source_at(place) if place else None, node_at(program, place)
+    if source is None or place is None or node is None:
+        return None
+    code = code_of(program, place, node)
+    for outer in ast.walk(source.tree):
+        if isinstance(outer, ast.Attribute) and outer.value is node:
+            where = replace(place, span=source.span(outer))
+            return apply_patches(replacement(program, where, f"{code}.{method}"))
+    return None

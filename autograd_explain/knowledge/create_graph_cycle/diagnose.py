@@ -1,0 +1,37 @@
+"""`backward(create_graph=True)` leaves gradients that hold their parameters, and the other way."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import argument, calls_in, failing_call, receiver, told
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
+
+PATTERNS = ("create-graph-reference-cycle",)
+
+EXAMPLE = {
+    "place": "In[2]:4",
+    "root": "loss",
+    "call": "loss.backward(create_graph=True)",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "backward")
+    if call is None:
+        return None
+    root = receiver(call)
+    again = _differentiated_again(scene, call)
+    return told(
+        scene,
+        "create_graph_cycle",
+        {"root": "" if root is None else root.text, "call": call.text},
+        call,
+        op="again" if again else "once",
+        variant="again" if again else "",
+        confidence=Confidence.PROVEN if argument(call, 9, "create_graph") else Confidence.LIKELY,
+        tensors=(TensorFact(Role.ROOT, ("" if root is None else root.text,)),),
+    )
+
+
+def _differentiated_again(scene: Scene, call: Spot) -> bool:
+    """Whether the program has another backward or grad, which may need the graph."""
+    return any(s.node is not call.node for s in calls_in(scene, "backward", "grad"))

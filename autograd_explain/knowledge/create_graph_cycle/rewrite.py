@@ -1,0 +1,17 @@
+"""No graph of the gradient where nothing differentiates it."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite.calls import keyword_removed
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause = finding.event(What.CAUSE)
+    if cause is None or cause.op != "once":
+        return
+    edits = keyword_removed(program, cause.place, "create_graph")
+    if edits:
+        yield Proposal("first_order", edits)

@@ -1,0 +1,43 @@
+"""`detach_()` of a view."""
+
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, method_call, place_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("detach-view-inplace",)
+
+EXAMPLE = {
+    "place": "In[2]:3",
+    "tensor": "first",
+    "maker": "hidden[:, 0]",
+    "maker_place": "In[2]:2",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    shown = method_call(scene, "detach_")
+    if shown is None:
+        return None
+    tensor: Any = live_value(scene, shown)
+    made = maker(scene, shown)
+    fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
+    return told(
+        scene,
+        "detach_in_place_on_view",
+        {
+            "tensor": shown.text,
+            "maker": "" if made is None else made.text,
+            "maker_place": label(place_of(scene, made)),
+        },
+        shown,
+        variant="gradient" if shown.text.endswith(".grad") else "",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=() if made is None else (event_at(scene, What.CREATED, made, "view"),),
+    )

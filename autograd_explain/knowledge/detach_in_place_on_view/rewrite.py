@@ -1,0 +1,31 @@
+"""A detached view under the same name."""
+
+import ast
+from collections.abc import Iterator
+
+from autograd_explain.inspect.statements import statement_at
+from autograd_explain.model import Finding, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite.calls import renamed_around, statement_replaced
+from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.uncut import code_of, node_at
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause = finding.event(What.CAUSE)
+    node = node_at(program, None if cause is None else cause.place)
+    if cause is None or cause.place is None or node is None:
+        return
+    statement = statement_at(program, cause.place)
+    value = getattr(statement, "value", None)
+    alone = isinstance(statement, ast.Expr) and getattr(value, "func", None) is not None
+    alone = alone and getattr(value.func, "value", None) is node
+    if not alone:
+        edits = renamed_around(program, cause.place, "detach")
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        name = code_of(program, cause.place, node)
+        edits = statement_replaced(program, cause.place, f"{name} = {name}.detach()\n")
+    else:
+        edits = None
+    if edits:
+        yield Proposal("out_of_place", edits)

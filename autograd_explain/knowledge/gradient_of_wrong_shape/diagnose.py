@@ -1,0 +1,119 @@
+"""A backward formula gave a gradient that does not fit its input, or the input was exchanged."""
+
+import ast
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import told
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
+
+EXAMPLE = {
+    "place": "In[1]:13",
+    "function": "Project",
+    "index": "1",
+    "input": "weight",
+    "got": "[3, 2]",
+    "expected": "[2, 3]",
+    "value": "x.t() @ grad",
+    "exchange": "",
+    "exchange_place": "?",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    captures = scene.match.captures
+    op = captures.get("op", "")
+    index = int(captures.get("index", "0") or 0)
+    got = captures.get("shape", captures.get("device", ""))
+    cls = _function_class(scene, op.removesuffix("Backward"))
+    value = None if cls is None else _returned(scene, *cls, index)
+    exchange = None if cls is not None else _exchange(scene)
+    return told(
+        scene,
+        "gradient_of_wrong_shape",
+        {
+            "function": op.removesuffix("Backward") if cls is not None else op,
+            "index": str(index),
+            "input": "" if cls is None else _input(cls[1], index),
+            "got": got,
+            "expected": captures.get("expected", ""),
+            "value": "" if value is None else value.text,
+            "exchange": "" if exchange is None else _line(scene, exchange),
+            "exchange_place": label(place_of(scene, exchange)),
+        },
+        value or exchange,
+        op="returned" if value is not None else ("exchange" if exchange is not None else None),
+        variant=_variant(scene, cls is not None, exchange),
+        confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, (_input(cls[1], index) if cls is not None else op,)),),
+        more=() if exchange is None else (event_at(scene, What.DETACHED, exchange, "exchange"),),
+    )
+
+
+def _variant(scene: Scene, custom: bool, exchange: Spot | None) -> str:
+    if scene.match.pattern == "invalid-gradient-device":
+        return "device"
+    return "" if custom else ("exchanged" if exchange is not None else "builtin")
+
+
+Owner = tuple[Spot, ast.ClassDef]
+
+
+def _function_class(scene: Scene, name: str) -> Owner | None:
+    """The user's `autograd.Function` of that name."""
+    walker = walker_of(scene)
+    for source in walker.sources():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                backward = _method(node, "backward")
+                if backward is not None:
+                    scope = walker.scope_of(source, backward)
+                    return Spot(scope, ast.Name("backward")), node
+    return None
+
+
+def _method(cls: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    found = (n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == name)
+    return next(found, None)
+
+
+def _input(cls: ast.ClassDef, index: int) -> str:
+    """The name of forward's input; `ctx` stands before them."""
+    forward = _method(cls, "forward")
+    names = [] if forward is None else [a.arg for a in forward.args.args]
+    offset = 1 if _method(cls, "setup_context") is None else 0
+    return names[index + offset] if index + offset < len(names) else ""
+
+
+def _returned(scene: Scene, at: Spot, cls: ast.ClassDef, index: int) -> Spot | None:
+    """The expression that backward returns for this input."""
+    backward = _method(cls, "backward")
+    returns = [n for n in ast.walk(backward) if isinstance(n, ast.Return)] if backward else []
+    if len(returns) != 1 or returns[0].value is None:
+        return None
+    value = returns[0].value
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    return Spot(at.scope, parts[index]) if index < len(parts) else None
+
+
+def _exchange(scene: Scene) -> Spot | None:
+    """The one `x.data = …` of the program, which can change a tensor's shape behind autograd."""
+    walker = walker_of(scene)
+    found = []
+    for source in walker.sources():
+        index = walker.index(source)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+                if node.targets[0].attr == "data":
+                    scope = walker.scope_of(source, index.body_of(node))
+                    found.append(Spot(scope, node.value))
+    return found[0] if len(found) == 1 else None
+
+
+def _line(scene: Scene, spot: Spot) -> str:
+    place = place_of(scene, spot)
+    return "" if place is None else place.source

@@ -1,0 +1,75 @@
+"""A GradScaler met gradients in half precision: the parameters themselves were converted."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    calls_in,
+    live_value,
+    local,
+    receiver,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("gradscaler-unscale-fp16",)
+
+EXAMPLE = {
+    "place": "In[1]:5",
+    "tensor": "net.weight",
+    "cast": "nn.Linear(4, 1).half()",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    optimizer: Any = local(scene, "_unscale_grads_", "optimizer", "grad_scaler.py")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return None
+    params = [p for g in optimizer.param_groups for p in g["params"]]
+    half = next((p for p in params if p.dtype is torch.float16), None)
+    if half is None:
+        return None
+    fact = tensor_fact(scene, half)
+    cast = _cast(scene, half)
+    return told(
+        scene,
+        "half_parameters_with_scaler",
+        {
+            "tensor": fact.names[0] if fact.names else "",
+            "cast": "" if cast is None else cast.text,
+        },
+        cast,
+        op="autocast" if _uses_autocast(scene) else "plain",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+    )
+
+
+def _cast(scene: Scene, parameter: torch.Tensor) -> Spot | None:
+    """`net.half()` or `net.to(torch.float16)` of the module that holds the parameter."""
+    found = []
+    for spot in calls_in(scene, "half", "to"):
+        owner = receiver(spot)
+        half = isinstance(spot.node, ast.Call) and (
+            not spot.node.args or ast.unparse(spot.node.args[-1]).endswith(("float16", "half"))
+        )
+        if owner is None or not half:
+            continue
+        value = live_value(scene, owner)
+        if isinstance(value, torch.Tensor):
+            continue
+        fits = isinstance(value, torch.nn.Module) and any(
+            p is parameter for p in value.parameters()
+        )
+        if fits or isinstance(owner.node, ast.Call):
+            found.append(spot)
+    return found[0] if len(found) == 1 else None
+
+
+def _uses_autocast(scene: Scene) -> bool:
+    return next(calls_in(scene, "autocast"), None) is not None

@@ -1,0 +1,61 @@
+"""A tensor made in inference mode was used where autograd works."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.inference import inference_mode, inference_tensors
+from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = (
+    "inference-saved-for-backward",
+    "inference-inplace-outside",
+    "inference-no-version-counter",
+    "inference-requires-grad-outside",
+    "inference-set-version-counter",
+)
+
+EXAMPLE = {
+    "place": "In[2]:1",
+    "tensor": "features",
+    "maker": "torch.relu(backbone(x))",
+    "mode": "torch.inference_mode()",
+    "use": "loss = head(features).square().mean()",
+    "use_place": "In[3]:1",
+}
+
+_VARIANTS = {
+    "inference-inplace-outside": "written",
+    "inference-requires-grad-outside": "flag",
+    "inference-no-version-counter": "counter",
+    "inference-set-version-counter": "counter",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    found = next(inference_tensors(scene), None)
+    if found is None:
+        return None
+    shown, tensor = found
+    mode, made, place = inference_mode(scene, shown), maker(scene, shown), scene.place
+    fact = tensor_fact(scene, tensor, shown.text)
+    return told(
+        scene,
+        "inference_tensor",
+        {
+            "tensor": shown.text,
+            "maker": "" if made is None else made.text,
+            "mode": "torch.inference_mode()" if mode is None else mode.text,
+            "use": "" if place is None else place.source,
+            "use_place": label(place),
+        },
+        mode or shown,
+        op="mode" if mode is not None else "unknown",
+        variant=_VARIANTS.get(scene.match.pattern, ""),
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=(
+            event_at(scene, What.DETACHED, shown, "use"),
+            *(() if made is None else (event_at(scene, What.CREATED, made, "inference"),)),
+        ),
+    )

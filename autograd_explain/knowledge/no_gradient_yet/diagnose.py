@@ -1,0 +1,103 @@
+"""`.grad` of a leaf was used while it is None."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import attribute_read, event_at, place_of, surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import before, calls_in, live_value, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("grad-none-attribute", "grad-none-arithmetic")
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "tensor": "w",
+    "use": "w.grad.zero_()",
+    "cleared": "",
+    "cleared_place": "?",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    shown = attribute_read(scene, "grad")
+    tensor: Any = live_value(scene, shown)
+    place = scene.place
+    if shown is None or (isinstance(tensor, torch.Tensor) and not _is_missing(tensor)):
+        return None
+    cleared = _cleared(scene, shown)
+    variant = _variant(scene, shown, tensor, cleared)
+    fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
+    sure = variant and isinstance(tensor, torch.Tensor)
+    return told(
+        scene,
+        "no_gradient_yet",
+        {
+            "tensor": fact.names[0] if fact.names else shown.text,
+            "use": "" if place is None else place.source,
+            "cleared": "" if cleared is None else cleared.text,
+            "cleared_place": label(place_of(scene, cleared)),
+        },
+        cleared if variant == "cleared" else shown,
+        op=variant or None,
+        variant=variant,
+        confidence=Confidence.PROVEN if sure else Confidence.LIKELY,
+        tensors=(fact,),
+        more=(event_at(scene, What.DETACHED, shown, "read"),),
+    )
+
+
+def _is_missing(tensor: torch.Tensor) -> bool:
+    """A leaf's; reading `.grad` of another tensor is another cause, and warns."""
+    return tensor.is_leaf and tensor.grad is None
+
+
+def _variant(scene: Scene, shown: Spot, tensor: Any, cleared: Spot | None) -> str:
+    if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
+        return "no_flag"
+    if _zeroes(scene, shown):
+        return "zeroed"
+    if cleared is not None:
+        return "cleared"
+    if next(calls_in(scene, "backward"), None) is None:
+        return "no_backward"
+    return "unused" if isinstance(tensor, torch.Tensor) and _others_have(scene, tensor) else ""
+
+
+def _zeroes(scene: Scene, shown: Spot) -> bool:
+    """`x.grad.zero_()`, and before any backward has filled it."""
+    statement = walker_of(scene).statement(surfaced(scene) or shown)
+    value = getattr(statement, "value", None)
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in ("zero_", "fill_", "detach_")
+    )
+
+
+def _cleared(scene: Scene, shown: Spot) -> Spot | None:
+    """`zero_grad()` between the backward and the failing line of the same function or cell."""
+    here = [
+        s
+        for s in calls_in(scene, "backward", "zero_grad")
+        if s.scope.body is shown.scope.body and before(scene, s, shown)
+    ]
+    here.sort(key=lambda s: (s.node.lineno, s.node.col_offset))
+    last = next((i for i, s in reversed(list(enumerate(here))) if "backward" in s.text), None)
+    later = [] if last is None else [s for s in here[last + 1 :] if "zero_grad" in s.text]
+    return later[0] if later else None
+
+
+def _others_have(scene: Scene, tensor: torch.Tensor) -> bool:
+    """Whether a backward has filled other parameters of a module that this one belongs to."""
+    for _, owner in scene.names.objects:
+        if isinstance(owner, torch.nn.Module):
+            params = list(owner.parameters())
+            if any(p is tensor for p in params) and any(p.grad is not None for p in params):
+                return True
+    return False

@@ -1,0 +1,78 @@
+"""NumPy was given a tensor that does not lie in the memory of the CPU."""
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, inside, method_call, surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import live_value, local, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("numpy-other-device",)
+
+EXAMPLE = {
+    "place": "In[1]:4",
+    "tensor": "grid",
+    "device": "meta",
+    "read": "rows = grid.numpy()",
+    "maker": 'torch.ones(3, 2, device="meta")',
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    shown, how = _shown(scene)
+    tensor: Any = live_value(scene, shown)
+    if not isinstance(tensor, torch.Tensor):
+        tensor = local(scene, "__array__", "self", "torch/_tensor.py")
+    device = tensor.device.type if isinstance(tensor, torch.Tensor) else ""
+    device = device or scene.match.captures.get("device", "")
+    if shown is None or device == "cpu":
+        return None
+    made, place = maker(scene, shown), scene.place
+    meta = device == "meta"
+    placed = meta and made is not None and _has_device(made)
+    graph = isinstance(tensor, torch.Tensor) and tensor.requires_grad
+    fact = tensor_fact(scene, tensor, shown.text)
+    return told(
+        scene,
+        "numpy_on_device",
+        {
+            "tensor": fact.names[0] if fact.names else shown.text,
+            "device": device,
+            "read": "" if place is None else place.source,
+            "maker": "" if made is None else made.text,
+        },
+        made if placed else shown,
+        op="on cpu" if placed else (None if meta else f"{how}{' detach' if graph else ''}"),
+        variant="meta" if meta else "",
+        confidence=Confidence.PROVEN if isinstance(tensor, torch.Tensor) else Confidence.LIKELY,
+        tensors=(fact,),
+        more=(event_at(scene, What.DETACHED, shown, "read"),),
+    )
+
+
+def _shown(scene: Scene) -> tuple[Spot | None, str]:
+    """`x` of `x.numpy()`, or the one argument that lies on another device."""
+    direct = method_call(scene, "numpy")
+    if direct is not None:
+        return direct, "call"
+    found = list(_elsewhere(scene))
+    return (found[0], "argument") if len({s.text for s in found}) == 1 else (None, "")
+
+
+def _elsewhere(scene: Scene) -> Iterator[Spot]:
+    spot = surfaced(scene)
+    statement = None if spot is None else walker_of(scene).statement(spot)
+    for node in ast.walk(statement) if statement is not None else ():
+        if spot is not None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            value: Any = live_value(scene, inside(spot, node))
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                yield inside(spot, node)
+
+
+def _has_device(made: Spot) -> bool:
+    return isinstance(made.node, ast.Call) and any(k.arg == "device" for k in made.node.keywords)

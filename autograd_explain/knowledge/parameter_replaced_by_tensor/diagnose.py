@@ -1,0 +1,65 @@
+"""A plain tensor was assigned where a module has a parameter."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import surfaced
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.statements import statement_at
+from autograd_explain.inspect.torch_call import local, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, Role
+
+PATTERNS = ("parameter-assign-tensor",)
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "parameter": "layer.weight",
+    "value": "torch.eye(3)",
+    "module": "Linear",
+    "optimizer": "optimizer",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    module: Any = local(scene, "__setattr__", "self", "torch/nn/modules/module.py")
+    name: Any = local(scene, "__setattr__", "name", "torch/nn/modules/module.py")
+    value: Any = local(scene, "__setattr__", "value", "torch/nn/modules/module.py")
+    if not isinstance(module, torch.nn.Module) or not isinstance(value, torch.Tensor):
+        return None
+    parameter = module._parameters.get(str(name))
+    target, text = _assignment(scene, str(name))
+    holders = () if parameter is None else scene.names.holders(parameter)
+    fact = tensor_fact(scene, parameter, target)
+    same = parameter is not None and parameter.shape == value.shape
+    computed = value.requires_grad and not value.is_leaf
+    return told(
+        scene,
+        "parameter_replaced_by_tensor",
+        {
+            "parameter": target or (fact.names[0] if fact.names else str(name)),
+            "value": text,
+            "module": type(module).__name__,
+            "optimizer": holders[0][0] if holders else "",
+        },
+        surfaced(scene),
+        op=None if computed or not text else ("copy" if same and holders else "parameter"),
+        variant="computed" if computed else ("held" if holders else ""),
+        confidence=Confidence.PROVEN,
+        tensors=(fact, tensor_fact(scene, value, text, role=Role.OTHER)),
+    )
+
+
+def _assignment(scene: Scene, name: str) -> tuple[str, str]:
+    """Target and value of the failing assignment, as written; "" where it is no plain one."""
+    place = scene.place
+    statement = statement_at(scene.program, place)
+    source = None if place is None else scene.program.source_at(place)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or source is None:
+        return "", ""
+    target = statement.targets[0]
+    if not isinstance(target, ast.Attribute) or target.attr != name:
+        return "", ""
+    segment = ast.get_source_segment(source.python, statement.value)
+    return ast.unparse(target), segment or ast.unparse(statement.value)

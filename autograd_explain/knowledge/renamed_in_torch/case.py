@@ -1,0 +1,13 @@
+# %%
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.cuda.amp.GradScaler()
+# %%
+loss = net(torch.ones(3, 4)).square().mean()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()

@@ -1,0 +1,37 @@
+"""A name that torch has given up."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import called, failing_call, told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("gradscaler-cuda-amp-deprecated", "clip-grad-norm-deprecated")
+
+EXAMPLE = {
+    "place": "In[1]:7",
+    "old": "torch.cuda.amp.GradScaler",
+    "new": 'torch.amp.GradScaler("cuda")',
+}
+
+_NEW = {
+    "GradScaler": ("torch.cuda.amp.GradScaler", 'torch.amp.GradScaler("cuda")', "scaler"),
+    "clip_grad_norm": (
+        "torch.nn.utils.clip_grad_norm",
+        "torch.nn.utils.clip_grad_norm_",
+        "clip",
+    ),
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, *_NEW)
+    if call is None:
+        return None
+    old, new, how = _NEW[called(call.node)]
+    return told(
+        scene,
+        "renamed_in_torch",
+        {"old": old, "new": new},
+        call,
+        op=how,
+        confidence=Confidence.PROVEN,
+    )

@@ -1,0 +1,46 @@
+"""`retain_grad()` of a tensor that does not require grad."""
+
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at, method_call, tracer_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import best_cut
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("retain-grad-not-required",)
+
+EXAMPLE = {
+    "place": "In[2]:1",
+    "tensor": "image",
+    "maker": "torch.rand(1, 8)",
+    "cut": "",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    shown = method_call(scene, "retain_grad")
+    tensor: Any = live_value(scene, shown)
+    if shown is None or (isinstance(tensor, torch.Tensor) and tensor.requires_grad):
+        return None
+    made = maker(scene, shown)
+    cut = best_cut(tracer_of(scene).trace(shown).cuts)
+    fact = tensor_fact(scene, tensor, shown.text)
+    floating = not isinstance(tensor, torch.Tensor) or tensor.is_floating_point()
+    return told(
+        scene,
+        "retain_grad_without_grad",
+        {
+            "tensor": shown.text,
+            "maker": "" if made is None else made.text,
+            "cut": "" if cut is None else cut.spot.text,
+        },
+        shown if cut is None else cut.spot,
+        op="flag" if cut is None and floating else None,
+        variant="" if cut is None else "cut",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=() if made is None else (event_at(scene, What.CREATED, made, "made"),),
+    )

@@ -1,0 +1,48 @@
+"""Python asked a tensor that requires grad for a number."""
+
+import ast
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import (
+    argument,
+    failing_call,
+    live_value,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("scalar-conversion-warning",)
+
+EXAMPLE = {
+    "place": "In[2]:6",
+    "tensor": "loss",
+    "call": "float(loss)",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene)
+    given = argument(call, 0)
+    if call is None or given is None:
+        return None
+    tensor: Any = live_value(scene, given)
+    tensor = tensor if isinstance(tensor, torch.Tensor) else None
+    if tensor is not None and not tensor.requires_grad:
+        return None
+    number = isinstance(call.node, ast.Call) and getattr(call.node.func, "id", "") == "float"
+    fact = tensor_fact(scene, tensor, given.text)
+    return told(
+        scene,
+        "scalar_conversion",
+        {"tensor": given.text, "call": call.text},
+        call,
+        op="item" if number else "detach",
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+        more=(event_at(scene, What.DETACHED, given, "given"),),
+    )

@@ -1,0 +1,28 @@
+"""Say that only the number is wanted."""
+
+import ast
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite.calls import call_behind, expression_replaced
+from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.uncut import code_of, node_at
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause, given = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    if cause is None or cause.place is None or given is None or given.place is None:
+        return
+    node = node_at(program, given.place)
+    if cause.op == "item" and node is not None:
+        code = code_of(program, given.place, node)
+        plain = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+        edits = expression_replaced(
+            program, cause.place, f"{code if plain else f'({code})'}.item()"
+        )
+        if edits:
+            yield Proposal("item", edits)
+    edits = call_behind(program, given.place, "detach")
+    if edits:
+        yield Proposal("detach", edits)

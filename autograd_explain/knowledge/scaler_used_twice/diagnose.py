@@ -1,0 +1,81 @@
+"""A GradScaler was asked twice for what it does once between two updates."""
+
+from typing import Any
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    MISSING,
+    argument,
+    before,
+    calls_in,
+    failing_call,
+    live_value,
+    receiver,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("gradscaler-unscale-twice", "gradscaler-step-twice")
+
+EXAMPLE = {
+    "place": "In[2]:6",
+    "scaler": "scaler",
+    "optimizer": "optimizer",
+    "first": "",
+    "first_place": "?",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "step", "unscale_")
+    owner, optimizer = receiver(call), argument(call, 0, "optimizer")
+    if call is None or owner is None:
+        return None
+    scaler = live_value(scene, owner)
+    updated = any(_of(scene, s, scaler) for s in calls_in(scene, "update"))
+    first = _earlier(scene, call, scaler) if updated else None
+    variant = "" if not updated else ("again" if first is not None else "order")
+    return told(
+        scene,
+        "scaler_used_twice",
+        {
+            "scaler": owner.text,
+            "optimizer": "" if optimizer is None else optimizer.text,
+            "first": "" if first is None else first.text,
+            "first_place": label(place_of(scene, first)),
+        },
+        call if updated else _last_step(scene, scaler) or call,
+        op={"": "update", "again": "remove"}.get(variant),
+        variant=variant,
+        confidence=Confidence.LIKELY if variant == "order" else Confidence.PROVEN,
+        tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
+        more=() if first is None else (event_at(scene, What.DETACHED, first, "first"),),
+    )
+
+
+def _of(scene: Scene, call: Spot, scaler: Any) -> bool:
+    owner = receiver(call)
+    return owner is not None and scaler is not MISSING and live_value(scene, owner) is scaler
+
+
+def _earlier(scene: Scene, call: Spot, scaler: Any) -> Spot | None:
+    """The same call for the same optimizer, earlier in the same function or cell."""
+    given = argument(call, 0, "optimizer")
+    for spot in calls_in(scene, "unscale_"):
+        same = argument(spot, 0, "optimizer")
+        if same is None or given is None or same.text != given.text or not _of(scene, spot, scaler):
+            continue
+        if spot.node is not call.node and spot.scope.body is call.scope.body:
+            if before(scene, spot, call):
+                return spot
+    return None
+
+
+def _last_step(scene: Scene, scaler: Any) -> Spot | None:
+    """The last `scaler.step(…)`: an update comes after all of them."""
+    steps = [s for s in calls_in(scene, "step") if _of(scene, s, scaler)]
+    sources = {id(s.scope.source) for s in steps}
+    return max(steps, key=lambda s: s.node.lineno) if len(sources) == 1 else None

@@ -1,0 +1,25 @@
+"""A GradScaler for CUDA was made where there is none."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("gradscaler-cuda-unavailable",)
+
+EXAMPLE = {
+    "place": "In[1]:7",
+    "call": 'torch.amp.GradScaler("cuda")',
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "GradScaler")
+    if call is None:
+        return None
+    return told(
+        scene,
+        "scaler_without_cuda",
+        {"call": call.text},
+        call,
+        confidence=Confidence.PROVEN,
+    )

@@ -1,0 +1,13 @@
+# %%
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda", enabled=torch.cuda.is_available())
+# %%
+loss = net(torch.ones(2, 4)).square().mean()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()

@@ -1,0 +1,20 @@
+"""Switch the scaler on where CUDA is."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import torch_at
+from autograd_explain.rewrite.calls import keyword_set
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause = finding.event(What.CAUSE)
+    if cause is None or cause.place is None:
+        return
+    torch = torch_at(program, cause.place)
+    if torch is not None:
+        edits = keyword_set(program, cause.place, "enabled", f"{torch}.cuda.is_available()")
+        if edits:
+            yield Proposal("enabled", edits)

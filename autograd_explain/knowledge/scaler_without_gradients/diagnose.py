@@ -1,0 +1,79 @@
+"""A GradScaler was to step or update, but no gradient of this optimizer went through it."""
+
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    argument,
+    before,
+    calls_in,
+    failing_call,
+    live_value,
+    receiver,
+    told,
+)
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("gradscaler-no-inf-checks-step", "gradscaler-no-inf-checks-update")
+
+EXAMPLE = {
+    "place": "In[2]:4",
+    "scaler": "scaler",
+    "optimizer": "optimizer",
+    "cleared": "optimizer.zero_grad()",
+    "backward": "scaler.scale(loss).backward()",
+    "backward_place": "In[2]:3",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "step", "update")
+    owner, optimizer = receiver(call), argument(call, 0, "optimizer")
+    if call is None or owner is None:
+        return None
+    step = scene.match.pattern == "gradscaler-no-inf-checks-step"
+    cleared, backward = _cleared(scene, call) if step else (None, None)
+    empty = step and _no_gradients(live_value(scene, optimizer))
+    return told(
+        scene,
+        "scaler_without_gradients",
+        {
+            "scaler": owner.text,
+            "optimizer": "" if optimizer is None else optimizer.text,
+            "cleared": "" if cleared is None else cleared.text,
+            "backward": "" if backward is None else backward.text,
+            "backward_place": label(place_of(scene, backward)),
+        },
+        cleared or call,
+        op="cleared" if cleared is not None else None,
+        variant="update" if not step else ("cleared" if cleared is not None else ""),
+        confidence=Confidence.PROVEN if empty or not step else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, ("" if optimizer is None else optimizer.text,)),),
+        more=() if backward is None else (event_at(scene, What.DETACHED, backward, "backward"),),
+    )
+
+
+def _no_gradients(optimizer: Any) -> bool:
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return False
+    return all(p.grad is None for g in optimizer.param_groups for p in g["params"])
+
+
+def _cleared(scene: Scene, call: Spot) -> tuple[Spot | None, Spot | None]:
+    """`zero_grad()` between the backward before the failing line and that line."""
+    here = [s for s in calls_in(scene, "backward", "zero_grad") if _near(scene, s, call)]
+    here.sort(key=lambda s: (s.node.lineno, s.node.col_offset))
+    backward = next((s for s in reversed(here) if "backward" in s.text), None)
+    if backward is None:
+        return None, None
+    later = [s for s in here if "zero_grad" in s.text and before(scene, backward, s)]
+    return (later[0], backward) if later else (None, backward)
+
+
+def _near(scene: Scene, spot: Spot, call: Spot) -> bool:
+    return spot.scope.body is call.scope.body and before(scene, spot, call)

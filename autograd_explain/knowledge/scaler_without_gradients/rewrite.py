@@ -1,0 +1,18 @@
+"""The gradients cleared before the backward that fills them."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import zero_grad_first
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    cause, backward = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    if cause is None or cause.place is None or cause.op != "cleared":
+        return
+    if backward is not None and backward.place is not None:
+        edits = zero_grad_first(program, cause.place, backward.place)
+        if edits:
+            yield Proposal("zero_grad_first", edits)
