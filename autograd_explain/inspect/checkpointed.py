@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from ..model import Place
-from ..program import Source
+from ..program import Program, Source
 from .definitions import Definition, called_name, calls, definition, method, own_nodes
 from .scene import Scene
 
@@ -130,3 +130,16 @@ def _between(source: Source, call: ast.Call) -> Iterator[Suspect]:
             return
         if called_name(node) in _MODES:
             yield Suspect("mode", given, source.place(node.lineno, None, node))
+
+
+def reentrant_calls(program: Program) -> list[tuple[Source, ast.Call]]:
+    """The checkpoints that ask for the reentrant kind, by name or by saying nothing."""
+    found = calls(program, "checkpoint", "checkpoint_sequential")
+    return [(s, c) for s, c in found if not any(_is_off(k) for k in c.keywords)]
+
+
+def _is_off(keyword: ast.keyword) -> bool:
+    value = keyword.value
+    return (
+        keyword.arg == "use_reentrant" and isinstance(value, ast.Constant) and value.value is False
+    )

@@ -2,7 +2,7 @@
 
 import ast
 
-from autograd_explain.inspect.definitions import calls
+from autograd_explain.inspect.checkpointed import reentrant_calls
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Confidence, Finding, Place
@@ -43,13 +43,8 @@ def diagnose(scene: Scene) -> Finding | None:
 
 def _reentrant(scene: Scene) -> tuple[Place | None, ast.Call | None]:
     """The one call that asks for the reentrant kind, by name or by saying nothing."""
-    found = [
-        (source.place(call.lineno, None, call), call)
-        for source, call in calls(scene.program, "checkpoint", "checkpoint_sequential")
-        if not any(k.arg == "use_reentrant" and _false(k.value) for k in call.keywords)
-    ]
-    return found[0] if len(found) == 1 else (None, None)
-
-
-def _false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
+    found = reentrant_calls(scene.program)
+    if len(found) != 1:
+        return None, None
+    source, call = found[0]
+    return source.place(call.lineno, None, call), call

@@ -20,8 +20,8 @@ PATTERNS = (
 
 #: Torch 2.13 says this where it cannot tell the two apart.
 MESSAGES = {
-    "vmap-item-or-control-flow": "vmap: It looks like you're either (1) calling .item() on a Tensor "
-    "or (2) attempting to use a Tensor in some data-dependent control flow",
+    "vmap-item-or-control-flow": "vmap: It looks like you're either (1) calling .item() on a "
+    "Tensor or (2) attempting to use a Tensor in some data-dependent control flow",
 }
 
 EXAMPLE = {"call": "v < 1", "op": ""}

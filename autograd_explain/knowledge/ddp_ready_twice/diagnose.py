@@ -1,0 +1,29 @@
+"""A parameter's gradient became complete twice in one backward of DistributedDataParallel."""
+
+from autograd_explain.inspect.checkpointed import reentrant_calls
+from autograd_explain.inspect.distributed import parameter_at
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("ddp-marked-ready-twice", "ddp-bucket-view-replaced", "ddp-create-graph")
+
+EXAMPLE = {"parameter": "mix.bias"}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    captures = scene.match.captures
+    name = captures.get("parameter") or parameter_at(scene, captures.get("index", ""))
+    places = tuple(s.place(c.lineno, None, c) for s, c in reentrant_calls(scene.program))
+    twice = scene.match.pattern == "ddp-marked-ready-twice"
+    return told(
+        scene,
+        "ddp_ready_twice",
+        EXAMPLE,
+        facts={"parameter": name},
+        at=places[0] if places and twice else None,
+        at_line=False,
+        variant="named" if name and twice else "",
+        places={"checkpoints": places if twice else ()},
+        confidence=Confidence.LIKELY,
+    )
