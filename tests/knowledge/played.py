@@ -19,9 +19,10 @@ from traitlets.config import Config
 
 import autograd_explain
 from autograd_explain import pipeline
-from autograd_explain.intercept import guard
+from autograd_explain.intercept import guard, screen
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Rewrite
+from autograd_explain.render.explanation import Explanation
 from autograd_explain.render.topic import cells_of
 
 WITH_CASE = tuple(e for e in entries().values() if (e.folder / "case.py").exists())
@@ -84,11 +85,10 @@ def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -
             shell.run_line_magic("autograd_check", "on" if verify else "on --no-verify")
         for cell in cells:
             result = shell.run_cell(cell, store_history=True)
-            if autograd_explain.last() is not None or not result.success:
+            if seen.shown or not result.success:
                 break
-        last = autograd_explain.last()
         return Played(
-            None if last is None else last.diagnosis,
+            seen.shown[0].diagnosis if seen.shown else None,
             seen.pattern,
             seen.claims,
             guard.report(),
@@ -97,12 +97,18 @@ def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -
 
 
 class _Seen:
-    """The claims on the first incident that a message or signal was recognised in."""
+    """The claims on the first incident that a message or signal was recognised in, and every
+    explanation that was shown."""
 
     def __init__(self) -> None:
         self.pattern = ""
         self.claims: dict[str, Confidence] = {}
-        self._diagnose = pipeline.diagnose
+        self.shown: list[Explanation] = []
+        self._diagnose, self._show = pipeline.diagnose, screen.show
+
+    def show(self, shell: Any, shown: Explanation) -> None:
+        self.shown.append(shown)
+        self._show(shell, shown)
 
     def __call__(self, incident: Any, match: Any, causes: Any) -> Any:
         causes = tuple(causes)
@@ -118,7 +124,10 @@ class _Seen:
 @contextlib.contextmanager
 def _claims() -> Iterator[_Seen]:
     seen = _Seen()
-    with mock.patch.object(pipeline, "diagnose", seen):
+    with (
+        mock.patch.object(pipeline, "diagnose", seen),
+        mock.patch.object(screen, "show", seen.show),
+    ):
         yield seen
 
 
