@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..model import Edit, Place
 from ..program import Program, Source
 from .imports import imports_at
+from .training import remove_statement
 from .uncut import (
     Patch,
     apply_patches,
@@ -25,12 +26,13 @@ _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
 _RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
 
 
-def reconnected(program: Program, places: Iterable[Place]) -> Edits | None:
+def reconnected(program: Program, places: Sequence[Place]) -> Edits | None:
     """Leave out what cuts at each place, and what makes a new tensor of the result around it.
 
     `torch.tensor(h.detach().numpy())` -> `h`, `total + penalty.item()` -> `total + penalty`,
     `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  None where the value leaves in
-    one statement and comes back in another: removing the cut alone would not reconnect it.
+    one statement and comes back in another: removing the cut alone would not reconnect it.  A
+    statement that would become `h = h` goes.
     """
     patches: dict[Patch, None] = {}
     for place in places:
@@ -38,7 +40,22 @@ def reconnected(program: Program, places: Iterable[Place]) -> Edits | None:
         if not found:
             return None
         patches.update(dict.fromkeys(found))
-    return apply_patches(_outermost(patches)) if patches else None
+    outer = _outermost(patches)
+    idle = next((p for p in places if len(outer) == 1 and _is_idle(program, p, outer[0])), None)
+    if idle is not None:
+        return remove_statement(program, replace(idle, span=None))
+    return apply_patches(outer) if outer else None
+
+
+def _is_idle(program: Program, place: Place, patch: Patch) -> bool:
+    """Whether the statement would become `h = h`."""
+    source = program.source_at(place)
+    return source is not None and any(
+        isinstance(node, ast.Assign)
+        and source.span(node.value) == patch.span
+        and [ast.unparse(t) for t in node.targets] == [patch.text]
+        for node in ast.walk(source.tree)
+    )
 
 
 def _patches(program: Program, place: Place) -> Iterator[Patch]:

@@ -1,0 +1,48 @@
+"""The gradients were cleared between backward and the step that should have used them."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.silent import event, moment, name_of, optimizer_name
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+
+PATTERNS = ("gradients-thrown-away",)
+
+EXAMPLE = {
+    "optimizer": "optimizer",
+    "cleared": "optimizer.zero_grad()  # start the step clean",
+    "place": "In[2]:4",
+    "backward": "loss.backward()",
+    "step": "optimizer.step()",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    cleared, backward, step = (moment(scene, r) for r in ("cleared", "backward", "step"))
+    if cleared is None or backward is None or step is None:
+        return None
+    cause = event(scene, What.CAUSE, "cleared")
+    return Finding(
+        cause="gradients_thrown_away",
+        confidence=Confidence.PROVEN,
+        facts={
+            "optimizer": optimizer_name(scene),
+            "cleared": cleared.place.source,
+            "place": label(cleared.place),
+            "backward": backward.place.source,
+            "step": step.place.source,
+        },
+        tensors=_parameters(scene),
+        events=() if cause is None else (cause,),
+        places={"backward": (backward.place,)},
+    )
+
+
+def _parameters(scene: Scene) -> tuple[TensorFact, ...]:
+    """What the optimizer steps, under the optimizer's own name too."""
+    weak = scene.incident.evidence.get("optimizer")
+    optimizer = None if weak is None else weak()
+    if optimizer is None:
+        return ()
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    names = [name_of(scene, p) for p in parameters[:4]]
+    return (scene.fact(Role.CULPRIT, parameters[0], *names, optimizer_name(scene)),)

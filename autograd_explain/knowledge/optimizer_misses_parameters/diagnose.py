@@ -1,0 +1,88 @@
+"""An optimizer steps tensors that the model no longer uses, and leaves the model's own alone."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.silent import (
+    assignments,
+    culprit,
+    moment,
+    name_of,
+    optimizer_name,
+    tensors,
+)
+from autograd_explain.model import Confidence, Event, Finding, Place, What
+
+PATTERNS = ("optimizer-misses-parameters",)
+
+EXAMPLE = {
+    "parameter": "model[2].weight",
+    "parameters": "model[2].weight, model[2].bias",
+    "count": "2",
+    "dead": "2",
+    "optimizer": "optimizer",
+    "made": "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    "made_place": "In[1]:6",
+    "replaced": "model[2] = nn.Linear(4, 5)",
+    "replaced_place": "In[1]:8",
+}
+
+_SHOWN = 4
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    missing = tensors(scene, "parameters")
+    if not missing:
+        return None
+    names = tuple(name_of(scene, p) for p in missing)
+    optimizer = optimizer_name(scene)
+    made = _construction(scene, optimizer)
+    replaced = None if made is None else _replacement(scene, names[0], made)
+    step = moment(scene, "step")
+    dead = str(scene.incident.evidence.get("dead_count", 0))
+    return Finding(
+        cause="optimizer_misses_parameters",
+        confidence=Confidence.PROVEN if dead != "0" else Confidence.LIKELY,
+        facts={
+            "parameter": names[0],
+            "parameters": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else ""),
+            "count": str(len(names)),
+            "dead": "" if dead == "0" else dead,
+            "optimizer": optimizer or (step.place.source if step else ""),
+            "made": "" if made is None else made.source,
+            "made_place": "" if made is None else label(made),
+            "replaced": "" if replaced is None else replaced.source,
+            "replaced_place": "" if replaced is None else label(replaced),
+        },
+        tensors=(culprit(scene, missing[0], *names[1:]),),
+        events=() if made is None else (Event(What.CAUSE, made),),
+        places={} if replaced is None else {"replaced": (replaced,)},
+        variant="replaced" if replaced is not None else "",
+    )
+
+
+def _construction(scene: Scene, optimizer: str) -> Place | None:
+    """`optimizer = SGD(…)`, where one statement of the program makes it."""
+    texts = {optimizer, f"self.{optimizer.rpartition('.')[2]}"} if optimizer else set()
+    found = [place for text in texts for place, _ in assignments(scene.program, text)]
+    return found[0] if len(found) == 1 else None
+
+
+def _replacement(scene: Scene, parameter: str, made: Place) -> Place | None:
+    """The statement that put the parameter's module there after the optimizer was made."""
+    owner = parameter
+    while owner:
+        later = [p for p, _ in assignments(scene.program, owner) if _after(p, made)]
+        if later:
+            return later[-1]
+        owner = _shorter(owner)
+    return None
+
+
+def _after(place: Place, other: Place) -> bool:
+    return (place.cell or 0, place.line) > (other.cell or 0, other.line)
+
+
+def _shorter(name: str) -> str:
+    """`model[2].weight` -> `model[2]` -> `model`."""
+    at = max(name.rfind("."), name.rfind("["))
+    return name[:at] if at > 0 else ""

@@ -1,0 +1,32 @@
+"""Make the optimizer after the parameters it is to step."""
+
+import ast
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Place, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import remove_statement, repeat_after, then
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    made, replaced = finding.event(What.CAUSE), finding.places.get("replaced", ())
+    if made is None or made.place is None or not replaced:
+        return
+    fix, edits = "repeat_optimizer", repeat_after(program, made.place, replaced[0])
+    if edits and not _used_between(program, made.place, replaced[0], finding.facts["optimizer"]):
+        moved = then(program, edits, remove_statement, made.place)
+        fix, edits = ("move_optimizer", moved) if moved else (fix, edits)
+    if edits:
+        yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _used_between(program: Program, made: Place, replaced: Place, name: str) -> bool:
+    """Whether a line from the one place to the other reads the optimizer (a scheduler does)."""
+    for source in program.cells:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name:
+                at = (source.cell or 0, node.lineno + source.offset)
+                if (made.cell or 0, made.line) < at < (replaced.cell or 0, replaced.line):
+                    return True
+    return False

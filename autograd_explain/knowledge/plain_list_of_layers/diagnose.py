@@ -1,0 +1,63 @@
+"""Layers in a plain list or dict: the forward uses them, but `parameters()` does not see them."""
+
+import ast
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.silent import culprit, name_of, tensors
+from autograd_explain.model import Confidence, Event, Finding, Place, What
+
+PATTERNS = ("plain-list-of-layers",)
+
+EXAMPLE = {
+    "owner": "Tower",
+    "attribute": "layers",
+    "parameter": "tower.layers[0].weight",
+    "layers": "2",
+    "count": "4",
+    "statement": "self.layers = [nn.Linear(width, width) for _ in range(depth)]",
+    "place": "In[1]:10",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    evidence = scene.incident.evidence
+    lost = tensors(scene, "parameters")
+    if not lost:
+        return None
+    owner, attribute = str(evidence.get("owner", "")), str(evidence.get("attribute", ""))
+    place = _statement(scene, owner, attribute)
+    cause = () if place is None else (Event(What.CAUSE, place),)
+    return Finding(
+        cause="plain_list_of_layers",
+        confidence=Confidence.PROVEN,
+        facts={
+            "owner": owner,
+            "attribute": attribute,
+            "parameter": name_of(scene, lost[0]),
+            "layers": str(evidence.get("layers", "")),
+            "count": str(evidence.get("count", "")),
+            "statement": "" if place is None else place.source,
+            "place": "" if place is None else label(place),
+        },
+        tensors=(culprit(scene, lost[0], f"self.{attribute}"),),
+        events=cause,
+    )
+
+
+def _statement(scene: Scene, owner: str, attribute: str) -> Place | None:
+    """`self.layers = […]` in the class; None where several statements could be meant."""
+    found = [
+        source.place(node.lineno, None, node)
+        for source in scene.program.cells
+        for cls in ast.walk(source.tree)
+        if isinstance(cls, ast.ClassDef) and cls.name == owner
+        for node in ast.walk(cls)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and _stores(node, attribute)
+    ]
+    return found[-1] if len({p.source for p in found}) == 1 else None
+
+
+def _stores(node: ast.Assign | ast.AnnAssign, attribute: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return any(isinstance(t, ast.Attribute) and t.attr == attribute for t in targets)

@@ -1,0 +1,88 @@
+"""A value left the graph on its way into the loss: parameters before it never get a gradient."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.silent import (
+    culprit,
+    event,
+    moment,
+    moments,
+    name_of,
+    optimizer_name,
+    tensors,
+    text_of,
+)
+from autograd_explain.model import Certainty, Confidence, Finding, What
+
+PATTERNS = ("graph-cut",)
+
+EXAMPLE = {
+    "parameter": "model.encoder.weight",
+    "parameters": "model.encoder.weight, model.encoder.bias",
+    "count": "2",
+    "operation": "h.detach().numpy()",
+    "operand": "h",
+    "place": "In[1]:15",
+    "optimizer": "optimizer",
+    "step": "optimizer.step()",
+}
+
+_SHOWN = 4
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    lost = tensors(scene, "parameters")
+    cuts = sorted(moments(scene, "cut"), key=_line)
+    if not cuts or not lost:
+        return None
+    first, step = _widest(cuts), moment(scene, "step")
+    names = tuple(name_of(scene, p) for p in lost)
+    operand = cuts[0].operands[0] if cuts[0].operands else ""
+    events = [
+        scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED)
+        for m in (first, *(c for c in cuts if c is not first))
+    ]
+    events += [event(scene, What.FAILED, "backward") or event(scene, What.FAILED, "step")]
+    return Finding(
+        cause="silent_cut",
+        confidence=Confidence.PROVEN if moment(scene, "backward") else Confidence.LIKELY,
+        facts={
+            "parameter": names[0],
+            "parameters": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else ""),
+            "count": str(scene.incident.evidence.get("count", len(names))),
+            "operation": text_of(scene, first.place),
+            "operand": operand,
+            "place": label(first.place),
+            "optimizer": optimizer_name(scene),
+            "step": step.place.source if step else "",
+        },
+        tensors=(culprit(scene, lost[0], *names[1:], operand, first.target),),
+        events=tuple(e for e in events if e is not None),
+        variant=_variant(scene, cuts),
+    )
+
+
+def _line(cut: Moment) -> tuple[int, int]:
+    return cut.order, cut.place.line
+
+
+def _widest(cuts: list[Moment]) -> Moment:
+    """Of the calls in the first cut's line (`h.detach().numpy()`) the outermost."""
+    same = [c for c in cuts if (c.place.cell, c.place.line) == _where(cuts[0])]
+    return max(same, key=lambda c: 0 if c.place.span is None else c.place.span.end_column)
+
+
+def _where(cut: Moment) -> tuple[int | None, int]:
+    return cut.place.cell, cut.place.line
+
+
+def _variant(scene: Scene, cuts: list[Moment]) -> str:
+    """By what took the value out: the last call that did, in the cut's own line."""
+    ops = {c.op for c in cuts}
+    if "numpy" in ops or "__array__" in ops:
+        return "numpy"
+    if ops & {"item", "tolist", "__float__", "__int__"}:
+        return "number"
+    way = str(scene.incident.evidence.get("way", ""))
+    return way if way in ("copy", "no_grad", "operation") else "detach"

@@ -1,0 +1,17 @@
+"""Keep the value in the graph."""
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import reconnected
+from autograd_explain.rewrite.proposal import Proposal
+
+
+def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    if finding.variant in ("no_grad", "operation"):
+        return
+    events = [e for e in finding.events if e.what is What.CAUSE]
+    edits = reconnected(program, [e.place for e in events if e.place is not None])
+    if edits:
+        yield Proposal("reconnect", edits, Safety.CHANGES_MEANING, intended_difference=True)
