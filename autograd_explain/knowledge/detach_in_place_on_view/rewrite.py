@@ -17,9 +17,9 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if cause is None or cause.place is None or node is None:
         return
     statement = statement_at(program, cause.place)
-    value = getattr(statement, "value", None)
-    alone = isinstance(statement, ast.Expr) and getattr(value, "func", None) is not None
-    alone = alone and getattr(value.func, "value", None) is node
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    alone = isinstance(function, ast.Attribute) and function.value is node
     if not alone:
         edits = renamed_around(program, cause.place, "detach")
     elif isinstance(node, (ast.Name, ast.Attribute)):

@@ -5,9 +5,9 @@ from torch import nn
 torch.manual_seed(0)
 net = nn.Linear(4, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cuda")
 # %%
-loss = net(torch.ones(3, 4)).square().mean()
-scaler.scale(loss).backward()
-scaler.step(optimizer)
-scaler.update()
+for step in range(2):
+    optimizer.zero_grad()
+    net(torch.ones(3, 4)).square().mean().backward()
+    nn.utils.clip_grad_norm_(net.parameters(), max_norm=1.0)
+    optimizer.step()
