@@ -19,6 +19,8 @@ from ..incident import LiveFrame
 from ..program import Program, Source
 
 Handler = Callable[[str, FrameType], None]
+#: torch's own code, and the recorder's between it and the user.
+_PASSED_THROUGH = ("torch", "autograd_explain")
 
 #: The classes that torch warns with.
 _CLASSES = (UserWarning, FutureWarning, DeprecationWarning)
@@ -97,7 +99,8 @@ def caused_by(frames: tuple[LiveFrame, ...], program: Program) -> LiveFrame | No
     for live in reversed(frames):
         if program.source(live.filename) is not None:
             return live
-        if str(live.frame.f_globals.get("__name__", "")).partition(".")[0] != "torch":
+        package = str(live.frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in _PASSED_THROUGH:
             return None
     return None
 
