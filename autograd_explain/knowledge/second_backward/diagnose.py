@@ -105,8 +105,9 @@ def _same_place(a: Place, b: Place) -> bool:
 
 def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
     paths = paths_of(scene, part.old)
-    if any(place.function == "__init__" for path in paths for place in path):
-        return {}  # computed while an object was made: making another one is no way to repeat it
+    made = [place for path in paths for place in path if place.function == "__init__"]
+    if made:  # computed while an object was made: making another one is no way to repeat it
+        return {"constructor": (made[0],), "attribute_use": (user.place,)}
     failed, use, *old = at_one_level([failing_path(scene), path_of(user), *paths])
     return {"failed": (failed,), "use": (use,), "old": distinct(old)}
 

@@ -9,7 +9,13 @@ from functools import partial
 from autograd_explain.inspect.statements import statement_at
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
+from autograd_explain.rewrite import (
+    detach_after,
+    detach_expression,
+    detach_use,
+    keep_graph,
+    recompute_attribute,
+)
 from autograd_explain.rewrite.backward import bound_again, clear_after
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.proposal import Proposal
@@ -28,6 +34,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     elif finding.variant == "computed_once":
         yield from _detached_where_kept(finding, program)
         yield from _every_round(finding, program)
+        yield from _attribute_every_round(finding, program)
     elif finding.variant == "closure":
         yield from _in_closure(finding, program)
     elif finding.variant == "shared_stepped":
@@ -48,6 +55,20 @@ def _every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
             return
     if edits:
         yield Proposal("recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _attribute_every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """What a constructor computed (`self.reg = …`) gets a method, called before each use."""
+    made, use = finding.places.get("constructor", ()), finding.places.get("attribute_use", ())
+    fact = finding.tensor(Role.CULPRIT)
+    names = () if fact is None else fact.names
+    for name in dict.fromkeys(n.rpartition(".")[2] for n in names if "." in n):
+        edits = recompute_attribute(program, made[0], use[0], name) if made and use else None
+        if edits:
+            yield Proposal(
+                "recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True
+            )
+            return
 
 
 def _detached_where_kept(finding: Finding, program: Program) -> Iterator[Proposal]:
