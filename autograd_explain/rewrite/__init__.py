@@ -31,7 +31,7 @@ Order
     split_item(program, place, item)
     split_and_move(program, place, item, computed)
     zero_grad_first(program, zero_place, backward_place)
-    clear_after(program, step_place)
+    zero_grad_after(program, step_place)
     remove_statement(program, place)
 Computed again
     recompute_before(program, backward_place, assignment_places)
@@ -100,10 +100,10 @@ if TYPE_CHECKING:
     from .to_numpy import numbers_of_list, numpy_detach
     from .training import (
         backward_into,
-        clear_after,
         module_list,
         parameter_attribute,
         remove_statement,
+        zero_grad_after,
         zero_grad_first,
     )
 
@@ -129,7 +129,7 @@ _HOMES = {
     "retain": "requires_grad_after retain_grad_after",
     "stacking": "collect_and_stack",
     "to_numpy": "numbers_of_list numpy_detach",
-    "training": "backward_into clear_after module_list parameter_attribute remove_statement "
+    "training": "backward_into zero_grad_after module_list parameter_attribute remove_statement "
     "zero_grad_first",
 }
 _MODULE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -142,7 +142,6 @@ __all__ = [
     "as_new_leaf",
     "backward_into",
     "block_instead_of_switch",
-    "clear_after",
     "clone_alias",
     "clone_argument",
     "clone_before_write",
@@ -185,6 +184,7 @@ __all__ = [
     "toggled_run",
     "torch_at",
     "under_no_grad",
+    "zero_grad_after",
     "zero_grad_first",
 ]
 

@@ -33,7 +33,7 @@ def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) 
     return move_before(program, zero_place, backward_place)
 
 
-def clear_after(program: Program, step_place: Place) -> Edits | None:
+def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
     tree = tree_at(program, step_place)
     statement = None if tree is None else tree.statement(step_place)
