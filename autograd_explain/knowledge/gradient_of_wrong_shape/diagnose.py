@@ -1,13 +1,12 @@
-"""A backward formula gave a gradient that does not fit its input, or the input was exchanged."""
+"""A backward formula gave a gradient that does not fit its input."""
 
 import ast
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.origin import walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import told
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
 
@@ -19,8 +18,6 @@ EXAMPLE = {
     "got": "[3, 2]",
     "expected": "[2, 3]",
     "value": "x.t() @ grad",
-    "exchange": "",
-    "exchange_place": "?",
 }
 
 
@@ -31,7 +28,6 @@ def diagnose(scene: Scene) -> Finding | None:
     got = captures.get("shape", captures.get("device", ""))
     cls = _function_class(scene, op.removesuffix("Backward"))
     value = None if cls is None else _returned(scene, *cls, index)
-    exchange = None if cls is not None else _exchange(scene)
     return told(
         scene,
         "gradient_of_wrong_shape",
@@ -42,22 +38,19 @@ def diagnose(scene: Scene) -> Finding | None:
             "got": got,
             "expected": captures.get("expected", ""),
             "value": "" if value is None else value.text,
-            "exchange": "" if exchange is None else _line(scene, exchange),
-            "exchange_place": label(place_of(scene, exchange)),
         },
-        value or exchange,
-        op="returned" if value is not None else ("exchange" if exchange is not None else None),
-        variant=_variant(scene, cls is not None, exchange),
+        value,
+        op=None if value is None else "returned",
+        variant=_variant(scene, cls is not None),
         confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (_input(cls[1], index) if cls is not None else op,)),),
-        more=() if exchange is None else (event_at(scene, What.DETACHED, exchange, "exchange"),),
     )
 
 
-def _variant(scene: Scene, custom: bool, exchange: Spot | None) -> str:
+def _variant(scene: Scene, custom: bool) -> str:
     if scene.match.pattern == "invalid-gradient-device":
         return "device"
-    return "" if custom else ("exchanged" if exchange is not None else "builtin")
+    return "" if custom else "builtin"
 
 
 Owner = tuple[Spot, ast.ClassDef]
@@ -98,22 +91,3 @@ def _returned(scene: Scene, at: Spot, cls: ast.ClassDef, index: int) -> Spot | N
     value = returns[0].value
     parts = value.elts if isinstance(value, ast.Tuple) else [value]
     return Spot(at.scope, parts[index]) if index < len(parts) else None
-
-
-def _exchange(scene: Scene) -> Spot | None:
-    """The one `x.data = …` of the program, which can change a tensor's shape behind autograd."""
-    walker = walker_of(scene)
-    found = []
-    for source in walker.sources():
-        index = walker.index(source)
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
-                if node.targets[0].attr == "data":
-                    scope = walker.scope_of(source, index.body_of(node))
-                    found.append(Spot(scope, node.value))
-    return found[0] if len(found) == 1 else None
-
-
-def _line(scene: Scene, spot: Spot) -> str:
-    place = place_of(scene, spot)
-    return "" if place is None else place.source

@@ -1,17 +1,16 @@
-"""The gradient transposed where its sizes are in reverse; values exchanged after backward."""
+"""The gradient transposed where its sizes are in reverse."""
 
 import re
 from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import move_after
 from autograd_explain.rewrite.calls import call_behind
 from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, failed = finding.event(What.CAUSE), finding.event(What.FAILED)
+    cause = finding.event(What.CAUSE)
     if cause is None or cause.place is None:
         return
     if cause.op == "returned" and finding.variant == "":
@@ -20,10 +19,6 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         edits = call_behind(program, cause.place, "t") if reverse else None
         if edits:
             yield Proposal("transpose", edits)
-    elif cause.op == "exchange" and failed is not None and failed.place is not None:
-        edits = move_after(program, cause.place, failed.place)
-        if edits:
-            yield Proposal("later", edits)
 
 
 def _sizes(text: str) -> list[int]:

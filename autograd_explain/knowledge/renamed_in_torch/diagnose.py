@@ -7,9 +7,9 @@ from autograd_explain.model import Confidence, Finding
 PATTERNS = ("gradscaler-cuda-amp-deprecated", "clip-grad-norm-deprecated")
 
 EXAMPLE = {
-    "place": "In[1]:7",
-    "old": "torch.cuda.amp.GradScaler",
-    "new": 'torch.amp.GradScaler("cuda")',
+    "place": "In[2]:4",
+    "old": "torch.nn.utils.clip_grad_norm",
+    "new": "torch.nn.utils.clip_grad_norm_",
 }
 
 _NEW = {
