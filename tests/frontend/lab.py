@@ -30,6 +30,13 @@ FLAGS = (
     "--disable-sync",
     "--force-color-profile=srgb",
 )
+_RUN = """async number => {
+  const app = window.jupyterapp, panel = app.shell.currentWidget;
+  await panel.sessionContext.ready;
+  panel.content.activeCellIndex = number;
+  panel.content.deselectAll();
+  await app.commands.execute('notebook:run-cell');
+}"""
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
@@ -67,6 +74,10 @@ class Lab:
         wanted = f"body[data-jp-theme-light='{str(theme == 'light').lower()}']"
         page.wait_for_selector(wanted, state="attached")
 
+    def run(self, page: Page, cell: int) -> None:
+        """Run a cell of the notebook shown; what it raises is its output."""
+        page.evaluate(_RUN, cell)
+
     def _set(self, plugin: str, **values: object) -> None:
         settings = json.dumps({"raw": json.dumps(values)}).encode()
         url = f"{self.url}/lab/api/settings/@jupyterlab/apputils-extension:{plugin}"
@@ -92,6 +103,7 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[Lab]:
         "ServerApp.open_browser": False,
         "ServerApp.allow_root": True,
         "ServerApp.root_dir": str(folder),
+        "LabApp.expose_app_in_browser": True,
         "IdentityProvider.token": token,
     }
     command = [sys.executable, "-m", "jupyterlab", *(f"--{k}={v}" for k, v in options.items())]

@@ -1,0 +1,47 @@
+"""A browser for the tests of what the user sees.
+
+Without one they are skipped, and say so; where AUTOGRAD_EXPLAIN_BROWSER=required is set (the CI
+does) they fail.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import lab
+import pytest
+from playwright.sync_api import Browser, Page
+
+
+def _need(there: object, what: str) -> None:
+    if there:
+        return
+    if os.environ.get("AUTOGRAD_EXPLAIN_BROWSER") == "required":
+        pytest.fail(f"{what} is missing, and this run must have it", pytrace=False)
+    pytest.skip(f"{what} is not installed: the front end is NOT tested")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    _need(lab.chromium(), "Chromium")
+    with lab.browser() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    made = browser.new_page(viewport={"width": 1000, "height": 900})
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
+    _need(lab.chromium(), "Chromium")
+    _need(importlib.util.find_spec("jupyterlab"), "JupyterLab")
+    folder: Path = tmp_path_factory.mktemp("books")
+    with lab.jupyter_lab(folder, tmp_path_factory.mktemp("home")) as running:
+        yield running
