@@ -160,3 +160,14 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     inner = node.func.value if isinstance(node.func, ast.Attribute) else None
     of_torch = inner is None or ast.unparse(inner) in ("torch", "F")
     return [*([] if of_torch or inner is None else [inner]), *node.args]
+
+
+def forward_operation(scene: Scene, name: str) -> tuple[Place, str] | None:
+    """The one call of an operation (`nextafter`) in the cells that ran, with its text."""
+    found = [
+        (source.place(node.lineno, None, node), ast.unparse(node))
+        for source in scene.program.cells
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and _word(node) == name.strip("_").replace("_", "")
+    ]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,29 @@
+"""jvp of a custom Function does not fit its forward."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "jvp-wrong-number",
+    "jvp-grad-for-nondifferentiable",
+    "jvp-inplace-not-modified",
+    "jvp-inplace-not-as-is",
+    "jvp-view-not-view",
+    "jvp-view-of-other",
+    "jvp-view-different-base",
+    "jvp-non-tensor",
+)
+
+EXAMPLE = {
+    "count": "1",
+    "expected": "2",
+}
+
+VARIANTS = {
+    "jvp-wrong-number": "count",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "function_jvp", EXAMPLE, VARIANTS, at_line=False)

@@ -1,0 +1,36 @@
+"""An operation that PyTorch has no derivative for."""
+
+from autograd_explain.inspect.nan_source import forward_operation
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "derivative-not-implemented",
+    "composite-derivative-not-implemented",
+    "not-differentiable-argument",
+    "complex-output-not-supported",
+    "fallback-no-derivative-forbidden",
+)
+
+EXAMPLE = {
+    "op": "binary_cross_entropy",
+    "operation": "",
+    "argument": "weight",
+    "call": "F.binary_cross_entropy(p, y, weight=w)",
+    "place": "In[2]:1",
+}
+
+VARIANTS = {"not-differentiable-argument": "argument", "complex-output-not-supported": "complex"}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    """Raised where the operation runs, or, by a placeholder node, in backward."""
+    if scene.match.pattern in VARIANTS:
+        return told(scene, "no_derivative", EXAMPLE, VARIANTS)
+    op = scene.match.captures.get("op", "").removeprefix("aten::")
+    found = forward_operation(scene, op)
+    if found is None:
+        return told(scene, "no_derivative", EXAMPLE, at_line=not scene.roots)
+    place, text = found
+    return told(scene, "no_derivative", EXAMPLE, facts={"operation": text}, at=place, variant="at")
