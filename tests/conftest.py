@@ -8,6 +8,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=200,
         help="how many random correct training programs the recorder watches",
     )
+    parser.addoption(
+        "--injected", type=int, default=0, help="how many injected programs to run (0: a subset)"
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -21,6 +21,7 @@ Copies
     collect_and_stack(program, place)
 Grad mode
     under_no_grad(program, place, last_place=None)
+    last_update(program, place) -> last place of the updates by hand that follow each other
     block_instead_of_switch(program, place, last_place=None)
     remove_grad_switch(program, place)
 Order
@@ -86,7 +87,12 @@ if TYPE_CHECKING:
     from .detach import detach_before, detach_expression, detach_use, store_number
     from .edits import Edited, apply, merge, then
     from .functional import out_of_place
-    from .grad_mode import block_instead_of_switch, remove_grad_switch, under_no_grad
+    from .grad_mode import (
+        block_instead_of_switch,
+        last_update,
+        remove_grad_switch,
+        under_no_grad,
+    )
     from .imports import torch_at
     from .index_write import IndexFacts, functional_write
     from .loops import reorder_items, split_and_move, split_item
@@ -117,7 +123,7 @@ _HOMES = {
     "detach": "detach_before detach_expression detach_use store_number",
     "edits": "Edited apply merge then",
     "functional": "out_of_place",
-    "grad_mode": "block_instead_of_switch remove_grad_switch under_no_grad",
+    "grad_mode": "block_instead_of_switch last_update remove_grad_switch under_no_grad",
     "imports": "torch_at",
     "index_write": "IndexFacts functional_write",
     "loops": "reorder_items split_and_move split_item",
@@ -157,6 +163,7 @@ __all__ = [
     "dtype_in_constructor",
     "functional_write",
     "keep_graph",
+    "last_update",
     "merge",
     "module_list",
     "module_not_inplace",

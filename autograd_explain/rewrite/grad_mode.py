@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import libcst as cst
 
 from ..model import Edit, Place
@@ -38,6 +40,35 @@ def under_no_grad(program: Program, place: Place, last_place: Place | None = Non
     if any(_is_magic(s) for s in run):
         return None
     return _wrapped(tree, first, last, guard)
+
+
+def last_update(program: Program, place: Place) -> Place:
+    """The last of the updates by hand that follow each other from `place` on.
+
+    `w -= lr * w.grad`, `b -= lr * b.grad`: every one would be refused in turn.
+    """
+    tree = tree_at(program, place)
+    first = None if tree is None else tree.statement(place)
+    block = None if tree is None or first is None else tree.block_of(first)
+    if tree is None or first is None or block is None or not _updates(first):
+        return place
+    inside = statements_in(block)
+    at = next(i for i, s in enumerate(inside) if s is first)
+    run = list(takewhile(_updates, inside[at + 1 :]))
+    return tree.place(run[-1]) if run else place
+
+
+def _updates(statement: Statement) -> bool:
+    """Whether it writes something in place from a `.grad`."""
+    if isinstance(statement, cst.AugAssign):
+        writes = True
+    else:
+        call = statement.value if isinstance(statement, cst.Expr) else None
+        name = call.func if isinstance(call, cst.Call) else None
+        writes = isinstance(name, cst.Attribute) and name.attr.value.endswith("_")
+    return writes and any(
+        isinstance(n, cst.Attribute) and n.attr.value == "grad" for n in walk(statement)
+    )
 
 
 def block_instead_of_switch(

@@ -49,7 +49,7 @@ def _move(
     if not run:
         return None
     if tree is other:
-        return _move_within(tree, run, target, after)
+        return _move_within(tree, _with_blocks(tree, run, target), target, after)
     return _move_across(program, (tree, run), (other, target), after)
 
 
@@ -70,6 +70,28 @@ def _move_within(tree: Tree, run: list[Statement], target: Statement, after: boo
         draft.remove(statement)
     (draft.after if after else draft.before)(level, pieces)
     return draft.edits()
+
+
+def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[Statement]:
+    """The run, or the `with` and `for` blocks around it that the target stands outside of.
+
+    `with torch.no_grad(): for p in params: p -= lr * p.grad` moves as a whole.
+    """
+    outer: Statement | None = run[0]
+    while outer is not None and lifted(tree, target, tree.block_of(outer)) is None:
+        outer = next(
+            (a for a in tree.ancestors(outer) if isinstance(a, cst.BaseCompoundStatement)), None
+        )
+        if not isinstance(outer, cst.With) and not _only_updates(outer):
+            return run
+    return run if outer is None or outer is run[0] else [outer]
+
+
+def _only_updates(loop: cst.CSTNode | None) -> bool:
+    """A `for` whose body gives no name another value: `for p in params: p -= lr * p.grad`."""
+    return isinstance(loop, cst.For) and all(
+        isinstance(s, (cst.AugAssign, cst.Expr)) for s in statements_in(loop.body)
+    )
 
 
 def _move_across(

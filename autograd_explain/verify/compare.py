@@ -30,7 +30,9 @@ class Agreement:
     `zeros` counts agreeing gradients that are zero everywhere: those show nothing.  `written`
     names tensors that kept the value which the original program overwrote.  `leftovers` are
     differing gradients that remained after an optimizer had used agreeing ones: backwards in
-    another order leave others behind.  `worst` is the largest relative error of the agreeing ones.
+    another order leave others behind.  `inexact` are numbers that agree but are not the same: a
+    clock's, where the run is the very same program.  `worst` is the largest relative error of the
+    agreeing ones.
     """
 
     gradients: list[str] = field(default_factory=list)
@@ -39,6 +41,7 @@ class Agreement:
     missing: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     leftovers: list[str] = field(default_factory=list)
+    inexact: list[str] = field(default_factory=list)
     shown: dict[str, tuple[str, str, float]] = field(default_factory=dict)
     zeros: int = 0
     values: int = 0
@@ -56,6 +59,8 @@ def compare(snapshot: Snapshot, namespace: Mapping[str, Any], ledger: Ledger) ->
             result.values += 1
             if not numbers_agree(value, found):
                 result.differing_values.append(spelled(path))
+            elif not _identical(value, found):
+                result.inexact.append(spelled(path))
     named = ledger.named()
     for name, gradient in snapshot.unreachable.items():
         _compare_gradient(f"{name}.grad", gradient, named.get(name), result)
@@ -74,6 +79,7 @@ def _compare_tensor(
     for tensor in found.values():
         if not _same_steps(state, tensor, ledger, result):
             _compare_gradients(state, tensor, ledger, result)
+            _compare_used(state, tensor, ledger, result)
         _compare_value(state, name, tensor, result)
 
 
@@ -103,6 +109,15 @@ def _compare_gradients(
         _compare_gradient(name, state.gradient, actual, result)
     elif state.last is not None:
         _compare_gradient(name, state.last, ledger.of(tensor), result)
+
+
+def _compare_used(
+    state: TensorState, tensor: torch.Tensor, ledger: Ledger, result: Agreement
+) -> None:
+    """What is left in `.grad` may agree although the optimizer used something else before."""
+    used = ledger.stepped(tensor)
+    if state.stepped is not None and (used is None or not agree(state.stepped, used)):
+        _differ(f"{state.name}.grad", state.stepped, used, math.inf, result)
 
 
 def _compare_gradient(
@@ -204,6 +219,12 @@ def numbers_agree(expected: Any, actual: Any) -> bool:
     if expected == actual or (expected != expected and actual != actual):
         return True
     return bool(abs(expected - actual) <= 1e-4 * abs(expected) + 1e-9)
+
+
+def _identical(expected: Any, actual: Any) -> bool:
+    if is_array(expected):
+        return is_array(actual) and bool(expected.tobytes() == actual.tobytes())
+    return repr(expected) == repr(actual)
 
 
 def _arrays_agree(expected: Any, actual: Any) -> bool:

@@ -88,7 +88,7 @@ def _repeated(plan: Plan, first: Result, second: Result, tracked: Result | None)
     if _disagrees(again) or again.missing:
         kept = plan.reference is Reference.RETAINED_GRAPH
         return Basis(first, why="overwritten_between" if kept else "nondeterministic")
-    unstable = frozenset(again.differing_values)
+    unstable = frozenset((*again.differing_values, *again.inexact))
     if not first.untracked and not first.unclear:
         return Basis(first, unstable=unstable)
     if first.unclear or tracked is None or not tracked.completed:

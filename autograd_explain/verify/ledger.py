@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -33,10 +33,19 @@ class Entry:
     name: str = ""
 
 
+class Listener(Protocol):
+    """Is told of steps and backwards as they come."""
+
+    def stepped(self, tensors: Iterable[torch.Tensor]) -> None: ...
+
+    def accumulated(self, leaves: Iterable[torch.Tensor]) -> None: ...
+
+
 class Ledger:
     """Notes each backward's outputs and gradients.  `files` are the program's file names."""
 
-    def __init__(self, files: Collection[str]) -> None:
+    def __init__(self, files: Collection[str], listener: Listener | None = None) -> None:
+        self._listener = listener
         self.losses: list[float] = []
         self._entries: dict[int, Entry] = {}
         self._steps: dict[int, Entry] = {}
@@ -76,11 +85,13 @@ class Ledger:
 
     def _note_step(self, optimizer: torch.optim.Optimizer, *args: Any) -> None:
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-            for group in optimizer.param_groups:
-                for tensor in group["params"]:
-                    if tensor.grad is not None:
-                        used = Entry(weakref.ref(tensor), tensor.grad.detach().clone())
-                        self._steps[id(tensor)] = used
+            held = [t for group in optimizer.param_groups for t in group["params"]]
+            moved = [t for t in held if t.grad is not None]
+            for tensor in moved:
+                used = Entry(weakref.ref(tensor), tensor.grad.detach().clone())
+                self._steps[id(tensor)] = used
+            if self._listener is not None:
+                self._listener.stepped(moved)
 
     def _note(self, outputs: Any, result: Any, args: Any, kwargs: Any) -> None:
         tensors = [t for t in outputs if isinstance(t, torch.Tensor)]
@@ -88,7 +99,10 @@ class Ledger:
             if tensor.numel() == 1 and not tensor.is_complex():
                 self.losses.append(float(tensor.detach()))
         if kwargs.get("accumulate_grad"):
-            found = [(leaf, leaf.grad) for leaf in _leaves(tensors)]
+            leaves = _leaves(tensors)
+            found = [(leaf, leaf.grad) for leaf in leaves]
+            if self._listener is not None:
+                self._listener.accumulated(leaves)
         else:
             found = list(zip(args[3] if len(args) > 3 else (), result or (), strict=False))
         self._add([(t, g) for t, g in found if isinstance(t, torch.Tensor) and g is not None])

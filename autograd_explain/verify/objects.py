@@ -132,6 +132,8 @@ def _module_children(module: torch.nn.Module) -> Iterator[tuple[Step, Any]]:
         for name, child in list(table.items()):
             if child is not None:
                 yield Step("state", name), child
+    if type(module).__module__.startswith("torch."):
+        return  # the rest is how it was built (`inplace`), not what the program computes
     for name, child in list(vars(module).items()):
         if name not in _TORCH_MODULE_STATE:
             yield Step("attribute", name), child

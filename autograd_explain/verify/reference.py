@@ -9,7 +9,7 @@ through another view, through `.data` of a tensor that was written before, or by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -23,9 +23,10 @@ from ..nodes import Walk
 class Saved:
     """A saved tensor: the value when it was saved, and the memory it was saved from."""
 
-    __slots__ = ("alias", "copy", "counted")
+    __slots__ = ("alias", "born", "copy", "counted")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, born: int = 0) -> None:
+        self.born = born
         with torch.no_grad():
             self.alias = tensor.detach()
             self.copy = self.alias.clone()
@@ -41,12 +42,14 @@ class Saved:
 class SavedCopies:
     """What a reference run learned: which saved values were overwritten, what makes it unsound.
 
-    `doubts` are reasons for which its gradients may not be the ones that were meant.
+    `doubts` are reasons for which its gradients may not be the ones that were meant.  `updates`
+    says that an update between two backwards is one of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, updates: bool = False) -> None:
         self.overwritten: list[Saved] = []
         self.doubts: set[str] = set()
+        self._updates = _Updates(self.doubts if updates else set())
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -58,12 +61,24 @@ class SavedCopies:
             yield
 
     def _hooks(self) -> Any:
-        return autograd_graph.saved_tensors_hooks(Saved, self._unpack)
+        return autograd_graph.saved_tensors_hooks(self._pack, self._unpack)
+
+    def _pack(self, tensor: torch.Tensor) -> Saved:
+        return Saved(tensor, self._updates.tick())
+
+    def stepped(self, tensors: Iterable[torch.Tensor]) -> None:
+        """An optimizer is about to move these."""
+        self._updates.stepped(tensors)
+
+    def accumulated(self, leaves: Iterable[torch.Tensor]) -> None:
+        """A backward has accumulated into these."""
+        self._updates.accumulated(list(leaves))
 
     def _unpack(self, saved: Saved) -> torch.Tensor:
         if not saved.counted and saved.overwritten():
             saved.counted = True
             self.overwritten.append(saved)
+            self._updates.needed.append(saved)
         return saved.copy
 
     def protect_existing(self, tensors: list[torch.Tensor]) -> None:
@@ -105,6 +120,50 @@ class SavedCopies:
     def _unpack_existing(self, saved: Saved) -> torch.Tensor:
         self.doubts.add("older_graph")
         return self._unpack(saved)
+
+
+class _Updates:
+    """Notices updates of parameters that came between two backwards of one graph.
+
+    Where the later backward leaves gradients in those parameters only, they belong to the update
+    as much as the earlier ones: whether it should wait for them or not is open.  Where it reaches
+    others as well (a generator behind a discriminator), it is for those.
+    """
+
+    def __init__(self, doubts: set[str]) -> None:
+        self.needed: list[Saved] = []
+        self._doubts = doubts
+        self._clock = 0
+        self._steps: dict[int, int] = {}
+        self._versions: dict[int, int] = {}
+
+    def tick(self) -> int:
+        self._clock += 1
+        return self._clock
+
+    def stepped(self, tensors: Iterable[torch.Tensor]) -> None:
+        now = self.tick()
+        self._steps.update((id(t), now) for t in tensors)
+
+    def accumulated(self, leaves: list[torch.Tensor]) -> None:
+        needed = [s for s in self.needed if any(_same_storage(s.alias, t) for t in leaves)]
+        if needed and not any(self._kept(t, min(s.born for s in needed)) for t in leaves):
+            self._doubts.add("ambiguous")
+        self.needed.clear()
+        self._versions.update((id(t), t._version) for t in leaves)
+
+    def _kept(self, leaf: torch.Tensor, born: int) -> bool:
+        """Whether it is as it was when the graph was made."""
+        if id(leaf) in self._steps:
+            return self._steps[id(leaf)] < born
+        return self._versions.get(id(leaf), leaf._version) == leaf._version
+
+
+def _same_storage(first: torch.Tensor, second: torch.Tensor) -> bool:
+    try:
+        return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return False
 
 
 def same(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -126,7 +126,8 @@ class Session:
         self.sandbox.enter_replay()
         heard = _Warnings(job.kind is Kind.WARNING, job.message)
         files = frozenset({c.filename for c in (*job.prefix, *job.cells)} | {*job.files})
-        ledger, copies = Ledger(files), SavedCopies()
+        copies = SavedCopies(updates=job.mode in (Mode.COPIES, Mode.TRACKED))
+        ledger = Ledger(files, copies)
         writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
         try:
             with (

@@ -32,7 +32,7 @@ class Injected:
 def injected(
     name: str, kind: str, right: list[str], wrong: list[str], grads: list[str]
 ) -> Injected:
-    """Texts with marked lines become a case; a `*` case accepts nothing unmarked."""
+    """Texts with marked lines become a case."""
     guilty = {
         (cell, line)
         for cell, text in enumerate(wrong, 1)
@@ -40,9 +40,7 @@ def injected(
         if source.endswith(MARK)
     }
     assert guilty, name
-    return Injected(
-        name, kind, _plain(right), _plain(wrong), frozenset(guilty), tuple(grads)
-    )
+    return Injected(name, kind, _plain(right), _plain(wrong), frozenset(guilty), tuple(grads))
 
 
 def _plain(cells: list[str]) -> tuple[str, ...]:

@@ -132,12 +132,12 @@ def _writes(rng: Random, v: str, x: str) -> tuple[Lines, Lines, list[Lines]]:
 
 def _aliased(rng: Random, x: str, lines: Lines) -> Lines:
     """Write through another name of `x` instead."""
-    way = rng.choice(["alias", "view", "detach", "flat"])
-    other = {"alias": "same", "view": "seen", "detach": "shown", "flat": "flat"}[way]
+    way = rng.choice(["alias", "view", "row", "flat"])
+    other = {"alias": "same", "view": "seen", "row": "rows", "flat": "flat"}[way]
     make = {
         "alias": f"{other} = {x}",
         "view": f"{other} = {x}.view({x}.shape)",
-        "detach": f"{other} = {x}.detach()",
+        "row": f"{other} = {x}[:]",
         "flat": f"{other} = {x}.view(-1)",
     }[way]
     target = {
@@ -204,7 +204,9 @@ def chain(rng: Random, v: str, linear: list[str], length: int) -> Chain:
         right += lines
         wrong += lines
         if number == where:
-            step = _residual(rng, v, "skip") if kept and rng.random() < 0.5 else _bug(rng, v, number)
+            step = (
+                _residual(rng, v, "skip") if kept and rng.random() < 0.5 else _bug(rng, v, number)
+            )
             right += step.right
             wrong += step.wrong or step.right
             helpers += step.helper
@@ -337,7 +339,7 @@ def _stack(rng: Random, name: str) -> Injected:
         rng.setstate(state)
         code = ["class Stack(nn.Module):", "    def __init__(self, depth, width):"]
         code += indent(["super().__init__()",
-                        "self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))"], 2)  # noqa: E501  # fmt: skip
+                        "self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))"], 2)  # fmt: skip
         code += ["", "    def forward(self, h):", "        for layer in self.layers:"]
         code += [*indent(lines, 3), "        return h"]
         setup = [data, f"net = Stack({count}, {d})", _optimizer(rng, "net.parameters()")]
@@ -365,7 +367,9 @@ def _recurrent(rng: Random, name: str) -> Injected:
                  f"w_rec = (torch.randn({d}, {d}) * 0.3).requires_grad_()",
                  _optimizer(rng, "[w_in, w_rec]")]  # fmt: skip
         forward = [f"h = {function}(xs, torch.zeros({n}, {d}), w_in, w_rec)"]
-        both.append(["\n".join(code), "\n".join(setup), "\n".join(_train(rng, "opt", forward, loss))])
+        both.append(
+            ["\n".join(code), "\n".join(setup), "\n".join(_train(rng, "opt", forward, loss))]
+        )
     return _assemble(rng, name, found, "h", (both[0], both[1]), ["w_in.grad", "w_rec.grad"])
 
 
@@ -373,7 +377,9 @@ def _sequential(rng: Random, name: str) -> Injected:
     """A module that overwrites its input."""
     _, d, data = _data(rng)
     saves = rng.choice(["nn.Tanh()", "nn.Sigmoid()", "nn.Softplus()"])
-    act = rng.choice(["nn.ReLU({})", "nn.LeakyReLU(0.2{})", "nn.ELU(1.0{})", "nn.Hardtanh(-0.4, 0.4{})"])
+    act = rng.choice(
+        ["nn.ReLU({})", "nn.LeakyReLU(0.2{})", "nn.ELU(1.0{})", "nn.Hardtanh(-0.4, 0.4{})"]
+    )
     right = act.format("")
     wrong = act.format("inplace=True" if act == "nn.ReLU({})" else ", inplace=True")
     style = rng.choice(["sequential", "attribute"])

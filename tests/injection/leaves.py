@@ -41,8 +41,16 @@ def cast(rng: Random, number: int) -> Injected:
     ]  # fmt: skip
     right, wrong, dtype = rng.choice(forms)
     style = rng.choice(["grad", "manual", "optimizer", "inside"])
-    data = [f"x = torch.randn(6, {d}, dtype=torch.{dtype})", f"y = torch.randn(6, dtype=torch.{dtype})"]
-    loss = rng.choice([f"loss = ((x @ {name}) - y).pow(2).mean()", f"loss = (x * {name}).sum(1).sub(y).abs().sum()"])  # noqa: E501
+    data = [
+        f"x = torch.randn(6, {d}, dtype=torch.{dtype})",
+        f"y = torch.randn(6, dtype=torch.{dtype})",
+    ]
+    loss = rng.choice(
+        [
+            f"loss = ((x @ {name}) - y).pow(2).mean()",
+            f"loss = (x * {name}).sum(1).sub(y).abs().sum()",
+        ]
+    )
     if style == "optimizer":
         body = [f"opt = torch.optim.SGD([{name}], lr=0.1)", loss, "loss.backward()", "opt.step()"]
     elif style == "manual":
@@ -91,13 +99,30 @@ def _update(rng: Random, name: str) -> Injected:
             code = ["def descend(params, lr):", *indent(lines)]
             update = ["descend([w, b], lr)"]
         else:
-            lines = [*guard, *indent(["for p in self.params:", "    " + form.format(p="p").replace("lr", "self.lr") + mark], by)]  # noqa: E501
+            lines = [
+                *guard,
+                *indent(
+                    [
+                        "for p in self.params:",
+                        "    " + form.format(p="p").replace("lr", "self.lr") + mark,
+                    ],
+                    by,
+                ),
+            ]
             code = ["class Descent:", "    def __init__(self, params, lr):", "        self.params = params",
                     "        self.lr = lr", "", "    def step(self):", *indent(lines, 2)]  # fmt: skip
             update = ["opt.step()"]
         start = ["lr = 0.1"] if style != "class" else ["opt = Descent([w, b], 0.1)"]
-        body = ["w.grad = None", "b.grad = None", "loss = (x @ w + b - y).pow(2).mean()", "loss.backward()", *update]
-        both.append(_cells(seed, code, setup, [*start, f"for i in range({rounds + 1}):", *indent(body)]))
+        body = [
+            "w.grad = None",
+            "b.grad = None",
+            "loss = (x @ w + b - y).pow(2).mean()",
+            "loss.backward()",
+            *update,
+        ]
+        both.append(
+            _cells(seed, code, setup, [*start, f"for i in range({rounds + 1}):", *indent(body)])
+        )
     return injected(name, "leaf", both[0], both[1], ["w.grad", "b.grad"])
 
 
@@ -143,7 +168,13 @@ def _clipped(rng: Random, name: str) -> Injected:
     for correct in (True, False):
         lines = ["for p in net.parameters():", "    " + write + ("" if correct else MARK)]
         lines = ["with torch.no_grad():", *indent(lines)] if correct else lines
-        body = ["opt.zero_grad()", "loss = net(x).pow(2).mean()", "loss.backward()", "opt.step()", *lines]
+        body = [
+            "opt.zero_grad()",
+            "loss = net(x).pow(2).mean()",
+            "loss.backward()",
+            "opt.step()",
+            *lines,
+        ]
         both.append(_cells(seed, setup, ["for i in range(2):", *indent(body)]))
     return injected(name, "leaf", both[0], both[1], ["net[0].weight.grad", "net[2].weight.grad"])
 
@@ -153,7 +184,9 @@ def _soft(rng: Random, name: str) -> Injected:
     seed, d = IMPORTS.format(seed=rng.randrange(99)), rng.randint(2, 4)
     setup = [f"online, target = nn.Linear({d}, {d}), nn.Linear({d}, {d})",
              "opt = torch.optim.SGD(online.parameters(), lr=0.1)", f"x = torch.randn(5, {d})"]  # fmt: skip
-    write = rng.choice(["p.copy_(0.9 * p + 0.1 * q)", "p.mul_(0.9).add_(0.1 * q)", "p.lerp_(q, 0.1)"])
+    write = rng.choice(
+        ["p.copy_(0.9 * p + 0.1 * q)", "p.mul_(0.9).add_(0.1 * q)", "p.lerp_(q, 0.1)"]
+    )
     both = []
     for correct in (True, False):
         mark = "" if correct else MARK

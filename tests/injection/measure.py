@@ -42,8 +42,6 @@ def main() -> None:
     parser.add_argument("--only", help="the one program of this name")
     parser.add_argument("--show", action="store_true", help="print what is not named or repaired")
     options = parser.parse_args()
-    import IPython.core.interactiveshell
-    import libcst
     import torch
     import torch._dynamo
 
@@ -53,7 +51,9 @@ def main() -> None:
         cases = [c for c in cases if c.name == options.only]
     found = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for case, one in zip(cases, pool.map(lambda c: measure(c, options.mode), cases), strict=True):
+        for case, one in zip(
+            cases, pool.map(lambda c: measure(c, options.mode), cases), strict=True
+        ):
             found.append(one)
             if options.show and not (one.named and one.repaired and not one.false):
                 print(f"{one.name}: {one.cause} named={one.named} {sorted(case.guilty)} got {one.places[:2]}"

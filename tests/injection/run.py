@@ -93,7 +93,7 @@ def goes_wrong(case: Injected) -> bool:
         return False
     wrong = play(case.wrong, case.grads)
     # A backward that fails may start from a stale value: that is what a reused graph means.
-    known = wrong.losses[:-1] if wrong.error and case.kind == "graph" else wrong.losses
+    known = wrong.losses[:-1] if wrong.error and case.kind in ("graph", "step") else wrong.losses
     if any(abs(a - b) > 1e-5 * (1 + abs(a)) for a, b in zip(right.losses, known)):  # noqa: B905
         return False
     if case.silent:

@@ -51,19 +51,24 @@ def _adversarial(rng: Random, name: str) -> Injected:
     if rng.random() < 0.35:
         helper = ["def update(optimizer):", "    optimizer.step()"]
         update = "update(optD)"
-    head = ["optD.zero_grad()", "optG.zero_grad()", "fake = G(noise)", "d_fake = D(fake)",
-            "d_real = D(real)"]  # fmt: skip
     loss_d = rng.choice(
-        ["loss_d = F.softplus(D(fake.detach())).mean() + F.softplus(-d_real).mean()",
-         "loss_d = (d_real - 1).pow(2).mean() + D(fake.detach()).pow(2).mean()"]
+        ["loss_d = F.softplus(D(fake.detach())).mean() + F.softplus(-D(real)).mean()",
+         "loss_d = (D(real) - 1).pow(2).mean() + D(fake.detach()).pow(2).mean()"]
     )  # fmt: skip
-    loss_g = rng.choice(["loss_g = F.softplus(-d_fake).mean()", "loss_g = (d_fake - 1).pow(2).mean()"])
-    head += [loss_d, loss_g]
-    backward_d, backward_g = ["loss_d.backward()"], ["loss_g.backward()"]
-    clean = [] if rng.random() < 0.5 else ["total = loss_d.item() + loss_g.item()"]
-    # The discriminator's gradients of the generator's loss stay in `.grad` in both orders.
-    right = [*head, *backward_d, *backward_g, *clean, update, "optG.step()"]
-    wrong = [*head, *backward_d, _mark(update, helper), *clean, *backward_g, "optG.step()"]
+    loss_g = rng.choice(
+        ["loss_g = F.softplus(-d_fake).mean()", "loss_g = (d_fake - 1).pow(2).mean()"]
+    )
+    head = ["optD.zero_grad()", "optG.zero_grad()", "fake = G(noise)"]
+    forward = ["d_fake = D(fake)", loss_g]
+    clean = [] if rng.random() < 0.5 else ["total = loss_d.item()"]
+    tail = ["loss_g.backward()", "optG.step()"]
+    # The generator's loss belongs to the discriminator after its step.
+    right = [*head, loss_d, "loss_d.backward()", update, *clean, *forward, *tail]
+    wrong = [*head, *forward, loss_d, "loss_d.backward()", _mark(update, helper), *clean, *tail]
+    if rng.random() < 0.5:  # or to the old one: then nothing of it reaches the discriminator
+        tail = ["loss_g.backward(inputs=list(G.parameters()))", "optG.step()"]
+        right = [*head, *forward, loss_d, "loss_d.backward()", tail[0], *clean, update, tail[1]]
+        wrong = [*head, *forward, loss_d, "loss_d.backward()", _mark(update, helper), *clean, *tail]
     state = rng.getstate()
     both = []
     for lines in (right, wrong):
@@ -90,9 +95,7 @@ def _two_losses(rng: Random, name: str) -> Injected:
             "loss_b = out[:, 1].pow(2).mean()"]  # fmt: skip
     first, second = "loss_a.backward(retain_graph=True)", "loss_b.backward()"
     right = [*head, first, second, "opt.step()"]
-    wrong = [*head, first, "opt.step()" + MARK, second, *([] if rng.random() < 0.6 else ["opt.step()"])]
-    if wrong[-1] == "opt.step()":
-        right += ["opt.step()"]
+    wrong = [*head, first, "opt.step()" + MARK, second]
     state = rng.getstate()
     both = []
     for lines in (right, wrong):
@@ -105,11 +108,11 @@ def _manual(rng: Random, name: str) -> Injected:
     seed, d = IMPORTS.format(seed=rng.randrange(99)), rng.randint(2, 4)
     setup = [f"w = torch.randn({d}, {d}, requires_grad=True)", f"b = torch.zeros({d}, requires_grad=True)",
              f"x = torch.randn(5, {d})", f"target = torch.randn(5, {d})"]  # fmt: skip
-    update = ["with torch.no_grad():", f"    w -= 0.1 * w.grad{MARK}", f"    b -= 0.1 * b.grad"]
+    update = ["with torch.no_grad():", f"    w -= 0.1 * w.grad{MARK}", "    b -= 0.1 * b.grad"]
     helper: list[str] = []
     if rng.random() < 0.4:
         helper = ["def descend(params, lr=0.1):", "    with torch.no_grad():", "        for p in params:",
-                  f"            p -= lr * p.grad"]  # fmt: skip
+                  "            p -= lr * p.grad"]  # fmt: skip
         update = ["descend([w, b])"]
     head = ["h = torch.tanh(x @ w + b)", "out = h @ w", "loss = (out - target).pow(2).mean()",
             "penalty = (out * w.sum()).mean()"]  # fmt: skip
@@ -131,14 +134,15 @@ def _actor(rng: Random, name: str) -> Injected:
              f"opt_actor = {_optimizer(rng, 'actor.parameters()')}",
              f"opt_critic = {_optimizer(rng, 'critic.parameters()')}",
              f"state = torch.randn(6, {d})", "value = torch.randn(6, 1)"]  # fmt: skip
-    head = ["action = torch.tanh(actor(state))",
-            "q = critic(torch.cat([state, action], dim=1))",
-            "critic_loss = F.mse_loss(critic(torch.cat([state, action.detach()], dim=1)), value)",
-            "actor_loss = -q.mean()"]  # fmt: skip
+    critic_loss = (
+        "critic_loss = F.mse_loss(critic(torch.cat([state, action.detach()], dim=1)), value)"
+    )
+    head = ["action = torch.tanh(actor(state))"]
+    forward = ["q = critic(torch.cat([state, action], dim=1))", "actor_loss = -q.mean()"]
     mid = ["opt_critic.zero_grad()", "critic_loss.backward()"]
-    last = ["opt_actor.zero_grad()", "actor_loss.backward()"]
-    right = [*head, *mid, *last, "opt_actor.step()", "opt_critic.step()"]
-    wrong = [*head, *mid, "opt_critic.step()" + MARK, *last, "opt_actor.step()"]
+    last = ["opt_actor.zero_grad()", "actor_loss.backward()", "opt_actor.step()"]
+    right = [*head, critic_loss, *mid, "opt_critic.step()", *forward, *last]
+    wrong = [*head, *forward, critic_loss, *mid, "opt_critic.step()" + MARK, *last]
     state = rng.getstate()
     both = []
     for lines in (right, wrong):
@@ -158,7 +162,7 @@ def _trainer(rng: Random, name: str) -> Injected:
     init = ["def __init__(self, width):",
             *indent([f"self.encoder = {_net(rng, d).replace(f'Linear({d}', 'Linear(width')}",
                      f"self.head = nn.Linear({d}, 1)",
-                     f"self.opt = {_optimizer(rng, '[*self.encoder.parameters(), *self.head.parameters()]')}"])]  # fmt: skip  # noqa: E501
+                     f"self.opt = {_optimizer(rng, '[*self.encoder.parameters(), *self.head.parameters()]')}"])]  # fmt: skip
     head = ["self.opt.zero_grad()", "code = self.encoder(x)", "loss = F.mse_loss(self.head(code), target)",
             "sparsity = self.head(code).abs().mean() + code.abs().mean()"]  # fmt: skip
     first, second = "loss.backward(retain_graph=True)", "sparsity.backward()"
@@ -167,8 +171,16 @@ def _trainer(rng: Random, name: str) -> Injected:
     rounds = rng.choice([1, 2])
     both = []
     for lines in (right, wrong):
-        code = ["class Trainer:", *indent(init), "", "    def fit(self, x, target):", *indent(lines, 2)]
-        both.append(_cells(seed, code, setup, [f"for _ in range({rounds}):", "    trainer.fit(x, target)"]))
+        code = [
+            "class Trainer:",
+            *indent(init),
+            "",
+            "    def fit(self, x, target):",
+            *indent(lines, 2),
+        ]
+        both.append(
+            _cells(seed, code, setup, [f"for _ in range({rounds}):", "    trainer.fit(x, target)"])
+        )
     grads = ["trainer.encoder[0].weight.grad", "trainer.head.weight.grad"]
     return injected(name, "step", both[0], both[1], grads)
 
@@ -201,7 +213,13 @@ def _state(rng: Random, name: str) -> Injected:
     step = ["opt.step()"] if rng.random() < 0.7 else []
     bodies = ([cut, *forward, *loss, *step], [*forward, *loss, *step])
     both = [_cells(seed, setup, [start, "for window in windows:", *indent(b)]) for b in bodies]
-    return injected(name, "graph", both[0], both[1], ["head.weight.grad", "rnn.weight_hh" + ("" if "Cell" in kind else "_l0") + ".grad"])  # noqa: E501
+    return injected(
+        name,
+        "graph",
+        both[0],
+        both[1],
+        ["head.weight.grad", "rnn.weight_hh" + ("" if "Cell" in kind else "_l0") + ".grad"],
+    )
 
 
 def _module_state(rng: Random, name: str) -> Injected:
@@ -227,7 +245,9 @@ def _module_state(rng: Random, name: str) -> Injected:
                 *indent(["opt.zero_grad()", "loss = cell(batch).pow(2).mean()", "loss.backward()",
                          "opt.step()"])]  # fmt: skip
         both.append(_cells(seed, code, setup, body))
-    return injected(name, "graph", both[0], both[1], ["cell.rec.weight.grad", "cell.head.weight.grad"])
+    return injected(
+        name, "graph", both[0], both[1], ["cell.rec.weight.grad", "cell.head.weight.grad"]
+    )
 
 
 def _hoisted(rng: Random, name: str) -> Injected:
@@ -237,7 +257,12 @@ def _hoisted(rng: Random, name: str) -> Injected:
              f"opt = {_optimizer(rng, '[*encoder.parameters(), *head.parameters()]')}",
              f"x = torch.randn(6, {d})", "target = torch.randn(6, 1)"]  # fmt: skip
     line = "feat = encoder(x)"
-    body = ["loss = F.mse_loss(head(feat), target)", "opt.zero_grad()", "loss.backward()", "opt.step()"]
+    body = [
+        "loss = F.mse_loss(head(feat), target)",
+        "opt.zero_grad()",
+        "loss.backward()",
+        "opt.step()",
+    ]
     rounds = rng.choice([2, 3])
     loop = f"for epoch in range({rounds}):"
     right = [loop, *indent([line, *body])]
@@ -254,7 +279,12 @@ def _penalty(rng: Random, name: str) -> Injected:
     line = rng.choice(["reg = 0.01 * sum(p.pow(2).sum() for p in net.parameters())",
                        "reg = 0.1 * net[0].weight.pow(2).sum()",
                        "reg = net[2].weight.norm()"])  # fmt: skip
-    body = ["loss = F.mse_loss(net(x), target) + reg", "opt.zero_grad()", "loss.backward()", "opt.step()"]
+    body = [
+        "loss = F.mse_loss(net(x), target) + reg",
+        "opt.zero_grad()",
+        "loss.backward()",
+        "opt.step()",
+    ]
     loop = f"for epoch in range({rng.choice([2, 3])}):"
     right = [loop, *indent([line, *body])]
     wrong = [line + MARK, loop, *indent(body)]
@@ -267,9 +297,15 @@ def _unretained(rng: Random, name: str) -> Injected:
     seed, d = IMPORTS.format(seed=rng.randrange(99)), rng.randint(2, 4)
     setup = [f"trunk = {_net(rng, d)}", f"a, b = nn.Linear({d}, 1), nn.Linear({d}, 1)",
              f"x = torch.randn(6, {d})"]  # fmt: skip
-    head = ["feat = torch.tanh(trunk(x))", "loss_a = a(feat).pow(2).mean()", "loss_b = (b(feat) - 1).pow(2).mean()"]
+    head = [
+        "feat = torch.tanh(trunk(x))",
+        "loss_a = a(feat).pow(2).mean()",
+        "loss_b = (b(feat) - 1).pow(2).mean()",
+    ]
     right = [*head, "loss_a.backward(retain_graph=True)", "loss_b.backward()"]
     # At fault is the backward that frees, or the shared part.
     wrong = [head[0] + MARK, *head[1:], "loss_a.backward()" + MARK, "loss_b.backward()" + MARK]
     both = [_cells(seed, setup, right), _cells(seed, setup, wrong)]
-    return injected(name, "graph", both[0], both[1], ["trunk[0].weight.grad", "a.weight.grad", "b.weight.grad"])
+    return injected(
+        name, "graph", both[0], both[1], ["trunk[0].weight.grad", "a.weight.grad", "b.weight.grad"]
+    )

@@ -7,7 +7,7 @@ from autograd_explain.inspect.rebinding import rebinding_is_enough
 from autograd_explain.inspect.statements import write_at
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import functional_write, out_of_place, under_no_grad
+from autograd_explain.rewrite import functional_write, last_update, out_of_place, under_no_grad
 from autograd_explain.rewrite.proposal import Proposal
 
 
@@ -23,7 +23,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 
 
 def _no_grad(program: Program, place: Place, update: bool) -> Iterator[Proposal]:
-    edits = under_no_grad(program, place)
+    edits = under_no_grad(program, place, last_update(program, place))
     if edits:
         safety = Safety.SAME_GRADIENTS if update else Safety.CHANGES_MEANING
         yield Proposal("no_grad", edits, safety, intended_difference=not update)

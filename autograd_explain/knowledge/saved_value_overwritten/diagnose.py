@@ -9,8 +9,9 @@ from autograd_explain.inspect.attribution import (
     label,
     read_operand,
 )
+from autograd_explain.inspect.levels import at_one_level, failing_path, path_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Place
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -61,7 +62,17 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         events=events(scene, found),
         variant=_variant(found),
+        places=_places(scene, found),
     )
+
+
+def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
+    """The write and the failing line at the level where they differ: one can wait for the other."""
+    failing = failing_path(scene)
+    if found.guilty is None or not failing:
+        return {}
+    write, failed = at_one_level([path_of(found.guilty), failing])
+    return {"write": (write,), "failed": (failed,)}
 
 
 def _variant(found: Overwrite) -> str:

@@ -64,9 +64,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact, *_roots(scene)),
         events=events(scene, found),
         places=_places(scene, found),
-        # The failing backward may also leave gradients in what the optimizer updates; then its
-        # step cannot simply wait for that backward.
-        variant="shares_gradients" if _reaches_parameters(scene, found) else "",
+        variant=_variant(scene, found),
     )
 
 
@@ -83,9 +81,14 @@ def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
     return {"step": (step,), "failed": (failed,), "forward": distinct(rest)}
 
 
-def _reaches_parameters(scene: Scene, found: Overwrite) -> bool:
-    """Whether the failing backward accumulates into parameters of the optimizer that stepped."""
+def _variant(scene: Scene, found: Overwrite) -> str:
+    """Whether the failing backward also leaves gradients in what the optimizer updates.
+
+    Where it reaches others as well (the generator behind a discriminator), waiting for it would
+    change the step itself: "shares_gradients".  Where it reaches nothing else, its gradients are
+    meant for that very step.
+    """
     holders = scene.names.holders(found.saved.tensor)
     held = {id(p) for _, o in holders for group in o.param_groups for p in group["params"]}
-    leaves = (node.variable for node in scene.graph.nodes)
-    return any(leaf is not None and id(leaf) in held for leaf in leaves)
+    leaves = {id(n.variable) for n in scene.graph.nodes if n.variable is not None}
+    return "shares_gradients" if leaves & held and leaves - held else ""

@@ -54,8 +54,10 @@ def _in_one_loop(
 def _proposal(fix: str, edits: Edits, safety: Safety) -> Proposal | None:
     if not edits:
         return None
-    # The loss computed after the step sees the new parameters: another value on purpose.
-    return Proposal(fix, edits, safety, intended_difference=fix == "recompute")
+    # The loss computed after the step sees the new parameters, and a step that waits may use the
+    # gradients of both backwards: other values on purpose.
+    intended = fix in ("recompute", "move_step")
+    return Proposal(fix, edits, safety, intended_difference=intended)
 
 
 def _move_step(program: Program, step: Place, failed: Place) -> Edits:
