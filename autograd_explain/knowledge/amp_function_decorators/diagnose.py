@@ -9,16 +9,8 @@ PATTERNS = (
     "amp-custom-bwd-deprecated",
 )
 
-EXAMPLE = {
-    "call": "torch.cuda.amp.custom_bwd",
-}
+EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(
-        scene,
-        "amp_function_decorators",
-        EXAMPLE,
-        at=scene.place,
-        facts={"call": "" if scene.place is None else scene.place.source.lstrip("@")},
-    )
+    return told(scene, "amp_function_decorators", EXAMPLE, at=scene.place)

@@ -1,5 +1,8 @@
 """Custom Function written in the old style."""
 
+import ast
+
+from autograd_explain.inspect.origin import surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
@@ -11,10 +14,7 @@ PATTERNS = (
     "function-saved-variables",
 )
 
-EXAMPLE = {
-    "call": "Cube()(x)",
-    "attribute": "",
-}
+EXAMPLE = {"call": "Cube()(x)", "attribute": ""}
 
 VARIANTS = {
     "function-legacy-call": "called",
@@ -24,4 +24,15 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
+    """An instance that is called at once gives a warning and then an error: one report is enough."""
+    if scene.match.pattern == "function-instantiated" and _is_called(scene):
+        return None
     return told(scene, "function_old_style", EXAMPLE, VARIANTS)
+
+
+def _is_called(scene: Scene) -> bool:
+    spot = surfaced(scene)
+    if spot is None:
+        return False
+    parent = walker_of(scene).index(spot.scope.source).parents.get(spot.node)
+    return isinstance(parent, ast.Call) and parent.func is spot.node

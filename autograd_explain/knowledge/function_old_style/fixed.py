@@ -1,6 +1,9 @@
 # %%
+import warnings
+
 import torch
 
+warnings.filterwarnings("ignore", category=DeprecationWarning)
 torch.manual_seed(0)
 
 
