@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +48,13 @@ def _seen(text: str, colour: str, behind: list[str], *_: Any) -> Seen:
 
 
 def _parsed(colour: str) -> Colour:
-    assert colour.startswith("rgb"), colour
-    parts = [float(p) for p in colour[colour.index("(") + 1 : -1].replace(",", " ").split()]
+    """`rgb(1, 2, 3)`, `rgba(1, 2, 3, 0.5)`, or `color(srgb 0.1 0.2 0.3 / 0.5)` of color-mix."""
+    mixed = colour.startswith("color(srgb ")
+    assert mixed or colour.startswith("rgb"), colour
+    parts = [float(part) for part in re.findall(r"[\d.]+(?:e-?\d+)?", colour)]
     red, green, blue, *alpha = parts
-    return (red, green, blue, alpha[0] if alpha else 1.0)
+    scale = 255 if mixed else 1
+    return (red * scale, green * scale, blue * scale, alpha[0] if alpha else 1.0)
 
 
 def _over(top: Colour, below: Colour) -> Colour:
