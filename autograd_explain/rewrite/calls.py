@@ -30,6 +30,16 @@ def call_behind(program: Program, place: Place | None, method: str) -> Edits | N
     return apply_patches(called(program, place, method))
 
 
+def text_behind(program: Program, place: Place | None, text: str) -> Edits | None:
+    """`x` -> `x.to(y.dtype)`, in parentheses where it needs them."""
+    node = node_at(program, place)
+    if node is None or place is None:
+        return None
+    atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    code = code_of(program, place, node)
+    return apply_patches(replacement(program, place, f"{code if atom else f'({code})'}.{text}"))
+
+
 def expression_replaced(program: Program, place: Place | None, template: str) -> Edits | None:
     """Another expression for the one at the span; `{x}` in the template is its text."""
     node = node_at(program, place)
@@ -141,3 +151,13 @@ def renamed_around(program: Program, place: Place | None, method: str) -> Edits 
             where = replace(place, span=source.span(outer))
             return apply_patches(replacement(program, where, f"{code}.{method}"))
     return None
+
+
+def without_keyword(program: Program, place: Place | None, name: str) -> str | None:
+    """The text of the call at the span without one of its keyword arguments."""
+    node = node_at(program, place)
+    if place is None or not isinstance(node, ast.Call):
+        return None
+    given = [code_of(program, place, a) for a in node.args]
+    given += [code_of(program, place, k) for k in node.keywords if k.arg != name]
+    return f"{code_of(program, place, node.func)}({', '.join(given)})"

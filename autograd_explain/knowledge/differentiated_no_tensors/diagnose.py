@@ -1,0 +1,57 @@
+"""`torch.autograd.grad` got something else than tensors to differentiate, or nothing."""
+
+import ast
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import argument, called, failing_call, told
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
+
+PATTERNS = (
+    "grad-input-not-tensor",
+    "backward-empty-inputs",
+    "grad-empty-inputs",
+    "cpp-grad-empty-inputs",
+    "backward-inputs-mapping",
+    "grad-inputs-mapping",
+    "backward-root-not-tensor",
+    "engine-root-not-tensor",
+    "engine-tensors-not-tuple",
+)
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "given": "net.named_parameters()",
+    "type": "tuple",
+}
+
+_EMPTY = ("backward-empty-inputs", "grad-empty-inputs", "cpp-grad-empty-inputs")
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "grad", "backward")
+    if call is None:
+        return None
+    given = argument(call, 1 if called(call.node) == "grad" else 99, "inputs")
+    kind = scene.match.captures.get("type", "").rsplit(".", 1)[-1].strip("'<>")
+    return told(
+        scene,
+        "differentiated_no_tensors",
+        {"given": "" if given is None else given.text, "type": kind.removeprefix("class '")},
+        given or call,
+        op=None if given is None else _how(given),
+        variant="empty" if scene.match.pattern in _EMPTY else "",
+        confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
+        tensors=(TensorFact(Role.CULPRIT, ("" if given is None else given.text,)),),
+    )
+
+
+def _how(given: Spot) -> str | None:
+    """What turns it into tensors."""
+    node = given.node
+    if called(node) in ("named_parameters", "state_dict"):
+        return "parameters"
+    single = (
+        node.elts[0] if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1 else None
+    )
+    return "inner" if single is not None and called(single) == "parameters" else None

@@ -1,0 +1,33 @@
+"""An optimizer got a learning rate (or another option) out of its range."""
+
+import ast
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import argument, failing_call, told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("optimizer-invalid-learning-rate",)
+
+EXAMPLE = {
+    "place": "In[1]:5",
+    "rate": "-0.05",
+    "given": "-0.05",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene)
+    given = argument(call, 1, "lr")
+    node = None if given is None else given.node
+    literal = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    return told(
+        scene,
+        "negative_learning_rate",
+        {
+            "rate": scene.match.captures.get("lr", ""),
+            "given": "" if given is None else given.text,
+        },
+        call,
+        op="maximize" if literal else None,
+        confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
+    )

@@ -1,0 +1,45 @@
+"""An operation was to write its result into `out=` while one of its arguments requires grad."""
+
+import ast
+
+from autograd_explain.inspect.origin import surfaced, walker_of
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import (
+    argument,
+    called,
+    failing_call,
+    live_value,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("out-requires-grad",)
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "call": "torch.mul(x, w, out=buffer)",
+    "out": "buffer",
+    "op": "mul",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, scene.match.captures.get("op", "")) or failing_call(scene)
+    out = argument(call, 99, "out")
+    if call is None or out is None or not isinstance(call.node, ast.Call):
+        return None
+    spot = surfaced(scene)
+    statement = None if spot is None else walker_of(scene).statement(spot)
+    alone = isinstance(statement, ast.Expr) and statement.value is call.node
+    plain = isinstance(out.node, (ast.Name, ast.Attribute))
+    fact = tensor_fact(scene, live_value(scene, out), out.text)
+    return told(
+        scene,
+        "out_argument_with_grad",
+        {"call": call.text, "out": out.text, "op": called(call.node)},
+        call,
+        op="assign" if alone and plain else ("value" if not alone else None),
+        confidence=Confidence.PROVEN,
+        tensors=(fact,),
+    )

@@ -1,0 +1,89 @@
+"""The `gradient` given to backward (or `grad_outputs` given to grad) does not fit the output."""
+
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.torch_call import (
+    argument,
+    backward_roots,
+    called,
+    elements,
+    failing_call,
+    live_value,
+    maker,
+    tensor_fact,
+    told,
+)
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "grad-output-shape-mismatch",
+    "grad-output-wrong-type",
+    "grad-output-complex-dtype",
+    "grad-output-batched-shape",
+    "grad-lengths-differ",
+    "engine-gradient-none",
+    "engine-gradient-none-edge",
+    "engine-gradient-not-tensor",
+)
+
+EXAMPLE = {
+    "place": "In[2]:2",
+    "given": "torch.ones(3)",
+    "root": "y",
+    "got": "[3]",
+    "expected": "[3, 2]",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene, "backward", "grad")
+    if call is None:
+        return None
+    index = _number(scene.match.captures.get("index", "0"))
+    given = _given(scene, call, index)
+    roots = backward_roots(scene)
+    root = roots[index] if index < len(roots) else None
+    output = scene.roots[index] if index < len(scene.roots) else None
+    made = maker(scene, given)
+    value: Any = live_value(scene, given)
+    captures = scene.match.captures
+    got = str(list(value.shape)) if isinstance(value, torch.Tensor) else captures.get("shape", "")
+    number = given is not None and scene.match.pattern == "grad-output-wrong-type"
+    return told(
+        scene,
+        "output_gradient_mismatch",
+        {
+            "given": "" if given is None else given.text,
+            "root": "" if root is None else root.text,
+            "got": got.removeprefix("torch.Size(").removesuffix(")"),
+            "expected": "" if output is None else str(list(output.shape)),
+        },
+        given or call,
+        op="ones" if given is not None and root is not None and (_ones(made) or number) else None,
+        variant="type" if number else ("" if "shape" in scene.match.pattern else "other"),
+        confidence=Confidence.PROVEN
+        if given is not None and output is not None
+        else Confidence.LIKELY,
+        tensors=() if output is None else (tensor_fact(scene, output),),
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0
+
+
+def _given(scene: Scene, call: Spot, index: int) -> Spot | None:
+    """The gradient for the output with this index."""
+    names = ("gradient", "grad_tensors", "grad_outputs")
+    method = called(call.node) == "backward" and "autograd" not in call.text.split("(")[0]
+    found = argument(call, 0 if method else (1 if called(call.node) == "backward" else 2), *names)
+    listed = [] if found is None else elements(scene, found)
+    return listed[index] if index < len(listed) else found
+
+
+def _ones(made: Spot | None) -> bool:
+    return made is not None and called(made.node) in ("ones", "ones_like")

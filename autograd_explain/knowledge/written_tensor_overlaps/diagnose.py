@@ -1,0 +1,48 @@
+"""A tensor was written in place whose elements share memory with each other or with the input."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.origin import event_at, inside, surfaced
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.statements import write_at
+from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact, told
+from autograd_explain.model import Confidence, Finding, What
+
+PATTERNS = ("overlap-written-to-expand", "overlap-input-and-output")
+
+EXAMPLE = {
+    "place": "In[2]:1",
+    "tensor": "grid",
+    "maker": "row.expand(3, 4)",
+    "write": "grid.mul_(scale)",
+    "write_place": "In[2]:2",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    place = scene.place
+    write, spot = write_at(scene.program, place), surfaced(scene)
+    if write is None or spot is None:
+        return None
+    target = inside(spot, write.target)
+    made = maker(scene, target)
+    whole = scene.match.pattern == "overlap-written-to-expand"
+    expanded = whole and made is not None and called(made.node) in _EXPANDING
+    return told(
+        scene,
+        "written_tensor_overlaps",
+        {
+            "tensor": target.text,
+            "maker": "" if made is None else made.text,
+            "write": "" if place is None else place.source,
+            "write_place": label(place),
+        },
+        made if expanded else spot,
+        op="clone" if expanded else None,
+        variant="" if whole else "input",
+        confidence=Confidence.PROVEN,
+        tensors=(tensor_fact(scene, live_value(scene, target), target.text),),
+        more=(event_at(scene, What.DETACHED, target, "written"),),
+    )
+
+
+_EXPANDING = ("expand", "expand_as", "broadcast_to", "as_strided", "unfold", "broadcast_tensors")
