@@ -26,7 +26,10 @@ def main() -> None:
         if cell.cell_type == "markdown":
             print(f"\n{cell.source}\n")
             continue
-        print(f"In [{cell.execution_count}]:\n" + "\n".join(f"    {s}" for s in cell.source.split("\n")))
+        print(
+            f"In [{cell.execution_count}]:\n"
+            + "\n".join(f"    {s}" for s in cell.source.split("\n"))
+        )
         for output in cell.outputs:
             print(text_of(output))
             pages.append(output.get("data", {}).get("text/html", ""))

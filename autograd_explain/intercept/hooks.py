@@ -220,4 +220,5 @@ def same_cell(run: Run, other: Run) -> bool:
         return True
     import difflib
 
-    return difflib.SequenceMatcher(None, run.text, other.text).quick_ratio() >= _SAME_CELL
+    likeness = difflib.SequenceMatcher(None, run.text, other.text)
+    return likeness.quick_ratio() >= _SAME_CELL and likeness.ratio() >= _SAME_CELL

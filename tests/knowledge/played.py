@@ -80,7 +80,7 @@ def checked(name: str) -> Played:
 
 def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -> Played:
     """Run a notebook up to the first cell that has something to explain."""
-    with _shell() as shell, _claims() as seen, _captured() as output:
+    with shell_with_extension() as shell, claims() as seen, captured() as output:
         if watched:
             shell.run_line_magic("autograd_check", "on" if verify else "on --no-verify")
         for cell in cells:
@@ -96,7 +96,7 @@ def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -
         )
 
 
-class _Seen:
+class Seen:
     """The claims on the first incident that a message or signal was recognised in, and every
     explanation that was shown."""
 
@@ -122,8 +122,8 @@ class _Seen:
 
 
 @contextlib.contextmanager
-def _claims() -> Iterator[_Seen]:
-    seen = _Seen()
+def claims() -> Iterator[Seen]:
+    seen = Seen()
     with (
         mock.patch.object(pipeline, "diagnose", seen),
         mock.patch.object(screen, "show", seen.show),
@@ -132,7 +132,7 @@ def _claims() -> Iterator[_Seen]:
 
 
 @contextlib.contextmanager
-def _captured() -> Iterator[io.StringIO]:
+def captured() -> Iterator[io.StringIO]:
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         yield output
@@ -156,7 +156,7 @@ def fresh_torch() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _shell() -> Iterator[InteractiveShell]:
+def shell_with_extension() -> Iterator[InteractiveShell]:
     """A shell with the extension loaded, in English; everything as before afterwards."""
     main = sys.modules["__main__"]
     InteractiveShell.clear_instance()
