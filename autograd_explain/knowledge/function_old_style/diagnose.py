@@ -24,7 +24,7 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    """An instance that is called at once gives a warning and then an error: one report is enough."""
+    """An instance that is called gives a warning and then an error: one report is enough."""
     if scene.match.pattern == "function-instantiated" and _is_called(scene):
         return None
     return told(scene, "function_old_style", EXAMPLE, VARIANTS)

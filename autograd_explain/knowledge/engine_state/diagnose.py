@@ -1,0 +1,17 @@
+"""The autograd engine was entered in a state it does not allow."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "engine-could-not-compute",
+    "engine-gil",
+    "engine-reentrant-expired",
+)
+
+EXAMPLE: dict[str, str] = {}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "engine_state", EXAMPLE, at_line=False)

@@ -1,0 +1,17 @@
+"""Version counters changed by hand."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
+from autograd_explain.model import Finding
+
+PATTERNS = (
+    "increment-version-not-tensor",
+    "unsafe-set-version-negative",
+    "inference-unsafe-set-version",
+)
+
+EXAMPLE: dict[str, str] = {}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    return told(scene, "version_counter_set", EXAMPLE)
