@@ -7,7 +7,10 @@ back to).
 
 from __future__ import annotations
 
+import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -36,8 +39,21 @@ def placeholders(tokens: Iterable[Token]) -> set[str]:
 
 
 def _one_line(value: str) -> str:
-    value = " ".join(value.split())
+    value = " ".join(_without_comment(value).split())
     return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
+
+
+def _without_comment(value: str) -> str:
+    """A statement without the remark at its end; `"#"` in a string is none."""
+    if "#" not in value or "\n" in value.strip():
+        return value
+    try:
+        ast.parse(value.strip())
+    except (SyntaxError, ValueError):
+        return value
+    tokens = tokenize.generate_tokens(io.StringIO(value.strip()).readline)
+    start = next((t.start[1] for t in tokens if t.type == tokenize.COMMENT), len(value))
+    return value.strip()[:start].rstrip() or value
 
 
 def _fill_block(token: Token, facts: Mapping[str, str], drop: bool) -> Token:

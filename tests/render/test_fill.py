@@ -80,3 +80,17 @@ def test_a_number_is_escaped_only_where_it_would_start_a_list() -> None:
     assert shown == "It is at version 2. Then + follows."
     first = passage("{version}. Version.", {"version": "2"})
     assert first.markdown() == "2\\. Version." and passage(first.markdown()).html() == first.html()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("h += 1  # shift it", "`h += 1`"),
+        ("x['#'] = '# no'  # yes", "`x['#'] = '# no'`"),
+        ("f(x  # open", "`f(x # open`"),
+        ("# only", "`# only`"),
+        ("a 'b # c", "`a 'b # c`"),
+    ],
+)
+def test_a_fact_leaves_its_comment_behind(value: str, shown: str) -> None:
+    assert line("`{x}`", {"x": value}).plain() == shown
