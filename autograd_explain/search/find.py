@@ -19,6 +19,8 @@ from .ranking import Ranking
 LONGEST_QUESTION = 400
 #: Entries that one message may be explained by, and that a question is answered with.
 MOST_ENTRIES = 4
+#: An exception as Python prints it; autograd's were recognised before.
+_FOREIGN = re.compile(r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Warning): \S|^Traceback \(", re.M)
 _HOLE = re.compile(r"\{\w*(?::\w+)?\}")
 
 
@@ -51,7 +53,8 @@ def entries_for(match: Match, known: Mapping[str, Cause], text: str = "") -> lis
     fitting = [c for c in known.values() if ids.intersection(c.patterns)]
     if len(fitting) < 2:
         return fitting
-    score = {r.name: r.score for r in ranking(known).rank(text or match.message)}
+    around = text.replace(match.message, " ") if text else match.message
+    score = {r.name: r.score for r in ranking(known).rank(around)}
     own = match.pattern
     return sorted(fitting, key=lambda c: (own not in c.patterns, -score.get(c.name, 0.0), c.name))
 
@@ -98,7 +101,7 @@ def _about(match: Match, text: str, language: str, known: Mapping[str, Cause]) -
 
 
 def _question(text: str, language: str, known: Mapping[str, Cause]) -> Answer | None:
-    if len(text) > LONGEST_QUESTION:
+    if len(text) > LONGEST_QUESTION or _FOREIGN.search(text):
         return None
     found = ranking(known).answers(text)[:MOST_ENTRIES]
     topics = tuple(topic(known[r.name], language) for r in found)

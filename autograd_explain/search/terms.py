@@ -1,6 +1,7 @@
 """Words for searching: how a text in English, Japanese or Chinese becomes comparable terms.
 
-Latin words are cut to their stem, Japanese and Chinese become pairs of characters.  Besides, the
+Latin words are cut to their stem; of Japanese and Chinese the Han characters become pairs and
+katakana words stay whole.  Besides, the
 words of autograd's own vocabulary become one concept whatever the language, so that 勾配, 梯度 and
 "gradient" are the same term.
 """
@@ -24,7 +25,8 @@ CONCEPTS = {
     " 逆伝播 誤差逆伝播 バックワード 反向传播 反传 反向",
     "forward": "forward 順伝播 フォワード 前向传播 前向 正向",
     "copy": "copy copies copied copying duplicate コピー 複製 复制 拷贝",
-    "share": "share shares shared sharing memory 共有 共享 メモリ 内存",
+    "share": "share shares shared sharing 共有 共享",
+    "memory": "memory メモリ 内存",
     "optimizer": "optimizer optimizers optimize optimise optim オプティマイザ 最適化 优化器 优化",
     "step": "step steps ステップ",
     "graph": "graph graphs 計算グラフ グラフ 计算图 图",
@@ -56,11 +58,22 @@ CONCEPTS = {
     "tensor": "tensor tensors テンソル 张量",
     "numpy": "numpy ndarray np",
     "update": "update updates updating 更新",
+    "manual": "manual manually hand 手動 手で 手作業 手动 手工",
+    "dtype": "dtype dtypes double half bfloat16 データ型 数据类型",
     "split": "split chunk unbind 分割 拆分",
     "save": "save saves saved saving 保存",
     "error": "error errors fail fails failed failing exception"
     " エラー 失敗 报错 出错 错误 例外 异常",
 }
+
+#: Concepts of which a question about autograd names one at least.
+ANCHORS = frozenset(
+    f"={name}"
+    for name in (
+        "grad leaf inplace backward forward optimizer graph intermediate view version detach hook"
+        " mode freed retain"
+    ).split()
+)
 
 #: Words that say nothing about the subject.
 STOP = frozenset(
@@ -73,11 +86,14 @@ STOP = frozenset(
     """.split()
 )
 _STOP_CJK = re.compile(
-    r"(です|ます|ました|でした|という|とは|のか|には|では|から|まで|して|した|する|いる|ある|ない"
-    r"|について|どう|なぜ|どこ|ください|なぜですか|ですか|的|了|吗|呢|是|在|和|与|之|我|怎么|如何|为什么|什么|可以)"
+    r"(的|了|吗|呢|是|在|和|与|或|之|我|里|不能|无法|怎么|如何|为什么|什么|可以|时候|时|后|前|中|导致|得到|使用|用"
+    r"|方法|必要|取得|获取|变成|呼|言|思|使|時|後|内)"
 )
+_NOTION = re.compile(r"\bwhat (?:is|are)\b|\bdifference\b|とは|違い|是什么|什么是|怎么回事|区别")
 _LATIN = re.compile(r"[a-z_][a-z0-9_]*(?:-[a-z]+)*|\d+")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uff66-\uff9d]+")
+#: Words of a text without spaces: Han characters, katakana.  Hiragana is grammar.
+_HAN = re.compile(r"[\u3400-\u9fff]+")
+_KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc]{2,}")
 _SPELLINGS = sorted(
     ((spelling, concept) for concept, all_ in CONCEPTS.items() for spelling in all_.split()),
     key=lambda pair: -len(pair[0]),
@@ -86,6 +102,11 @@ _LATIN_CONCEPT = {s: c for s, c in _SPELLINGS if s.isascii()}
 _CJK_CONCEPT = {s: c for s, c in _SPELLINGS if not s.isascii()}
 _CJK_CONCEPTS = re.compile("|".join(re.escape(s) for s in _CJK_CONCEPT))
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ed", "es", "s", "e")
+
+
+def asks_for_a_notion(text: str) -> bool:
+    """Whether the question is what something is, and not why it fails."""
+    return bool(_NOTION.search(text.lower()))
 
 
 def terms(text: str) -> Counter[str]:
@@ -111,12 +132,14 @@ def _latin(text: str) -> Iterator[str]:
 
 
 def _cjk(text: str) -> Iterator[str]:
-    for run in _CJK.findall(text):
-        for concept in _CJK_CONCEPTS.finditer(run):
-            yield f"={_CJK_CONCEPT[concept.group()]}"
-        for part in _STOP_CJK.split(_CJK_CONCEPTS.sub(" ", run)):
-            for piece in part.split() if part else ():
-                yield from (piece[i : i + 2] for i in range(len(piece) - 1))
+    if text.isascii():
+        return
+    for concept in _CJK_CONCEPTS.finditer(text):
+        yield f"={_CJK_CONCEPT[concept.group()]}"
+    rest = _CJK_CONCEPTS.sub(" ", text)
+    yield from _KATAKANA.findall(rest)
+    for run in _HAN.findall(_STOP_CJK.sub(" ", rest)):
+        yield from (run[i : i + 2] for i in range(len(run) - 1))
 
 
 @lru_cache(maxsize=4096)

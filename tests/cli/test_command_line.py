@@ -70,7 +70,6 @@ def test_json_of_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert data["id"] == "leaf_written" and data["message"]["id"] == "leaf-inplace"
 
 
-@pytest.mark.xfail(strict=True, reason="a foreign message still finds an answer")
 def test_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "explain", "CUDA out of memory")
     assert code == 1 and out == "" and "Nothing fits" in err
@@ -108,7 +107,6 @@ def test_standard_input(
     assert code == 0 and "standard input:2 (byte 20), 2 in all" in out
 
 
-@pytest.mark.xfail(strict=True, reason="the search is not tuned to the causes yet")
 def test_a_question_on_standard_input(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +129,6 @@ def test_nothing_on_standard_input(
     assert run(capsys, "explain")[0] == 1
 
 
-@pytest.mark.xfail(reason="a question is tried before the missing file is told")
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "explain", "runs/none.log")
     assert code == 2 and out == ""

@@ -216,16 +216,16 @@ def test_a_hundred_megabytes_in_bounded_memory() -> None:
 
 
 def test_speed() -> None:
-    """Twenty megabytes a second on a free machine; half of that where others work too."""
+    """Some thirty megabytes a second of CPU time; less where others use the same core."""
     block = next(blocks(1))
     best = min(_seconds(block) for _ in range(3))
-    assert len(block) / best > 10e6
+    assert len(block) / best > 12e6
 
 
 def _seconds(block: bytes) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     scan(io.BytesIO(block))
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def test_a_file(tmp_path: Path) -> None:
