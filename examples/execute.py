@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,7 +30,9 @@ def notebooks() -> list[Path]:
 def executed(path: Path) -> nbformat.NotebookNode:
     """The notebook as it looks after "run all"; cells that fail do not stop it."""
     book = nbformat.read(path, as_version=4)
-    NotebookClient(book, allow_errors=True, timeout=SECONDS, record_timing=False).execute()
+    client = NotebookClient(book, allow_errors=True, timeout=SECONDS, record_timing=False)
+    # What the kernel itself logs on starting is of no interest here.
+    client.execute(stderr=subprocess.DEVNULL)
     for cell in book.cells:
         for output in cell.get("outputs", ()):
             _tidy(output)

@@ -111,3 +111,18 @@ def test_outputs_hold_no_paths_of_a_machine() -> None:
     assert tidy("File ~/.venv/lib/site-packages/torch/x.py:3") == "File site-packages/torch/x.py:3"
     assert tidy("/tmp/ipykernel_12/345.py:4: UserWarning") == "<cell>:4: UserWarning"
     assert tidy("a / b, c/d") == "a / b, c/d"
+
+
+def test_demo_shows_the_explanation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What the README's first command prints."""
+    page = tmp_path / "page.html"
+    notebook = EXAMPLES / "quick_start.ipynb"
+    monkeypatch.setattr("sys.argv", ["demo.py", str(notebook), "--html", str(page)])
+    _script("demo").main()
+    printed = capsys.readouterr().out
+    assert "`hidden` was overwritten after the forward pass had saved it" in printed
+    assert "hidden = hidden + 0.1" in printed and "RuntimeError: one of the variables" in printed
+    assert "more lines: see quick_start.ipynb" in printed
+    assert page.read_text("utf-8").count("<section") == 3
