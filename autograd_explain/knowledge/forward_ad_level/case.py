@@ -2,8 +2,7 @@
 import torch
 import torch.autograd.forward_ad as fwAD
 
-x = torch.linspace(0, 1, 3)
-direction = torch.ones(3)
-# %%
+x = torch.tensor([1.0, 2.0])
+direction = torch.tensor([1.0, 0.0])
 dual = fwAD.make_dual(x, direction)
-slope = fwAD.unpack_dual(dual.exp()).tangent
+print(fwAD.unpack_dual(dual.sin()).tangent)

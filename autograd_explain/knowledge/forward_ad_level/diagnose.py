@@ -1,24 +1,33 @@
-"""Dual tensors outside their forward-mode level."""
+"""Dual tensors of forward-mode AD outside of a level, or across levels."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.model import Finding
+from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
     "forward-ad-no-level",
-    "forward-ad-nested",
     "forward-ad-exit-wrong",
     "forward-ad-enter-invalid",
+    "forward-ad-nested",
+    "forward-ad-dual-twice",
+    "forward-ad-tangent-has-tangent",
+    "forward-ad-tangent-size",
+    "forward-ad-primal-dtype",
+    "forward-ad-tangent-dtype",
 )
 
-EXAMPLE = {
-    "call": "fwAD.make_dual(x, direction)",
-}
-
-VARIANTS = {
-    "forward-ad-no-level": "missing",
-}
+EXAMPLE = {"place": "In[1]:6", "call": "fwAD.make_dual(x, direction)"}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "forward_ad_level", EXAMPLE, VARIANTS)
+    call = failing_call(scene)
+    pattern = scene.match.pattern
+    tangent = any(word in pattern for word in ("tangent-size", "dtype"))
+    return told(
+        scene,
+        "forward_ad_level",
+        {"call": "" if call is None else call.text},
+        call,
+        variant="tangent" if tangent else ("" if pattern == "forward-ad-no-level" else "nested"),
+        confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
+    )

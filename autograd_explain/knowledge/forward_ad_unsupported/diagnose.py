@@ -1,21 +1,33 @@
-"""No forward-mode derivative for this operation."""
+"""An operation has no forward-mode derivative."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.model import Finding
+from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
     "forward-ad-not-implemented",
     "forward-ad-inplace-not-implemented",
     "forward-ad-out-function",
-    "forward-ad-fallback",
     "forward-ad-resize",
+    "forward-ad-fallback",
 )
 
 EXAMPLE = {
+    "place": "In[2]:3",
     "op": "_cdist_forward",
+    "call": "torch.cdist(moved, points)",
 }
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "forward_ad_unsupported", EXAMPLE)
+    call = failing_call(scene)
+    return told(
+        scene,
+        "forward_ad_unsupported",
+        {
+            "op": scene.match.captures.get("op", ""),
+            "call": "" if call is None else call.text,
+        },
+        call,
+        confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
+    )

@@ -1,0 +1,16 @@
+"""A compiled function was to keep its graph."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("compile-donated-buffers",)
+
+EXAMPLE = {"place": "In[3]:5", "line": "loss.backward()"}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    place = scene.place
+    facts = {"place": label(place), "line": "" if place is None else place.source}
+    return told(scene, "compiled_backward", facts, None, confidence=Confidence.LIKELY)

@@ -1,0 +1,31 @@
+"""LBFGS without its closure, with parameter groups, or a closure given to a GradScaler."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import failing_call, receiver, told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = ("optimizer-lbfgs-no-closure", "optimizer-lbfgs-groups", "gradscaler-closure")
+
+EXAMPLE = {
+    "place": "In[2]:4",
+    "call": "optimizer.step()",
+    "optimizer": "optimizer",
+}
+
+_VARIANTS = {"optimizer-lbfgs-groups": "groups", "gradscaler-closure": "scaler"}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene)
+    owner = receiver(call)
+    return told(
+        scene,
+        "lbfgs_closure",
+        {
+            "call": "" if call is None else call.text,
+            "optimizer": "" if owner is None else owner.text,
+        },
+        call,
+        variant=_VARIANTS.get(scene.match.pattern, ""),
+        confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
+    )

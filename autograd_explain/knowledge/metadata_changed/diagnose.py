@@ -1,0 +1,27 @@
+"""The metadata of a tensor from .data or .detach() was to change."""
+
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "metadata-change-not-allowed",
+    "resize-requires-grad",
+    "set-data-incompatible-type",
+    "set-data-integer",
+)
+
+EXAMPLE = {"place": "In[2]:1", "line": "x.resize_(6)"}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    place = scene.place
+    facts = {"place": label(place), "line": "" if place is None else place.source}
+    variant = _VARIANTS.get(scene.match.pattern, "")
+    return told(
+        scene, "metadata_changed", facts, None, variant=variant, confidence=Confidence.LIKELY
+    )
+
+
+_VARIANTS = {"metadata-change-not-allowed": "detached"}

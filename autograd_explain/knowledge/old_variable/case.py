@@ -1,0 +1,10 @@
+# %%
+import torch
+from torch.autograd import Variable
+
+torch.manual_seed(0)
+net = torch.nn.Linear(2, 1)
+batch = torch.randn(4, 2)
+# %%
+inputs = Variable(batch, volatile=True)
+print(net(inputs).shape)

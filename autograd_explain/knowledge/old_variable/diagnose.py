@@ -1,0 +1,40 @@
+"""Names and arguments of torch before 0.4: Variable, volatile, reinforce."""
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.torch_call import argument, failing_call, told
+from autograd_explain.model import Confidence, Finding
+
+PATTERNS = (
+    "volatile-set",
+    "variable-data-not-tensor",
+    "volatile-read",
+    "volatile-and-requires-grad",
+    "autograd-variable-function",
+    "variable-grad-fn-argument",
+    "reinforce-removed",
+)
+
+EXAMPLE = {
+    "place": "In[2]:1",
+    "call": "Variable(batch, volatile=True)",
+    "data": "batch",
+}
+
+
+def diagnose(scene: Scene) -> Finding | None:
+    call = failing_call(scene)
+    data = argument(call, 0, "data")
+    pattern = scene.match.pattern
+    number = pattern == "variable-data-not-tensor"
+    return told(
+        scene,
+        "old_variable",
+        {
+            "call": "" if call is None else call.text,
+            "data": "" if data is None else data.text,
+        },
+        call,
+        op=None if call is None or data is None else ("tensor" if number else "plain"),
+        variant="data" if number else ("reinforce" if "reinforce" in pattern else ""),
+        confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
+    )
