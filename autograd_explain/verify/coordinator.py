@@ -30,6 +30,8 @@ _MODES = {
     # The second run has torch's own version check: it fails where something was overwritten
     # between two backwards, and then keeping the graph says nothing about what was meant.
     Reference.RETAINED_GRAPH: (Mode.RETAINED_COPIES, Mode.RETAINED),
+    Reference.LENIENT: (Mode.LENIENT, Mode.LENIENT),
+    Reference.RETAINED_GRADIENTS: (Mode.RETAINED_GRADIENTS, Mode.RETAINED_GRADIENTS),
 }
 _BYTES_OF_BUDGET = 4  # a snapshot may take this share of the memory
 

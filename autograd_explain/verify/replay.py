@@ -17,6 +17,7 @@ from ..model import Kind, Reason
 from .cells import Cell, Failure, Runner, failure_of, new_main
 from .compare import Agreement, compare
 from .ledger import Ledger
+from .lenient import Lenient
 from .reference import SavedCopies, retained_graphs
 from .sandbox import Refused, Sandbox
 from .shell import ReplayShell, install
@@ -35,6 +36,8 @@ class Mode(str, Enum):
     TRACKED = "tracked"  #: the same, and no write is hidden from autograd
     RETAINED = "retained"  #: graphs are kept
     RETAINED_COPIES = "retained_copies"
+    LENIENT = "lenient"  #: what torch refuses is done
+    RETAINED_GRADIENTS = "retained_gradients"  #: intermediate tensors keep their gradient
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,13 @@ class Session:
         copies = SavedCopies(updates=job.mode in (Mode.COPIES, Mode.TRACKED))
         ledger = Ledger(files, copies)
         writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
+        lenient = Lenient(self.namespace, retain=job.mode is Mode.RETAINED_GRADIENTS)
         try:
             with (
                 heard.listening(),
                 _edited_files(job.files),
                 ledger.noting(),
-                self._mode(job, copies, writes),
+                self._mode(job, copies, writes, lenient),
             ):
                 failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
         except Refused:
@@ -144,7 +148,7 @@ class Session:
             refused=self.sandbox.reason,
             warned=heard.asked_for,
             non_leaf=heard.non_leaf,
-            doubts=frozenset(copies.doubts),
+            doubts=frozenset(copies.doubts | lenient.doubts),
             untracked=writes.seen,
             unclear=writes.unclear,
         )
@@ -159,8 +163,12 @@ class Session:
         return replace(result, snapshot=found, agreements=agreements)
 
     @contextmanager
-    def _mode(self, job: Job, copies: SavedCopies, writes: UntrackedWrites) -> Iterator[None]:
+    def _mode(
+        self, job: Job, copies: SavedCopies, writes: UntrackedWrites, lenient: Lenient
+    ) -> Iterator[None]:
         with ExitStack() as stack:
+            if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
+                stack.enter_context(lenient.watch())
             if job.mode in (Mode.RETAINED, Mode.RETAINED_COPIES):
                 stack.enter_context(retained_graphs())
             if job.mode in (Mode.COPIES, Mode.TRACKED, Mode.RETAINED_COPIES):
@@ -221,7 +229,14 @@ def _tensors_alive(all_of_them: bool) -> list[Any]:
         gc.unfreeze()
     tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
     with torch._C.DisableTorchFunctionSubclass():
-        return [t for t in tensors if t.requires_grad and t.grad_fn is not None]
+        return [t for t in tensors if _has_graph(t)]
+
+
+def _has_graph(tensor: Any) -> bool:
+    try:
+        return bool(tensor.requires_grad and tensor.grad_fn is not None)
+    except RuntimeError:  # a view made under no_grad whose base was written since
+        return False
 
 
 def _forget_user_modules() -> None:

@@ -22,11 +22,16 @@ class Reference(str, Enum):
     It fits version errors and silent overwrites.
     RETAINED_GRAPH: no graph is freed.  It fits a second backward, as long as nothing was
     overwritten in between (then the rewrite has no reference).
-    NONE: nothing tells what was meant (leaf writes, cut graphs, a missing `.grad`).
+    LENIENT: what torch refuses is done where only one gradient can be meant (leaf writes, writes
+    into views, numpy, non-leaf tensors in an optimizer).
+    RETAINED_GRADIENTS: intermediate tensors keep their `.grad`.
+    NONE: nothing tells what was meant (cut graphs).
     """
 
     SAVED_VALUES = "saved_values"
     RETAINED_GRAPH = "retained_graph"
+    LENIENT = "lenient"
+    RETAINED_GRADIENTS = "retained_gradients"
     NONE = "none"
 
 
@@ -58,6 +63,16 @@ _VERSION = re.compile(r"has been modified by an in-?place operation|modified by 
 _TWICE = re.compile(r"backward through the graph a second time|access saved \w+ after they have")
 
 
+_REFUSED = re.compile(
+    r"leaf Variable that requires grad (?:is being used|has been used) in an in-place operation"
+    r"|is a view and is being modified in-?place"
+    r"|view was created in (?:no_grad|inference) mode and is being modified in-?place"
+    r"|Can't call numpy\(\) on (?:Tensor|Variable) that requires grad"
+    r"|can't optimize a non-leaf Tensor"
+)
+_NO_GRADIENT = re.compile(r"The \.grad attribute of a Tensor that is not a leaf")
+
+
 def reference_for(kind: Kind, message: str, overwritten: bool = False) -> Reference:
     """The reference that fits a message; `overwritten` says that a silent finding is about a
     value which was overwritten after it had been saved."""
@@ -67,4 +82,8 @@ def reference_for(kind: Kind, message: str, overwritten: bool = False) -> Refere
         return Reference.SAVED_VALUES
     if kind is Kind.ERROR and _TWICE.search(message):
         return Reference.RETAINED_GRAPH
+    if kind is Kind.ERROR and _REFUSED.search(message):
+        return Reference.LENIENT
+    if kind is Kind.WARNING and _NO_GRADIENT.search(message):
+        return Reference.RETAINED_GRADIENTS
     return Reference.NONE

@@ -91,15 +91,18 @@ def take_snapshot(
 
 def holds_gradient(tensor: torch.Tensor) -> bool:
     """Whether reading its `.grad` says something (and gives no warning)."""
-    return tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad)
+    try:
+        return tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad)
+    except RuntimeError:  # a view made under no_grad whose base was written since
+        return False
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor | None:
     """A tensor's values on the CPU, None where they cannot be compared."""
-    found = tensor.detach()
-    if found.device.type == "meta" or found.is_quantized or found.is_nested:
-        return None
     try:
+        found = tensor.detach()
+        if found.device.type == "meta" or found.is_quantized or found.is_nested:
+            return None
         found = found.to_dense() if found.layout != torch.strided else found
         return found.to("cpu").resolve_conj().resolve_neg()
     except (RuntimeError, NotImplementedError):

@@ -51,7 +51,7 @@ class UntrackedWrites(TorchFunctionMode):
         first = args[0] if args else None
         if not isinstance(first, torch.Tensor):
             return func(*args, **kwargs)
-        if _writes(name):
+        if writes(name):
             return self._write(func, first, args, kwargs)
         result = func(*args, **kwargs)
         self._follow(func, name, first, result, args, kwargs)
@@ -96,7 +96,8 @@ class UntrackedWrites(TorchFunctionMode):
 _DATA: Any = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 
 
-def _writes(name: str) -> bool:
+def writes(name: str) -> bool:
+    """Whether a function of this name writes into its first argument."""
     if name in _DUNDERS:
         return True
     return name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES
