@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .incident import Incident
-from .intercept.guard import guarded
-from .knowledge.entry import Entry, entries
+from .intercept.guard import guarded, note, remark
+from .knowledge.entry import Entry, entries, one_line, unusable
 from .match import Match, match_message
 from .model import Confidence, Diagnosis, Event, Finding, Kind, Reason, Rewrite, What
 from .settings import Options
@@ -37,6 +37,8 @@ def explain_incident(
 ) -> Explanation | None:
     """What happened and what to do about it, or None where autograd has nothing to do with it."""
     causes = entries(options.causes)
+    for line in unusable(options.causes):
+        remark(line)
     match = recognise(incident, causes)
     if match is None:
         return None
@@ -147,9 +149,24 @@ def _extra(causes: Mapping[str, Entry]) -> dict[str, str]:
 def _readable(causes: Iterable[Entry]) -> Iterator[Entry]:
     """The entries whose module can be imported; a broken one must not hide the others."""
     for entry in causes:
-        with guarded(f"cause {entry.name}"):
-            entry.patterns  # noqa: B018
-            yield entry
+        try:
+            entry.patterns, entry.messages  # noqa: B018
+            if not entry.built_in:
+                _read_texts(entry)
+        except Exception as error:
+            if not entry.built_in:
+                remark(f"{entry.folder} is left out: {one_line(error)}")
+            note(f"cause {entry.name}", tell=entry.built_in)
+            continue
+        yield entry
+
+
+def _read_texts(entry: Entry) -> None:
+    """Raise where the texts cannot be read: better now than when the report is drawn."""
+    from .render.texts import load, read
+
+    for text in load(entry.folder).values():
+        read(text)
 
 
 @contextmanager

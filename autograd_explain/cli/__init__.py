@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     options = parser().parse_args(arguments)
     try:
+        if "folders" not in options:  # check tells everything itself
+            _tell_left_out(tuple(options.causes))
         return int(options.run(options))
     except BrokenPipeError:
         # The reader (`| head`) has gone: so must what Python would still flush at its exit.
@@ -145,6 +147,14 @@ def _language(tag: str) -> str:
 def language_for(options: argparse.Namespace) -> str:
     """The language asked for, else that of the environment."""
     return str(options.lang or default_language())
+
+
+def _tell_left_out(folders: tuple[str, ...]) -> None:
+    """One line for each folder of one's own that cannot be used."""
+    from ..search.causes import left_out
+
+    for line in left_out(folders):
+        print(f"autograd-explain: {line}", file=sys.stderr)
 
 
 def _reason(error: OSError) -> str:

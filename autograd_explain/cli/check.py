@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..knowledge.entry import one_line
 from ..match import rows
 from ..render.lint import problems
 from ..render.texts import LANGUAGES, accept
 from ..search.causes import UNKNOWN, Cause, causes
 from ..search.words import say
 from .exit import Exit
+
+#: What the recorder reports without a message (its modules import torch, so they are not asked).
+SIGNALS = frozenset(
+    {
+        *("silent-overwrite", "graph-cut", "gradients-thrown-away", "gradients-not-cleared"),
+        *("optimizer-misses-parameters", "plain-list-of-layers"),
+    }
+)
+#: What the modules of a folder are for.
+_FUNCTIONS = {"diagnose": "diagnose", "rewrite": "propose", "table": "rows"}
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,18 +70,43 @@ def _folders(options: argparse.Namespace) -> Iterator[Path]:
 
 def _problems(folder: Path) -> Iterator[str]:
     cause = Cause(folder.name, folder)
-    yield from problems(folder, cause.example)
+    yield from _modules(folder)
+    try:
+        yield from problems(folder, cause.example)
+    except Exception as error:  # front matter that is no YAML, say
+        yield f"the texts cannot be read: {one_line(error)}"
     if folder.name != UNKNOWN:
         yield from _messages(cause)
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    """Modules that Python would not take, or that lack what they are for."""
+    if not _NAME.match(folder.name):
+        yield "the folder's name is not lower case letters, digits and underscores"
+    for stem, function in _FUNCTIONS.items():
+        path = folder / f"{stem}.py"
+        if not path.exists():
+            continue
+        try:
+            tree = ast.parse(path.read_text("utf-8"))
+        except (SyntaxError, ValueError) as error:
+            yield f"{path.name}: {one_line(error)}"
+            continue
+        defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
+        imported = {
+            a.asname or a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names
+        }
+        if function not in defined | imported:
+            yield f"{path.name}: has no function {function!r}"
 
 
 def _messages(cause: Cause) -> Iterator[str]:
     """A pattern that is neither a known message nor the folder's own is a slip of the pen.
 
-    Signals of the recorder are told from messages by their underscores.
+    Signals of the recorder are known by name.
     """
     for pattern in cause.patterns:
-        if pattern not in rows() and pattern not in cause.messages and "-" in pattern:
+        if pattern not in rows() and pattern not in cause.messages and pattern not in SIGNALS:
             yield f"diagnose.py: PATTERNS names {pattern!r}, which is no known message"
 
 

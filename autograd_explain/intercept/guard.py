@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _MAX_PROBLEMS = 20
 # Not among the labels of `render`: that stage may be the one that fails.
@@ -23,6 +23,7 @@ _LINE = {
 }
 _problems: deque[tuple[str, str]] = deque(maxlen=_MAX_PROBLEMS)
 _untold: list[str] = []
+_remarks: dict[str, bool] = {}  #: lines to tell, and whether they were told
 
 
 @contextmanager
@@ -34,19 +35,33 @@ def guarded(stage: str) -> Iterator[None]:
         note(stage)
 
 
-def note(stage: str) -> None:
-    """Keep the exception being handled, as text."""
+def note(stage: str, *, tell: bool = True) -> None:
+    """Keep the exception being handled, as text; `tell` it in a line unless a remark does."""
     try:
         text = traceback.format_exc()
     except Exception:  # a user's object with a failing __repr__ or __str__
         text = f"{sys.exc_info()[0]!r} (its text could not be made)"
     _problems.append((stage, text))
-    if stage not in _untold:
+    if tell and stage not in _untold:
         _untold.append(stage)
+
+
+def remark(line: str) -> None:
+    """Something of the user's that cannot be used: told once, as it stands."""
+    _remarks.setdefault(line, False)
+
+
+def _tell_remarks() -> None:
+    for line, told in _remarks.items():
+        if not told:
+            print(f"autograd_explain: {line}", file=sys.stderr)
+            _remarks[line] = True
 
 
 def tell(language: str = "en") -> None:
     """Say in one line what was set aside since the last time, if anything."""
+    with suppress(Exception):  # the user's sys.stderr may be anything
+        _tell_remarks()
     if not _untold:
         return
     stages = ", ".join(_untold)
@@ -65,3 +80,4 @@ def report() -> str:
 def clear() -> None:
     _problems.clear()
     _untold.clear()
+    _remarks.clear()

@@ -95,9 +95,12 @@ class AutogradMagics(Magics):
 
     def _look_up(self, text: str) -> None:
         from ..search import lookup
+        from ..search.causes import left_out
         from ..search.words import say
 
         options = self._session.settings.options()
+        for line in left_out(options.causes):
+            guard.remark(line)
         found = lookup(text, options.language, options.causes)
         if found is None:
             print(say("nothing_fits", options.language))

@@ -12,7 +12,8 @@ whose columns are computed is written with one row of `{placeholders}`; it is sh
 mapping of `rows()`, which runs torch.  The values `yes` and `no` become the reader's words.
 
 There is no list of causes to edit.  Teams add folders through `AutogradExplain.causes` (a path)
-or the entry point group `autograd_explain.causes`.
+or the entry point group `autograd_explain.causes` (a package whose folders are causes).  What
+cannot be used is left out and told in one line.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 if TYPE_CHECKING:
     from ..inspect.scene import Scene
@@ -44,6 +46,10 @@ class Entry:
 
     name: str
     folder: Path
+
+    @property
+    def built_in(self) -> bool:
+        return self.folder.parent == BUILT_IN
 
     @cached_property
     def patterns(self) -> tuple[str, ...]:
@@ -86,8 +92,9 @@ class Entry:
         path = self.folder / f"{stem}.py"
         if not path.exists():
             return None
-        inside = self.folder.parent == BUILT_IN
-        prefix = f"{__package__}." if inside else "_autograd_explain_causes."
+        # The folder is in the name: two folders may hold causes of one name, one after the other.
+        own = f"_autograd_explain_causes_{crc32(str(self.folder).encode()):x}."
+        prefix = f"{__package__}." if self.built_in else own
         name = f"{prefix}{self.name}.{stem}"
         if name not in sys.modules:
             spec = importlib.util.spec_from_file_location(name, path)
@@ -102,19 +109,51 @@ class Entry:
         return sys.modules[name]
 
 
-@cache
 def entries(extra: tuple[str, ...] = ()) -> Mapping[str, Entry]:
-    """All causes by name: built in, from installed packages, and from the folders `extra`."""
-    found: dict[str, Entry] = {}
-    for root in (BUILT_IN, *_package_folders(), *map(Path, extra)):
-        for folder in sorted(root.iterdir()) if root.is_dir() else ():
-            if _NAME.match(folder.name) and (folder / "en.md").exists():
-                found[folder.name] = Entry(folder.name, folder)
-    return found
+    """All causes by name: built in, from installed packages, and from the folders `extra`.
+
+    A cause of one's own replaces a built-in one of the same name.
+    """
+    return _found(extra)[0]
 
 
-def _package_folders() -> Iterator[Path]:
+def unusable(extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What was named as a source of causes and is none: a line each, with the reason."""
+    return _found(extra)[1]
+
+
+@cache
+def _found(extra: tuple[str, ...]) -> tuple[Mapping[str, Entry], tuple[str, ...]]:
+    found = {folder.name: Entry(folder.name, folder) for folder in cause_folders(BUILT_IN)}
+    trouble: list[str] = []
+    for root in (*_package_folders(trouble), *map(Path, extra)):
+        try:
+            folders = cause_folders(root)
+        except OSError as error:
+            trouble.append(f"{root}: {error.strerror}")
+            continue
+        if not folders:
+            trouble.append(f"{root}: neither has an en.md nor holds folders that do")
+        found.update({folder.name: Entry(folder.name, folder) for folder in folders})
+    return found, tuple(trouble)
+
+
+def cause_folders(root: Path) -> list[Path]:
+    """The folders of causes in `root`, or `root` itself where it is one."""
+    inside = [root] if (root / "en.md").exists() else sorted(root.iterdir())
+    return [f for f in inside if _NAME.match(f.name) and (f / "en.md").exists()]
+
+
+def _package_folders(trouble: list[str]) -> Iterator[Path]:
     for point in metadata.entry_points(group="autograd_explain.causes"):
-        module = point.load()
-        package = getattr(module, "__path__", None)
-        yield Path(next(iter(package)) if package else str(module))
+        try:
+            loaded = point.load()
+            package = getattr(loaded, "__path__", None)
+            yield Path(next(iter(package)) if package else str(loaded))
+        except Exception as error:  # a package of somebody's: anything may happen
+            trouble.append(f"entry point {point.name} ({point.value}): {one_line(error)}")
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one line of text."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

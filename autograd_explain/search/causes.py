@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..knowledge.entry import Entry, entries
+from ..knowledge.entry import Entry, entries, one_line, unusable
 from ..render.texts import Document, load, read
 
 UNKNOWN = "unknown"
@@ -52,12 +52,28 @@ class Cause:
 
 def causes(extra: tuple[str, ...] = ()) -> Mapping[str, Cause]:
     """Every cause by name: built in, from installed packages, and from the folders `extra`."""
-    return _of(tuple(entries(extra).values()))
+    return _of(tuple(entries(extra).values()))[0]
+
+
+def left_out(extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The folders of one's own that cannot be used: a line each, with the reason."""
+    return (*unusable(extra), *_of(tuple(entries(extra).values()))[1])
 
 
 @lru_cache(maxsize=4)
-def _of(known: tuple[Entry, ...]) -> Mapping[str, Cause]:
-    return {e.name: Cause(e.name, e.folder) for e in known if e.name != UNKNOWN}
+def _of(known: tuple[Entry, ...]) -> tuple[Mapping[str, Cause], tuple[str, ...]]:
+    found, trouble = {}, []
+    for entry in known:
+        cause = Cause(entry.name, entry.folder)
+        try:
+            if not entry.built_in:
+                cause.documents  # noqa: B018
+        except Exception as error:
+            trouble.append(f"{entry.folder} is left out: {one_line(error)}")
+            continue
+        if entry.name != UNKNOWN:
+            found[entry.name] = cause
+    return found, tuple(trouble)
 
 
 def constants(source: str) -> dict[str, Any]:

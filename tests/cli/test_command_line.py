@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -187,6 +188,45 @@ def test_check_names_unknown_messages(capsys: pytest.CaptureFixture[str], tmp_pa
     code, data = run_json(capsys, "check", "--json", str(folder))
     assert code == 1
     assert any("leaf-inplaec" in problem for problem in data[str(folder)])
+
+
+def test_check_knows_the_recorders_signals() -> None:
+    from autograd_explain.cli.check import SIGNALS
+    from autograd_explain.record import silent
+
+    sources = [path.read_text("utf-8") for path in Path(silent.__file__).parent.glob("*.py")]
+    assert {n for text in sources for n in re.findall(r'Suspect\(\s*"([a-z-]+)"', text)} == SIGNALS
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("diagnose.py", "def diagnose(scene:\n", "diagnose.py: SyntaxError"),
+        ("diagnose.py", "PATTERNS = ()\n", "diagnose.py: has no function 'diagnose'"),
+        ("rewrite.py", "x = 1\n", "rewrite.py: has no function 'propose'"),
+        ("zh.md", "---\ntitle: [\n---\n", "the texts cannot be read: "),
+    ],
+)
+def test_check_of_a_broken_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, file: str, text: str, said: str
+) -> None:
+    folder = folder_of(tmp_path)
+    (folder / file).write_text(text, "utf-8")
+    code, out, err = run(capsys, "check", str(folder))
+    assert code == 1 and err == ""
+    assert sum(said in line for line in out.splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_used_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path)
+    (folder / "en.md").write_text("---\ntitle: [\n---\n", "utf-8")
+    code, out, err = run(capsys, "list", "--causes", str(tmp_path))
+    assert code == 0 and "own_rule" not in out and "leaf_written" in out
+    assert err.count("\n") == 1 and "own_rule is left out: " in err
+    _, _, err = run(capsys, "explain", "--causes", str(tmp_path / "none"), "leaf_written")
+    assert err == f"autograd-explain: {tmp_path / 'none'}: No such file or directory\n"
 
 
 def test_check_of_no_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
