@@ -71,6 +71,18 @@ def test_the_topic_pickles_without_its_rows() -> None:
     assert "`x.detach()`" in topic.to_markdown()
 
 
+def test_copying() -> None:
+    rows = {row["code"]: row for row in entries()["copying_tensors"].rows}
+    connected = {code for code, row in rows.items() if row["gradient"] == "yes"}
+    assert connected == {"x.clone()", "torch.empty_like(x).copy_(x)"}
+    assert {code for code, row in rows.items() if row["warns"] == "yes"} == {
+        "torch.tensor(x)",
+        "x.new_tensor(x)",
+    }
+    assert rows["copy.deepcopy(x)"]["grad"] == "yes"
+    assert rows["torch.tensor(x.tolist())"]["layout"] == "no"
+
+
 class Loud(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         raise AssertionError("a user's function mode saw our own operations")

@@ -1,0 +1,582 @@
+"""Further causes of the same messages: small programs, what each is taken for, the line repaired.
+
+A row is a notebook (cells split by `# %%`), the cause, its variant, and a line that the first
+rewrite brings in ("" where none is honest).
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic import cells_of
+
+TORCH = "# %%\nimport torch\nfrom torch import nn\n"
+
+PROGRAMS = {
+    "sum where the program sums": (
+        """
+x = torch.linspace(0, 1, 3, requires_grad=True)
+y = x ** 2
+print(y.sum())
+# %%
+y.backward()
+""",
+        "loss_not_scalar",
+        "",
+        "y.sum().backward()",
+    ),
+    "complex scalar": (
+        """
+z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+loss = (z * z).sum()
+# %%
+loss.backward()
+""",
+        "loss_not_scalar",
+        "complex",
+        "loss.real.backward()",
+    ),
+    "one of several roots": (
+        """
+x = torch.ones(3, requires_grad=True)
+first, errors = x.sum(), x * 2
+# %%
+torch.autograd.backward([first, errors])
+""",
+        "loss_not_scalar",
+        "",
+        "torch.autograd.backward([first, errors.sum()])",
+    ),
+    "copy instead of the input": (
+        """
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+other = x.detach().clone().requires_grad_()
+y = x.square().sum()
+# %%
+grads = torch.autograd.grad(y, other)
+""",
+        "unused_in_graph",
+        "copy",
+        "grads = torch.autograd.grad(y, x)",
+    ),
+    "name bound again after the forward pass": (
+        """
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+y = x.square().sum()
+x = x.detach().requires_grad_()
+# %%
+grads = torch.autograd.grad(y, x)
+""",
+        "unused_in_graph",
+        "older",
+        "grads = torch.autograd.grad(y, x, allow_unused=True)",
+    ),
+    "second of several inputs": (
+        """
+used, idle = nn.Linear(2, 1), nn.Linear(2, 1)
+loss = used(torch.ones(1, 2)).sum()
+# %%
+grads = torch.autograd.grad(loss, [used.weight, idle.weight])
+""",
+        "unused_in_graph",
+        "",
+        "grads = torch.autograd.grad(loss, [used.weight, idle.weight], allow_unused=True)",
+    ),
+    "frozen parameters": (
+        """
+net = nn.Linear(2, 1)
+net.bias.requires_grad_(False)
+loss = net(torch.ones(1, 2)).sum()
+# %%
+grads = torch.autograd.grad(loss, list(net.parameters()))
+""",
+        "input_without_grad",
+        "frozen",
+        "grads = torch.autograd.grad(loss, [p for p in list(net.parameters()) if p.requires_grad])",
+    ),
+    "integer constructor with the flag": (
+        """
+levels = torch.tensor([1, 2, 3], requires_grad=True)
+""",
+        "requires_grad_on_integer",
+        "",
+        "levels = torch.tensor([1, 2, 3], requires_grad=True, dtype=torch.float32)",
+    ),
+    "integer parameter": (
+        """
+table = nn.Parameter(torch.arange(4))
+""",
+        "requires_grad_on_integer",
+        "",
+        "table = nn.Parameter(torch.arange(4, dtype=torch.float32))",
+    ),
+    "flag of a result switched on": (
+        """
+w = torch.ones(2, requires_grad=True)
+h = w * 2
+# %%
+h.requires_grad = False
+""",
+        "requires_grad_on_non_leaf",
+        "",
+        "h = h.detach()",
+    ),
+    "deep copy of a result": (
+        """
+import copy
+w = torch.ones(2, requires_grad=True)
+h = w * 2
+# %%
+snapshot = copy.deepcopy(h)
+""",
+        "deepcopy_non_leaf",
+        "tensor",
+        "snapshot = h.detach().clone()",
+    ),
+    "deep copy of an activation that a penalty reads": (
+        """
+import copy
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+    def forward(self, x):
+        self.last = self.layer(x)
+        return self.last
+net = Net()
+loss = net(torch.ones(1, 2)).sum() + net.last.square().sum()
+# %%
+best = copy.deepcopy(net)
+""",
+        "deepcopy_non_leaf",
+        "",
+        "net.last = None",
+    ),
+    "generator used up": (
+        """
+net = nn.Linear(2, 1)
+params = net.parameters()
+print(sum(p.numel() for p in params))
+# %%
+optimizer = torch.optim.SGD(params, lr=0.1)
+""",
+        "optimizer_given_nothing",
+        "used_up",
+        "params = list(net.parameters())",
+    ),
+    "tensor as a plain attribute": (
+        """
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = torch.zeros(3, requires_grad=True)
+shift = Shift()
+# %%
+optimizer = torch.optim.SGD(shift.parameters(), lr=0.1)
+""",
+        "optimizer_given_nothing",
+        "plain_tensor",
+        "        self.by = nn.Parameter(torch.zeros(3))",
+    ),
+    "everything frozen": (
+        """
+net = nn.Linear(2, 1).requires_grad_(False)
+# %%
+optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+""",
+        "optimizer_given_nothing",
+        "frozen",
+        "",
+    ),
+    "single tensor": (
+        """
+w = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD(w, lr=0.1)
+""",
+        "optimizer_given_no_tensors",
+        "tensor",
+        "optimizer = torch.optim.SGD([w], lr=0.1)",
+    ),
+    "state dict": (
+        """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.state_dict(), lr=0.1)
+""",
+        "optimizer_given_no_tensors",
+        "",
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)",
+    ),
+    "generator in a list": (
+        """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD([net.parameters()], lr=0.1)
+""",
+        "optimizer_given_no_tensors",
+        "",
+        "optimizer = torch.optim.SGD([*net.parameters()], lr=0.1)",
+    ),
+    "dict of tensors": (
+        """
+weights = {"a": torch.ones(2, requires_grad=True)}
+optimizer = torch.optim.SGD(weights, lr=0.1)
+""",
+        "optimizer_given_no_tensors",
+        "",
+        "optimizer = torch.optim.SGD(list(weights.values()), lr=0.1)",
+    ),
+    "tied weights": (
+        """
+a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+b.weight = a.weight
+# %%
+optimizer = torch.optim.SGD([{"params": a.parameters()}, {"params": b.parameters(), "lr": 1.0}], lr=0.1)
+""",
+        "parameter_in_two_groups",
+        "",
+        'optimizer = torch.optim.SGD([{"params": a.parameters()}, {"params": [p for p in '
+        'b.parameters() if all(p is not q for q in a.parameters())], "lr": 1.0}], lr=0.1)',
+    ),
+    "duplicates in one group": (
+        """
+a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+b.weight = a.weight
+# %%
+optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)
+""",
+        "parameter_in_two_groups",
+        "duplicate",
+        "optimizer = torch.optim.SGD(list(dict.fromkeys([*a.parameters(), *b.parameters()])), lr=0.1)",
+    ),
+    "number of groups": (
+        """
+net = nn.Linear(2, 1)
+saved = torch.optim.SGD([{"params": [net.weight]}, {"params": [net.bias]}], lr=0.1).state_dict()
+# %%
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+optimizer.load_state_dict(saved)
+""",
+        "optimizer_state_of_another_model",
+        "groups",
+        "",
+    ),
+    "dense gradient for SparseAdam": (
+        """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SparseAdam(net.parameters(), lr=0.1)
+# %%
+net(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+""",
+        "sparse_gradient_refused",
+        "dense",
+        "optimizer = torch.optim.Adam(net.parameters(), lr=0.1)",
+    ),
+    "scheduler in the outer loop": (
+        """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+# %%
+for epoch in range(2):
+    scheduler.step()
+    for batch in range(2):
+        optimizer.zero_grad()
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+""",
+        "scheduler_before_optimizer",
+        "",
+        "    scheduler.step()",
+    ),
+    "state loaded after the scheduler was made": (
+        """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+torch.optim.lr_scheduler.StepLR(optimizer, 1)
+saved = optimizer.state_dict()
+# %%
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, last_epoch=3)
+optimizer.load_state_dict(saved)
+""",
+        "scheduler_resumed_without_state",
+        "order",
+        "optimizer.load_state_dict(saved)",
+    ),
+    "too few steps planned": (
+        """
+optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=2)
+# %%
+for _ in range(3):
+    optimizer.step()
+    scheduler.step()
+""",
+        "scheduler_stepped_too_often",
+        "short",
+        "",
+    ),
+    "unscaled twice": (
+        """
+w = nn.Parameter(torch.ones(2))
+optimizer = torch.optim.SGD([w], lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+# %%
+scaler.scale(w.sum()).backward()
+scaler.unscale_(optimizer)
+nn.utils.clip_grad_norm_([w], 1.0)
+scaler.unscale_(optimizer)
+scaler.step(optimizer)
+scaler.update()
+""",
+        "scaler_used_twice",
+        "again",
+        "",
+    ),
+    "update without a step": (
+        """
+scaler = torch.amp.GradScaler("cpu")
+scaler.scale(torch.ones(1))
+# %%
+scaler.update()
+""",
+        "scaler_without_gradients",
+        "update",
+        "",
+    ),
+    "inference tensor written": (
+        """
+with torch.inference_mode():
+    running = torch.zeros(3)
+# %%
+running += 1
+""",
+        "inference_tensor",
+        "written",
+        "with torch.no_grad():",
+    ),
+    "inference tensor from a decorated function": (
+        """
+@torch.inference_mode()
+def encode(x):
+    return x * 2
+w = torch.ones(3, requires_grad=True)
+code = encode(torch.ones(3))
+# %%
+loss = (w * code).sum()
+""",
+        "inference_tensor",
+        "",
+        "@torch.no_grad()",
+    ),
+    "inference tensor that should require grad": (
+        """
+with torch.inference_mode():
+    start = torch.zeros(3)
+# %%
+start.requires_grad_()
+""",
+        "inference_tensor",
+        "flag",
+        "with torch.no_grad():",
+    ),
+    "retain_grad behind a detach": (
+        """
+w = torch.ones(2, requires_grad=True)
+h = (w * 2).detach()
+# %%
+h.retain_grad()
+""",
+        "retain_grad_without_grad",
+        "cut",
+        "",
+    ),
+    "parameter of a layer without an optimizer": (
+        """
+layer = nn.Linear(2, 2)
+layer.weight = torch.eye(2)
+""",
+        "parameter_replaced_by_tensor",
+        "",
+        "layer.weight = nn.Parameter(torch.eye(2))",
+    ),
+    "parameter computed": (
+        """
+layer = nn.Linear(2, 2)
+# %%
+layer.weight = layer.weight * 0.5
+""",
+        "parameter_replaced_by_tensor",
+        "computed",
+        "",
+    ),
+    "gradients cleared too soon": (
+        """
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+net(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+optimizer.zero_grad()
+norm = net.weight.grad.norm()
+""",
+        "no_gradient_yet",
+        "cleared",
+        "optimizer.zero_grad()",
+    ),
+    "no backward": (
+        """
+w = torch.ones(2, requires_grad=True)
+loss = (w * 2).sum()
+# %%
+w.data -= 0.1 * w.grad
+""",
+        "no_gradient_yet",
+        "no_backward",
+        "",
+    ),
+    "layer that the forward pass skips": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used = nn.Linear(2, 1)
+        self.idle = nn.Linear(2, 1)
+    def forward(self, x):
+        return self.used(x)
+net = Net()
+net(torch.ones(1, 2)).sum().backward()
+# %%
+norm = net.idle.weight.grad.norm()
+""",
+        "no_gradient_yet",
+        "unused",
+        "",
+    ),
+    "leaf without the flag": (
+        """
+w = torch.ones(2)
+v = torch.ones(2, requires_grad=True)
+(w * v).sum().backward()
+# %%
+step = w.grad.clone()
+""",
+        "no_gradient_yet",
+        "no_flag",
+        "",
+    ),
+    "math.sqrt of a loss": (
+        """
+import math
+w = torch.tensor(4.0, requires_grad=True)
+# %%
+root = math.sqrt(w * w)
+""",
+        "scalar_conversion",
+        "",
+        "root = math.sqrt((w * w).detach())",
+    ),
+    "gradient penalty": (
+        """
+x = torch.ones(2, requires_grad=True)
+loss = (x ** 3).sum()
+# %%
+loss.backward(create_graph=True)
+penalty = x.grad.square().sum()
+penalty.backward()
+""",
+        "create_graph_cycle",
+        "again",
+        "",
+    ),
+    "detach_ on a gradient view": (
+        """
+x = torch.ones(4, requires_grad=True)
+halves = (x * 2).view(2, 2)
+# %%
+state = halves.detach_()
+""",
+        "detach_in_place_on_view",
+        "",
+        "state = halves.detach()",
+    ),
+    "result of another operation written out": (
+        """
+w = torch.ones(2, requires_grad=True)
+buffer = torch.empty(2)
+# %%
+total = torch.add(w, 1, out=buffer).sum()
+""",
+        "out_argument_with_grad",
+        "",
+        "total = torch.add(w, 1).sum()",
+    ),
+    "gradient that is a number": (
+        """
+x = torch.ones(2, requires_grad=True)
+y = x * 2
+# %%
+torch.autograd.backward([y], [1])
+""",
+        "output_gradient_mismatch",
+        "type",
+        "torch.autograd.backward([y], [torch.ones_like(y)])",
+    ),
+    "zero instead of None": (
+        """
+w = torch.ones(2, requires_grad=True)
+w.grad = 0
+""",
+        "grad_assigned_wrongly",
+        "type",
+        "w.grad = None",
+    ),
+    "gradient of another size": (
+        """
+w = torch.ones(2, requires_grad=True)
+w.grad = torch.ones(3)
+""",
+        "grad_assigned_wrongly",
+        "size",
+        "",
+    ),
+    "shifted write over the input": (
+        """
+x = torch.arange(4.0)
+torch.add(x[:-1], 1, out=x[1:])
+""",
+        "written_tensor_overlaps",
+        "input",
+        "",
+    ),
+    "hessian of a vector": (
+        """
+from torch.autograd.functional import hessian
+# %%
+curvature = hessian(lambda x: x * 2, torch.ones(2))
+""",
+        "functional_argument",
+        "hessian",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, cause, variant, line = PROGRAMS[name]
+    cells = cells_of(TORCH + "# %%" + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None, found.output
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == (cause, variant)
+    if not line:
+        assert rewrites == () or name == "unscaled twice"
+        return
+    assert rewrites
+    repaired = edited(cells, rewrites[0])
+    assert line in [row for cell in repaired for row in cell.splitlines()]
+    run(repaired)
