@@ -130,7 +130,7 @@ class Suspicion:
 
     @property
     def stepped_lately(self) -> bool:
-        return any(f.stepped.clock > self._told for f in self.gradients.followed.values())
+        return self.gradients.last_step.clock > self._told
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""

@@ -1,5 +1,7 @@
 """An optimizer steps tensors that the model no longer uses, and leaves the model's own alone."""
 
+import ast
+
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.silent import (
@@ -36,7 +38,7 @@ def diagnose(scene: Scene) -> Finding | None:
     names = tuple(name_of(scene, p) for p in missing)
     optimizer = optimizer_name(scene)
     made = _construction(scene, optimizer)
-    replaced = None if made is None else _replacement(scene, names[0], made)
+    replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
     step = moment(scene, "step")
     dead = str(scene.incident.evidence.get("dead_count", 0))
     return Finding(
@@ -67,15 +69,30 @@ def _construction(scene: Scene, optimizer: str) -> Place | None:
     return found[0] if len(found) == 1 else None
 
 
-def _replacement(scene: Scene, parameter: str, made: Place) -> Place | None:
+def _replacement(scene: Scene, parameter: str, made: Place, optimizer: str) -> Place | None:
     """The statement that put the parameter's module there after the optimizer was made."""
-    owner = parameter
-    while owner:
+    owner = _shorter(parameter)
+    while owner and not optimizer.startswith(f"{owner}."):
         later = [p for p, _ in assignments(scene.program, owner) if _after(p, made)]
+        later = later or _by_attribute(scene, owner.rpartition(".")[2] if "." in owner else "")
         if later:
             return later[-1]
         owner = _shorter(owner)
     return None
+
+
+def _by_attribute(scene: Scene, attribute: str) -> list[Place]:
+    """`self.model.head = …` in a method, the only statement outside constructors that sets it."""
+    found = [
+        source.place(node.lineno, function.name, node)
+        for source in scene.program.cells if attribute
+        for function in ast.walk(source.tree)
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in node.targets)
+    ]  # fmt: skip
+    return found if len(found) == 1 else []
 
 
 def _after(place: Place, other: Place) -> bool:

@@ -51,19 +51,21 @@ def _made(fix: str, edits: Edits) -> Iterator[Proposal]:
 
 def _own_memory(program: Program, written: str) -> Edits:
     """A copy where a tensor and an array came to share memory; None where several lines may be."""
-    found = [place for source in program.cells for place in _sharing(source, written)]
-    return clone_alias(program, found[0]) if written and len(found) == 1 else None
+    shared = [found for source in program.cells for found in _sharing(source)]
+    named = [place for name, place in shared if name == written]
+    found = named or [place for _, place in shared]
+    return clone_alias(program, found[0]) if len(found) == 1 else None
 
 
-def _sharing(source: Source, written: str) -> Iterator[Place]:
-    """`torch.from_numpy(buffer)`, or `buffer = t.detach().numpy()`."""
+def _sharing(source: Source) -> Iterator[tuple[str, Place]]:
+    """`torch.from_numpy(buffer)`, or `buffer = t.detach().numpy()`: the array's name, and where."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and _called(node) in _FROM_NUMPY and node.args:
-            if _base(node.args[0]) == written:
-                yield source.place(node.lineno, None, node)
+            yield _base(node.args[0]), source.place(node.lineno, None, node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            if _called(node.value) == "numpy" and written in map(ast.unparse, node.targets):
-                yield source.place(node.lineno, None, node.value)
+            if _called(node.value) == "numpy":
+                place = source.place(node.lineno, None, node.value)
+                yield from ((ast.unparse(t), place) for t in node.targets)
 
 
 def _saved_copy(program: Program, write: Place, written: str) -> Edits:

@@ -38,15 +38,15 @@ def writer_between(program: Program, before: Site, after: Site, order: int) -> M
 
 def _inside(program: Program, source: Source, call: ast.stmt, order: int) -> Moment:
     """The one write in the functions that a statement calls; else the statement itself."""
-    inner = [
-        (owner, statement)
-        for owner, function in _functions(program, call)
-        for statement in ast.walk(function)
-        if isinstance(statement, ast.stmt) and _writes_array(statement)
-    ]
-    if len(inner) != 1:
-        return _moment(program, source, call, (), order)
-    return _moment(program, *inner[0], (source.place(call.lineno, None, call),), order)
+    simple = [(o, s) for o, function in _functions(program, call) for s in _simple(function)]
+    for writes in (_writes_array, _may_write_array):
+        inner = [(owner, s) for owner, s in simple if writes(s)]
+        if len(inner) == 1:
+            chain = (source.place(call.lineno, None, call),)
+            return _moment(program, *inner[0], chain, order)
+        if inner:
+            break
+    return _moment(program, source, call, (), order)
 
 
 def _common(before: Sequence[Step], after: Sequence[Step]) -> tuple[Step, Step] | None:
@@ -194,4 +194,6 @@ def _moment(
     target = targets[0] if targets else None
     while isinstance(target, ast.Subscript):
         target = target.value
-    return Moment(order, place, "numpy", chain, "" if target is None else ast.unparse(target))
+    known = target is not None and not isinstance(target, (ast.Tuple, ast.List))
+    written = ast.unparse(target) if known and target is not None else ""
+    return Moment(order, place, "numpy", chain, written)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -15,6 +17,7 @@ from .cuts import Cut, Cuts
 from .suspect import Mark, Marks, Suspect, Weak
 
 _NEVER = Mark(0, 0)
+_MAX_PAST = 20
 
 
 @dataclass
@@ -38,13 +41,20 @@ class Followed:
 
 
 class Gradients:
-    """Follows every optimizer that steps or clears."""
+    """Follows every optimizer that steps or clears.
+
+    `held` are the parameters that some step was given.  An optimizer that lived in a function is
+    gone when its cell has ended: `past` are the last of those.
+    """
 
     def __init__(self, log: Log, cuts: Cuts) -> None:
         self.log = log
         self.cuts = cuts
         self.found: list[Suspect] = []
         self.followed: dict[int, Followed] = {}
+        self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
+        self.held: dict[int, Weak] = {}
+        self.last_step = _NEVER
         self._backward: Mark | None = None
         self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
@@ -85,8 +95,10 @@ class Gradients:
 
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
         followed = self._follow(optimizer)
+        if not followed.steps:
+            self._hold(parameters)
         followed.steps += 1
-        followed.stepped = mark
+        followed.stepped = self.last_step = mark
         followed.zeroed = None
         followed.cleared = False
         probe = _first_gradient(parameters)
@@ -97,9 +109,23 @@ class Gradients:
         key = id(optimizer)
         known = self.followed.get(key)
         if known is None or known.optimizer() is not optimizer:
-            gone = weakref.ref(optimizer, lambda _: self.followed.pop(key, None))
+            gone = weakref.ref(optimizer, lambda _: self._leave(key))
             known = self.followed[key] = Followed(gone)
         return known
+
+    def _leave(self, key: int) -> None:
+        followed = self.followed.pop(key, None)
+        if followed is not None and followed.steps:
+            self.past.append(followed)
+
+    def _hold(self, parameters: list[Tensor]) -> None:
+        for parameter in parameters:
+            key = id(parameter)
+            if key not in self.held:
+                self.held[key] = weakref.ref(parameter, partial(self._release, key))
+
+    def _release(self, key: int, _: object) -> None:
+        self.held.pop(key, None)
 
     def _fresh_gradient(self, followed: Followed, optimizer: Optimizer) -> bool:
         """Whether a backward has put gradients there since the last step."""
@@ -194,7 +220,7 @@ class Gradients:
         Cuts that keep the gradient from the same parameters (`h.detach().numpy()`) are one finding.
         """
         found = []
-        for followed in self.followed.values():
+        for followed in (*self.past, *self.followed.values()):
             never = self.never(followed)
             together: dict[frozenset[int], list[int]] = {}
             for site, (_, ids) in followed.cuts.items():

@@ -24,15 +24,16 @@ _OF_MODULE = frozenset(vars(nn.Module()))
 
 def look(namespace: Mapping[str, Any], gradients: Gradients, log: Log) -> list[Suspect]:
     """Layers that no module knows, and parameters that no optimizer steps."""
-    stepped = [f for f in gradients.followed.values() if f.steps]
-    if not stepped:
+    if not gradients.last_step.clock:
         return []
+    stepped = [f for f in gradients.followed.values() if f.steps]
     found = list(_live(namespace))
     modules = [o for o in found if isinstance(o, nn.Module)]
     optimizers = [o for o in found if isinstance(o, Optimizer)]
     optimizers += [o for f in gradients.followed.values() if (o := f.optimizer()) is not None]
     held = {id(p) for o in optimizers for g in o.param_groups for p in g["params"]}
-    suspects = list(_plain_lists(modules, held, stepped[-1].stepped))
+    held |= {k for k, weak in gradients.held.items() if weak() is not None}
+    suspects = list(_plain_lists(modules, held, gradients.last_step))
     for followed in stepped:
         suspects += _missed(followed, gradients, modules, held, log)
     return suspects
@@ -88,7 +89,10 @@ def _plain_lists(modules: list[nn.Module], held: set[int], step: Mark) -> Iterat
                         "count": len(lost),
                         "module": weakref.ref(owner),
                     }
-                    yield Suspect("plain-list-of-layers", {"step": (step,)}, evidence)
+                    # One module in a list, or modules in evaluation mode: perhaps hidden on
+                    # purpose, as the network of a perceptual loss is.
+                    meant = len(hidden) == 1 or not any(m.training for m in hidden)
+                    yield Suspect("plain-list-of-layers", {"step": (step,)}, evidence, not meant)
 
 
 def _modules_in(value: Any) -> list[nn.Module]:
