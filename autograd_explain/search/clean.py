@@ -15,7 +15,7 @@ _TIME = r"\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 #: Prefixes of one line, each of which may be there several times, in any order.
 _PREFIX = re.compile(
     rf"""(?:
-        \[(?:rank\s*)?\d+\]:?\s             # torchrun and others: [rank0]:
+        \[(?:rank\s*)?\d+\]:?\s(?!params\[)  # torchrun and others: [rank0]:; DDP says [1]: params[
       | \[?(?:rank|worker|node|proc(?:ess)?|gpu)[ _-]?\d+\]?(?::\s*|\s*\|\s*|\s+-\s+|\s)
       | [\w./-]+/\d+\s\|\s                  # docker compose
       | \[?{_DATE}(?:[T\s]+{_TIME})?\]?[,:]?\s+
