@@ -105,10 +105,10 @@ def _compare_gradients(
     actual = tensor.grad if holds_gradient(tensor) else None
     if state.gradient is None and actual is not None and state.holds_gradient:
         _differ(name, None, actual, math.inf, result)
-    elif state.gradient is not None:
-        _compare_gradient(name, state.gradient, actual, result)
-    elif state.last is not None:
+    if state.last is not None:
         _compare_gradient(name, state.last, ledger.of(tensor), result)
+    if state.gradient is not None:
+        _compare_gradient(name, state.gradient, actual, result)
 
 
 def _compare_used(

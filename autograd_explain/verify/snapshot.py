@@ -19,8 +19,8 @@ MAX_COPIES = 4
 class TensorState:
     """A tensor of the reference with every path to it.
 
-    `gradient` is its `.grad` at the end, `last` the one that its last backward left (which may
-    have been cleared since), `stepped` the one that an optimizer used last.  `holds_gradient` tells
+    `gradient` is its `.grad` at the end, `last` the one that its last backward left, where it has
+    been cleared since, `stepped` the one that an optimizer used last.  `holds_gradient` tells
     whether `.grad` means anything for it.  `earlier` are values it had before a write which the
     reference kept from the backward: a rewrite that puts the written value elsewhere leaves one
     of these.  `None` for `value` means that it was too large to keep.
@@ -131,7 +131,8 @@ def _gradients(
     tensor: torch.Tensor, ledger: Ledger, keeper: _Keeper
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     final = keeper.keep(tensor.grad) if holds_gradient(tensor) else None
-    last = None if final is not None else keeper.keep(ledger.of(tensor))
+    cleared = final is None or not bool(final.count_nonzero())
+    last = keeper.keep(ledger.of(tensor)) if cleared else None
     return final, last, keeper.keep(ledger.stepped(tensor))
 
 

@@ -22,6 +22,12 @@ def test_an_update_of_a_leaf(play):
     assert rewrite.comparison.compared == ("w.grad",)
 
 
+def test_gradients_that_are_zeroed_after_the_update(play):
+    """What is left in `.grad` shows nothing, what the last backward gave does."""
+    text = DESCENT.replace("    w.grad = None\n", "") + "    w.grad.zero_()\n"
+    assert play(text).try_out(NO_GRAD).outcome is Outcome.VERIFIED
+
+
 def test_an_update_that_never_moves_the_leaf_differs(play):
     rewrite = play(DESCENT).try_out(("    w -= 0.01 * w.grad", "    0.01 * w.grad"))
     assert rewrite.outcome is Outcome.DIFFERS
