@@ -1,0 +1,181 @@
+"""Programs that go wrong without a message, and what the recorder has to say about each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Silent(NamedTuple):
+    """`lines` are the guilty lines' texts by role; `way` is what the evidence says."""
+
+    name: str
+    cells: tuple[str, ...]
+    signal: str
+    lines: dict[str, str]
+    way: str = ""
+
+
+HEAD = """\
+import numpy as np
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+"""
+
+PROGRAMS = (
+    Silent(
+        "data alias",
+        (
+            HEAD + "x, w = torch.randn(2, 3), torch.randn(3, 1, requires_grad=True)",
+            "v = torch.randn(1, requires_grad=True)\nd = x @ w\nd_ = d.data\nf = (d @ v).sum()",
+            "d_[:] = 1\nf.backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "f = (d @ v).sum()", "changed": "d_[:] = 1", "alias": "d_ = d.data"},
+        "data",
+    ),
+    Silent(
+        "clipped weights",
+        (
+            HEAD + "critic = nn.Linear(3, 1)",
+            "fake = torch.randn(4, 3, requires_grad=True)\nloss = critic(fake).mean()\n"
+            "for p in critic.parameters():\n    p.data.clamp_(-0.01, 0.01)\nloss.backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "loss = critic(fake).mean()", "changed": "p.data.clamp_(-0.01, 0.01)"},
+        "data",
+    ),
+    Silent(
+        "exchanged memory",
+        (
+            HEAD + "p, q = (torch.randn(2, requires_grad=True) for _ in range(2))",
+            "loss = (p * q).sum()\np.data = p.data * 2\nloss.backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "loss = (p * q).sum()", "changed": "p.data = p.data * 2"},
+        "set_data",
+    ),
+    Silent(
+        "buffer filled in another cell",
+        (
+            HEAD + "buffer = np.ones(3, dtype='float32')\nw = torch.randn(3, requires_grad=True)",
+            "loss = (torch.from_numpy(buffer) * w).sum()",
+            "buffer[:] = 2",
+            "loss.backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "loss = (torch.from_numpy(buffer) * w).sum()", "changed": "buffer[:] = 2"},
+        "numpy",
+    ),
+    Silent(
+        "array of a result",
+        (
+            HEAD + "w = torch.randn(3, requires_grad=True)",
+            "y = torch.exp(w)\narray = y.detach().numpy()\nloss = y.sum()\narray[0] = 0\n"
+            "loss.backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "y = torch.exp(w)", "changed": "array[0] = 0"},
+        "numpy",
+    ),
+    Silent(
+        "fused step",
+        (
+            HEAD + "net = nn.Linear(3, 3)\n"
+            "opt = torch.optim.Adam(net.parameters(), lr=0.1, fused=True)",
+            "h = torch.tanh(net(torch.randn(4, 3)))\na, b = h.mean(), net(h).pow(2).mean()\n"
+            "a.backward(retain_graph=True)\nopt.step()\nb.backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "a, b = h.mean(), net(h).pow(2).mean()", "changed": "opt.step()"},
+        "step",
+    ),
+    Silent(
+        "custom Function",
+        (
+            HEAD + "class Square(torch.autograd.Function):\n    @staticmethod\n"
+            "    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        x.mul_(3)\n"
+            "        return x * x\n    @staticmethod\n    def backward(ctx, g):\n"
+            "        x, = ctx.saved_tensors\n        return 2 * x * g",
+            "w = torch.randn(3, requires_grad=True)\nout = Square.apply(w * 2)\n"
+            "out.sum().backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "out = Square.apply(w * 2)", "changed": "x.mul_(3)"},
+        "function",
+    ),
+    Silent(
+        "tensor kept on ctx",
+        (
+            HEAD + "class Scale(torch.autograd.Function):\n    @staticmethod\n"
+            "    def forward(ctx, x, y):\n        ctx.x, ctx.y = x, y\n        return x * y\n"
+            "    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.y, g * ctx.x",
+            "w, v = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)\n"
+            "h = w * 2\nout = Scale.apply(h, v)\nh.add_(1)\n(out + h).sum().backward()",
+        ),
+        "silent-overwrite",
+        {"saved": "out = Scale.apply(h, v)", "changed": "h.add_(1)"},
+        "context",
+    ),
+    Silent(
+        "optimizer in a function",
+        (
+            HEAD + "a, b = nn.Linear(3, 4), nn.Linear(4, 1)",
+            "def train(x):\n    opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)\n"
+            "    for _ in range(3):\n        opt.zero_grad()\n        h = torch.tanh(a(x))\n"
+            "        h = torch.tensor(h.tolist())\n        loss = b(h).pow(2).mean()\n"
+            "        loss.backward()\n        opt.step()",
+            "train(torch.randn(5, 3))",
+        ),
+        "graph-cut",
+        {"cut": "h = torch.tensor(h.tolist())", "backward": "loss.backward()"},
+        "number",
+    ),
+    Silent(
+        "list filled by append",
+        (
+            HEAD + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.blocks = []\n        for _ in range(2):\n"
+            "            self.blocks.append(nn.Linear(3, 3))\n        self.out = nn.Linear(3, 1)\n"
+            "    def forward(self, x):\n        for block in self.blocks:\n"
+            "            x = torch.relu(block(x))\n        return self.out(x)",
+            "net = Net()\ndef train():\n    opt = torch.optim.Adam(net.parameters())\n"
+            "    for _ in range(2):\n        opt.zero_grad()\n"
+            "        net(torch.ones(2, 3)).mean().backward()\n        opt.step()\ntrain()",
+        ),
+        "plain-list-of-layers",
+        {"step": "opt.step()"},
+    ),
+    Silent(
+        "replaced layer",
+        (
+            HEAD + "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))\n"
+            "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nnet[1] = nn.Linear(3, 2)",
+            "for _ in range(2):\n    opt.zero_grad()\n    net(torch.ones(2, 3)).sum().backward()\n"
+            "    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
+        "cleared by the module",
+        (
+            HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    loss = net(torch.ones(2, 3)).sum()\n    loss.backward()\n"
+            "    net.zero_grad()\n    opt.step()",
+        ),
+        "gradients-thrown-away",
+        {"cleared": "net.zero_grad()", "backward": "loss.backward()", "step": "opt.step()"},
+    ),
+    Silent(
+        "never cleared",
+        (
+            HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.Adam(net.parameters())",
+            "for _ in range(4):\n    loss = net(torch.ones(2, 3)).sum()\n    loss.backward()\n"
+            "    opt.step()",
+        ),
+        "gradients-not-cleared",
+        {"step": "opt.step()", "backward": "loss.backward()"},
+    ),
+)

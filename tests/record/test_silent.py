@@ -1,0 +1,85 @@
+"""What the recorder says about programs that go wrong without a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from silent_programs import HEAD, PROGRAMS, Silent
+
+from autograd_explain.program import Program, Source
+from autograd_explain.record import Recording, Signal, watch
+
+
+class Cells(Program):
+    """Cells only: what called them, this file, is not the user's."""
+
+    def source(self, filename: str) -> Source | None:
+        return next((c for c in reversed(self.cells) if c.filename == filename), None)
+
+
+def signals(cells: tuple[str, ...], *, sure: bool = True) -> list[Signal]:
+    """The findings of all cells, each watched as a cell of one session."""
+    sources: list[Source] = []
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    recording: Recording | None = None
+    found: list[Signal] = []
+    with torch.random.fork_rng(devices=()):
+        for number, text in enumerate(cells, 1):
+            sources.append(Source(number, None, text, text, f"<cell {number}>"))
+            with watch(Cells(sources), number, recording) as recording:
+                exec(compile(text, f"<cell {number}>", "exec"), namespace)
+            assert recording.failure is None
+            found += recording.signals() if sure else recording.notes()
+    return found
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_it_is_found_with_its_lines(program: Silent) -> None:
+    found = signals(program.cells)
+    assert [s.name for s in found] == [program.signal]
+    told = {
+        role: [m.place.source for m in found[0].moments.get(role, ())] for role in program.lines
+    }
+    assert {role: line[:1] for role, line in told.items()} == {
+        role: [line] for role, line in program.lines.items()
+    }
+    if program.way:
+        assert found[0].evidence["way"] == program.way or program.way == "number"
+
+
+def test_the_parameter_of_a_fused_step_is_known() -> None:
+    cells = next(p.cells for p in PROGRAMS if p.name == "fused step")
+    (found,) = signals(cells)
+    assert found.evidence["parameter"] is True
+
+
+MEANT = {
+    "hidden on purpose": (
+        HEAD + "class Loss(nn.Module):\n    def __init__(self, net):\n        super().__init__()\n"
+        "        self.kept = [net]\n        self.scale = nn.Parameter(torch.ones(1))\n"
+        "    def forward(self, x):\n        return self.scale * self.kept[0](x).mean()",
+        "loss = Loss(nn.Linear(3, 1))\nopt = torch.optim.SGD(loss.parameters(), lr=0.1)\n"
+        "for _ in range(2):\n    opt.zero_grad()\n    loss(torch.ones(1, 3)).backward()\n"
+        "    opt.step()",
+    ),
+    "features without gradient": (
+        HEAD + "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)",
+        "for _ in range(2):\n    with torch.no_grad():\n        h = body(torch.ones(1, 3))\n"
+        "    opt.zero_grad()\n    head(h).sum().backward()\n    opt.step()",
+    ),
+    "a head alone": (
+        HEAD + "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD(head.parameters(), lr=0.1)",
+        "for _ in range(2):\n    opt.zero_grad()\n    h = body(torch.ones(1, 3))\n"
+        "    head(h).sum().backward()\n    opt.step()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MEANT))
+def test_what_may_be_meant_is_a_note_and_no_alarm(name: str) -> None:
+    assert signals(MEANT[name]) == []
+    assert len(signals(MEANT[name], sure=False)) == 1
