@@ -37,7 +37,7 @@ def lookup(text: str, language: str = "en", extra: tuple[str, ...] = ()) -> Answ
         return Answer(asked, language, topics=(topic(named, language),))
     if asked in rows():
         return _about(_named(asked), asked, language, known)
-    match = match_message(clean(asked), messages(known))
+    match = match_message(clean(text), messages(known))  # its last line may end the message
     if match is not None:
         return _about(match, asked, language, known)
     return _question(asked, language, known)
