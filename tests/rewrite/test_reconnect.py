@@ -1,0 +1,53 @@
+"""Values that left the graph and came back."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import program_of, result, spot
+
+from autograd_explain.rewrite import reconnected, zero_grad_after
+
+ONE = [
+    ("z = torch.tensor(h.detach().numpy())", ["h.detach().numpy()"], "z = h"),
+    ("z = torch.from_numpy(h.detach().cpu().numpy())", ["h.detach()"], "z = h"),
+    ("h = torch.tensor(h.tolist())", ["h.tolist()"], ""),
+    ("total = total + 0.1 * penalty(w).item()", ["penalty(w).item()"],
+     "total = total + 0.1 * penalty(w)"),
+    ("z = torch.tensor(a + b)", ["torch.tensor(a + b)"], "z = (a + b)"),
+    ("z = f(h.detach())", ["h.detach()"], "z = f(h)"),
+    ("z = f(h.data)", ["h.data"], "z = f(h)"),
+    ("z = torch.tensor([a.item(), b.item()])", ["a.item()", "b.item()"],
+     "z = torch.stack([a, b])"),
+    ("z = torch.tensor([c.item() for c in cs])", ["c.item()"], "z = torch.stack([c for c in cs])"),
+    ("z = torch.tensor(h.item(), dtype=torch.float64)", ["h.item()"], "z = h.to(torch.float64)"),
+    ("z = torch.tensor(float(h))", ["float(h)"], "z = h"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "cuts", "after"), ONE, ids=[b for b, _, _ in ONE])
+def test_reconnected(before: str, cuts: list[str], after: str) -> None:
+    program = program_of(before)
+    assert result(reconnected(program, [spot(program, c) for c in cuts])) == after
+
+
+@pytest.mark.parametrize(
+    ("code", "cut"),
+    [
+        ("v = h.item()\nz = torch.tensor(v)", "h.item()"),
+        ("a = h.detach().numpy()\nz = f(a)", "h.detach().numpy()"),
+        ("vs.append(h.item())", "h.item()"),
+        ("z = torch.tensor([h.item(), 1.0])", "h.item()"),
+    ],
+)
+def test_a_value_that_comes_back_elsewhere_is_left_alone(code: str, cut: str) -> None:
+    program = program_of(code)
+    assert reconnected(program, [spot(program, cut)]) is None
+
+
+def test_zero_grad_after() -> None:
+    program = program_of("for i in r:\n    opt.step()  # go\n    n += 1\n")
+    text = result(zero_grad_after(program, spot(program, "opt.step()")))
+    assert text == "for i in r:\n    opt.step()  # go\n    opt.zero_grad()\n    n += 1\n"
+    for other in ("scaler.step(opt)", "opt.step(closure)", "step()"):
+        program = program_of(other)
+        assert zero_grad_after(program, spot(program, other)) is None
