@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,11 +12,16 @@ from ..model import Edit
 
 @dataclass(frozen=True)
 class Line:
-    """`sign` is " ", "-" or "+"; `number` counts in the old text for "-", else in the new."""
+    """`sign` is " ", "-" or "+"; `number` counts in the old text for "-", else in the new.
+
+    `start` and `end` delimit what differs from the line that stands for it on the other side.
+    """
 
     sign: str
     number: int
     text: str
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,17 @@ def _lines(code: tuple[str, int, int, int, int], old: list[str], new: list[str])
     if tag == "equal":
         yield from (Line(" ", j + 1, new[j]) for j in range(j1, j2))
         return
-    yield from (Line("-", i + 1, old[i]) for i in range(i1, i2))
-    yield from (Line("+", j + 1, new[j]) for j in range(j1, j2))
+    gone, come = old[i1:i2], new[j1:j2]
+    yield from (Line("-", i1 + n, *_against(t, come, n - 1)) for n, t in enumerate(gone, 1))
+    yield from (Line("+", j1 + n, *_against(t, gone, n - 1)) for n, t in enumerate(come, 1))
+
+
+def _against(text: str, others: list[str], number: int) -> tuple[str, int, int]:
+    """A line with the columns in which it differs from the line of the same number."""
+    other = others[number] if number < len(others) else ""
+    start = len(os.path.commonprefix([text, other]))
+    after = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
+    return text, start, len(text) - after
 
 
 def _without_blank_ends(lines: list[Line]) -> list[Line]:

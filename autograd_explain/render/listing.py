@@ -185,7 +185,7 @@ def diff(hunks: Sequence[Hunk], width: int, context: bool = True) -> Iterator[Te
 
 
 def _diff_line(line: Line, size: int, width: int) -> Text:
-    text = crop(line.text.replace("\t", "    "), max(width - size - 5, 8))
+    text, _, _ = window(line.text, line.start, line.end, max(width - size - 5, 8))
     return Text.assemble(
         (f"{line.number:>{size}} │ ", "dim"),
         (f"{line.sign} {text}".rstrip(), _SIGNS[line.sign]),
