@@ -118,6 +118,53 @@ class AutogradMagics(Magics):
         session = self._session
         fix.offer(self.shell, session.last, session.last_cell, arguments.number)
 
+    @no_var_expand
+    @line_magic
+    def autograd_inspect(self, line: str) -> None:
+        """What tensors are to autograd: leaf or result, version, gradient, whose memory.
+
+        %autograd_inspect x net.fc1.weight outs[0]
+
+        Nothing is computed and nothing changed.
+        """
+        from ..inspect.look import look
+        from ..render.look import tensor_text
+
+        for name, tensor, names in self._tensors(line, "%autograd_inspect x y"):
+            print(tensor_text(look(name, tensor, names), self._session.settings.language))
+
+    @no_var_expand
+    @line_magic
+    def autograd_graph(self, line: str) -> None:
+        """The graph behind a tensor as a tree: nodes, leaves by name, what a backward would miss.
+
+        %autograd_graph loss
+        """
+        from ..inspect.look import graph_lines
+        from ..render.look import graph_text
+
+        for name, tensor, names in self._tensors(line, "%autograd_graph loss"):
+            lines, complete = graph_lines(tensor, names)
+            print(graph_text(name, lines, complete, self._session.settings.language))
+
+    def _tensors(self, line: str, usage: str) -> list[tuple[str, Any, Any]]:
+        """The tensors that a line names, each with what else the session holds."""
+        if not line.split():
+            raise UsageError(f"Which tensor? For example: {usage}")
+        import torch
+
+        from ..inspect.look import tensor_at
+        from ..inspect.names import Names
+
+        # Our questions are no business of function modes or tensor subclasses.
+        namespace = self._session.shell.user_ns
+        with torch._C.DisableTorchFunction():
+            names = Names(namespace)
+            try:
+                return [(n, tensor_at(n, namespace), names) for n in line.split()]
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+
 
 def _parse(magic: Any, line: str) -> Any:
     """The arguments; whatever is wrong with them is a UsageError."""
