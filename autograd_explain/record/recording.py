@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from .moments import Moments
 from .presence import Presence
 from .signal import Signal
 from .silent.brackets import writer_between
+from .silent.flow import flows_into
 from .silent.modules import look
 from .silent.suspect import Mark, Suspect
 from .sites import Sites
@@ -34,6 +36,16 @@ if TYPE_CHECKING:
 
 #: How far back the graph of a failure is followed to see whether it was made under watch.
 _MAX_NODES = 5_000
+
+
+#: Roles of marks that are no operation, and what they are.
+_LANDMARKS = {
+    "backward": "backward",
+    "last_backward": "backward",
+    "step": "step",
+    "earlier_step": "step",
+    "cleared": "zero_grad",
+}
 
 
 class Recording:
@@ -88,7 +100,20 @@ class Recording:
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
                 found += look(self.sites.namespace, self.suspicion.gradients, self.log)
-        return found
+        return [self._with_numbers_followed(s) for s in found]
+
+    def _with_numbers_followed(self, suspect: Suspect) -> Suspect:
+        """A number taken from a tensor leaves no trace in torch; the text tells whether it goes
+        into the loss."""
+        last = suspect.marks.get("last_backward")
+        if suspect.sure or last is None or suspect.evidence.get("way") != "number":
+            return suspect
+        moments = self.moments(self.program)
+        root = moments.spot(last[0].site)
+        cuts = [moments.spot(m.site) for m in suspect.marks["cut"]]
+        if root is None or not any(c is not None and flows_into(c, root) for c in cuts):
+            return suspect
+        return replace(suspect, marks={**suspect.marks, "backward": last}, sure=True)
 
     def _signal(self, suspect: Suspect) -> Signal:
         moments = self.moments(self.program)
@@ -144,8 +169,8 @@ def watch(program: Program, cell: int | None, recording: Recording | None = None
 
 
 def _moment(moments: Moments, role: str, mark: Mark) -> Moment | None:
-    if role in ("backward", "step", "earlier_step", "cleared"):
-        what = {"earlier_step": "step", "cleared": "zero_grad"}.get(role, role)
+    what = _LANDMARKS.get(role)
+    if what is not None:
         return moments.mark(mark.site, mark.clock, what)
     if mark.made:
         return moments.made(mark.site, mark.clock)

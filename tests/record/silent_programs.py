@@ -133,6 +133,20 @@ PROGRAMS = (
         "number",
     ),
     Silent(
+        "number in the loss",
+        (
+            HEAD + "a, b = nn.Linear(3, 4), nn.Linear(3, 1)\n"
+            "opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)\n"
+            "x = torch.randn(5, 3)",
+            "for _ in range(2):\n    opt.zero_grad()\n    penalty = b(x).pow(2).mean().item()\n"
+            "    loss = a(x).pow(2).mean()\n    loss += 0.1 * penalty\n    loss.backward()\n"
+            "    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "penalty = b(x).pow(2).mean().item()", "backward": "loss.backward()"},
+        "number",
+    ),
+    Silent(
         "list filled by append",
         (
             HEAD + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"

@@ -70,6 +70,13 @@ MEANT = {
         "for _ in range(2):\n    with torch.no_grad():\n        h = body(torch.ones(1, 3))\n"
         "    opt.zero_grad()\n    head(h).sum().backward()\n    opt.step()",
     ),
+    "a number that is only watched": (
+        HEAD + "a, b = nn.Linear(3, 4), nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)\n"
+        "x, best = torch.randn(5, 3), 0.0",
+        "for _ in range(2):\n    opt.zero_grad()\n    score = b(x).mean().item()\n"
+        "    best = max(best, score)\n    a(x).pow(2).mean().backward()\n    opt.step()",
+    ),
     "a head alone": (
         HEAD + "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
         "opt = torch.optim.SGD(head.parameters(), lr=0.1)",

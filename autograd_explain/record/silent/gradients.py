@@ -238,6 +238,8 @@ class Gradients:
         reached = [self.cuts.reached[s] for s in sites if s in self.cuts.reached]
         if reached:
             marks["backward"] = (reached[0],)
+        elif self._backward is not None:
+            marks["last_backward"] = (self._backward,)
         # Features computed under no_grad, a comparison in a loss and a number that is only
         # printed are often meant.
         meant = not reached or any(c.way in ("no_grad", "operation") for c in cuts)
