@@ -6,12 +6,14 @@ ones that compute the same values, so the gradient that was meant is the right p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from injection.case import MARK, Injected, indent, injected
 
 Lines = list[str]
+Bug = Callable[[Random, str, int], "Step"]
 
 
 @dataclass
@@ -189,7 +191,37 @@ class Chain:
     wrong_helpers: Lines
 
 
-def chain(rng: Random, v: str, linear: list[str], length: int) -> Chain:
+def _hidden(rng: Random, v: str, number: int) -> Step:
+    """A write through `.data`, which autograd does not see."""
+    c = _constant(rng)
+    right, wrong = rng.choice(
+        [
+            ([f"{v} = {v} * {c}"], [[f"{v}.data.mul_({c}){MARK}"], [f"{v}.data *= {c}{MARK}"],
+             [f"raw = {v}.data", f"raw.mul_({c}){MARK}"]]),
+            ([f"{v} = {v}.masked_fill({v} < 0.05, 0.0)"], [[f"{v}.data[{v} < 0.05] = 0.0{MARK}"],
+             [f"{v}.data.masked_fill_({v}.data < 0.05, 0.0){MARK}"]]),
+            ([f"{v} = {v}.clamp(-0.3, 0.6)"], [[f"{v}.data.clamp_(-0.3, 0.6){MARK}"],
+             [f"{v}.data = {v}.data.clamp(-0.3, 0.6){MARK}"]]),
+            ([f"{v} = torch.cat([{v}[:, :1] * {c}, {v}[:, 1:]], dim=1)"],
+             [[f"{v}.data[:, 0] *= {c}{MARK}"], [f"{v}.data[:, :1].mul_({c}){MARK}"]]),
+        ]
+    )  # fmt: skip
+    if rng.random() < 0.3:
+        helper, body = f"damp_{number}", rng.choice(wrong)
+        t = [line.replace(f"{v}.data", "t.data").replace(f"{v} <", "t <") for line in body]
+        good = [
+            line.replace(f"{v} ", "t ").replace(f"{v}[", "t[").replace(f"{v}.", "t.")
+            for line in right
+        ]
+        call = [f"{v} = {helper}({v})"]
+        head = f"def {helper}(t):"
+        return Step(
+            call, call, [head, *indent(good), "    return t"], [head, *indent(t), "    return t"]
+        )
+    return Step(right, rng.choice(wrong))
+
+
+def chain(rng: Random, v: str, linear: list[str], length: int, bug: Bug) -> Chain:
     """A forward pass on `v` with one bug, placed after a random layer."""
     where = rng.randrange(length)
     right: Lines = []
@@ -204,9 +236,8 @@ def chain(rng: Random, v: str, linear: list[str], length: int) -> Chain:
         right += lines
         wrong += lines
         if number == where:
-            step = (
-                _residual(rng, v, "skip") if kept and rng.random() < 0.5 else _bug(rng, v, number)
-            )
+            plain = kept and bug is _bug and rng.random() < 0.5
+            step = _residual(rng, v, "skip") if plain else bug(rng, v, number)
             right += step.right
             wrong += step.wrong or step.right
             helpers += step.helper
@@ -222,6 +253,12 @@ IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n
 
 def _definition(name: str, lines: Lines, result: str, argument: str) -> Lines:
     return [f"def {name}({argument}):", *indent(lines), f"    return {result}"]
+
+
+def data(rng: Random, number: int) -> Injected:
+    """The same places, with a write that autograd does not see."""
+    make = rng.choice([_top_level, _function, _module, _stack, _recurrent])
+    return replace(make(rng, f"data-{number}-{make.__name__[1:]}", _hidden), kind="data")
 
 
 def inplace(rng: Random, number: int) -> Injected:
@@ -271,13 +308,13 @@ def _assemble(
     return injected(name, "inplace", [seed, *right], [seed, *wrong], grads)
 
 
-def _top_level(rng: Random, name: str) -> Injected:
+def _top_level(rng: Random, name: str, bug: Bug = _bug) -> Injected:
     _, d, data = _data(rng)
     v, count = rng.choice(["h", "y", "out", "z", "feat"]), rng.randint(1, 3)
     weights = [f"w{i}" for i in range(count)]
     setup = [data, *(f"{w} = torch.randn({d}, {d}, requires_grad=True)" for w in weights)]
     setup.append(_optimizer(rng, f"[{', '.join(weights)}]"))
-    found = chain(rng, v, [f"{{v}} @ {w}" for w in weights], count + rng.randint(0, 2))
+    found = chain(rng, v, [f"{{v}} @ {w}" for w in weights], count + rng.randint(0, 2), bug)
     loss = _loss(rng, v)
     state = rng.getstate()
     both = []
@@ -287,14 +324,14 @@ def _top_level(rng: Random, name: str) -> Injected:
     return _assemble(rng, name, found, v, (both[0], both[1]), [f"{w}.grad" for w in weights])
 
 
-def _function(rng: Random, name: str) -> Injected:
+def _function(rng: Random, name: str, bug: Bug = _bug) -> Injected:
     _, d, data = _data(rng)
     v, count = rng.choice(["h", "y", "out", "z"]), rng.randint(1, 3)
     setup = [data, f"params = {{f'w{{i}}': torch.randn({d}, {d}) * 0.5 for i in range({count})}}"]
     setup += ["for p in params.values():", "    p.requires_grad_()"]
     setup.append(_optimizer(rng, "list(params.values())"))
     layers = [f"{{v}} @ params['w{i}']" for i in range(count)]
-    found = chain(rng, v, layers, count + rng.randint(0, 1))
+    found = chain(rng, v, layers, count + rng.randint(0, 1), bug)
     function = rng.choice(["forward", "predict", "encode"])
     loss = _loss(rng, "out")
     state = rng.getstate()
@@ -308,10 +345,12 @@ def _function(rng: Random, name: str) -> Injected:
     return _assemble(rng, name, found, v, (both[0], both[1]), grads)
 
 
-def _module(rng: Random, name: str) -> Injected:
+def _module(rng: Random, name: str, bug: Bug = _bug) -> Injected:
     _, d, data = _data(rng)
     v, count = rng.choice(["h", "x", "out", "z"]), rng.randint(1, 3)
-    found = chain(rng, v, [f"self.fc{i}({{v}})" for i in range(count)], count + rng.randint(0, 1))
+    found = chain(
+        rng, v, [f"self.fc{i}({{v}})" for i in range(count)], count + rng.randint(0, 1), bug
+    )
     init = [f"self.fc{i} = nn.Linear({d}, {d})" for i in range(count)]
     loss = _loss(rng, "out")
     state = rng.getstate()
@@ -327,11 +366,11 @@ def _module(rng: Random, name: str) -> Injected:
     return _assemble(rng, name, found, v, (both[0], both[1]), grads)
 
 
-def _stack(rng: Random, name: str) -> Injected:
+def _stack(rng: Random, name: str, bug: Bug = _bug) -> Injected:
     """A loop over layers inside the forward pass."""
     _, d, data = _data(rng)
     count = rng.randint(2, 3)
-    found = chain(rng, "h", ["layer({v})"], 1)
+    found = chain(rng, "h", ["layer({v})"], 1, bug)
     loss = _loss(rng, "out")
     state = rng.getstate()
     both = []
@@ -349,11 +388,11 @@ def _stack(rng: Random, name: str) -> Injected:
     return _assemble(rng, name, found, "h", (both[0], both[1]), grads)
 
 
-def _recurrent(rng: Random, name: str) -> Injected:
+def _recurrent(rng: Random, name: str, bug: Bug = _bug) -> Injected:
     """A state carried through time steps."""
     n, d, _ = _data(rng)
     steps = rng.randint(2, 4)
-    found = chain(rng, "h", ["xs[t] @ w_in + {v} @ w_rec"], 1)
+    found = chain(rng, "h", ["xs[t] @ w_in + {v} @ w_rec"], 1, bug)
     function = rng.choice(["unroll", "run_cell", "encode"])
     loss = _loss(rng, "h")
     state = rng.getstate()
@@ -373,7 +412,7 @@ def _recurrent(rng: Random, name: str) -> Injected:
     return _assemble(rng, name, found, "h", (both[0], both[1]), ["w_in.grad", "w_rec.grad"])
 
 
-def _sequential(rng: Random, name: str) -> Injected:
+def _sequential(rng: Random, name: str, bug: Bug = _bug) -> Injected:
     """A module that overwrites its input."""
     _, d, data = _data(rng)
     saves = rng.choice(["nn.Tanh()", "nn.Sigmoid()", "nn.Softplus()"])

@@ -12,7 +12,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from injection.generator import KINDS, programs
+from injection.generator import KINDS, LOUD, programs
 from injection.run import Measured, measure
 
 
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--injected", type=int, default=100)
     parser.add_argument("--mode", default="check", choices=["check", "hook"])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS))
+    parser.add_argument("--kinds", nargs="*", default=list(LOUD), choices=list(KINDS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="the one program of this name")
     parser.add_argument("--show", action="store_true", help="print what is not named or repaired")

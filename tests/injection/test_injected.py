@@ -46,5 +46,15 @@ def test_injected_bugs_are_named_and_repaired(request, capsys):
     with capsys.disabled():
         print(f"\n{table(found)}")
     assert [m.name for m in found if m.false] == []
+    assert len(found) >= 5
     assert sum(m.named for m in found) >= 0.97 * len(found) - 1
     assert sum(m.repaired for m in found) >= 0.90 * len(found) - 1
+
+
+def test_writes_that_autograd_does_not_see_are_found(request, capsys):
+    asked = request.config.getoption("--injected") // 5
+    found = [measure(case) for case in islice(programs(0, ("data",)), asked or 6)]
+    with capsys.disabled():
+        print(f"\n{table(found)}")
+    assert [m.name for m in found if m.false] == []
+    assert sum(m.named for m in found) >= 0.9 * len(found) - 1
