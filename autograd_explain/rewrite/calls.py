@@ -9,8 +9,9 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
+from .code import targets, unpacked, walk
 from .draft import Draft
-from .locate import tree_at
+from .locate import statements_in, tree_at
 from .uncut import (
     Patch,
     apply_patches,
@@ -107,6 +108,36 @@ def line_before(program: Program, place: Place, code: str) -> Edits | None:
 def line_behind(program: Program, place: Place, code: str) -> Edits | None:
     """Statements put behind the one at the place."""
     return _inserted(program, place, code, after=True)
+
+
+def called_sooner(program: Program, place: Place, target_place: Place) -> Edits | None:
+    """A call of its own line put before another statement of its block.
+
+    Unlike `move_before` it may pass statements that use the same objects, as where those fail
+    because the call comes too late; not one that binds a name which the call reads.
+    """
+    tree = tree_at(program, place)
+    moved = None if tree is None else tree.statement(place)
+    target = None if tree is None else tree.statement(target_place)
+    if tree is None or not isinstance(moved, cst.Expr) or target is None:
+        return None
+    block = tree.block_of(moved)
+    if block is None or tree.block_of(target) is not block:
+        return None
+    order = statements_in(block)
+    first = next(i for i, s in enumerate(order) if s is target)
+    last = next(i for i, s in enumerate(order) if s is moved)
+    read = {n.value for n in walk(moved) if isinstance(n, cst.Name)}
+    bound = {
+        n.value for s in order[first:last] for t in targets(s) for n in unpacked(t)
+        if isinstance(n, cst.Name)
+    }  # fmt: skip
+    if last <= first or read & bound:
+        return None
+    draft = Draft(tree)
+    draft.before(target, [draft.piece(moved)])
+    draft.remove(moved)
+    return draft.edits()
 
 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:

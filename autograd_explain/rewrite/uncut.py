@@ -7,6 +7,8 @@ patches of the text (everything around them stays to the letter).
 from __future__ import annotations
 
 import ast
+import keyword
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -287,4 +289,8 @@ def _in_parentheses(source: Source, node: ast.expr) -> bool:
     lines = source.text.split("\n")
     before = lines[span.line - 1][: span.column].rstrip()
     after = lines[span.end_line - 1][span.end_column :].lstrip()
-    return before.endswith("(") and after.startswith(")")
+    if not before.endswith("(") or not after.startswith(")"):
+        return False
+    # The parentheses of a call are not the expression's own.
+    head = re.search(r"([\w)\]]+)\s*$", before[:-1])
+    return head is None or keyword.iskeyword(head[1])

@@ -47,7 +47,7 @@ torch.autograd.backward([first, errors])
 """,
         "loss_not_scalar",
         "",
-        "torch.autograd.backward([first, errors.sum()])",
+        "torch.autograd.backward([first, errors.mean()])",
     ),
     "copy instead of the input": (
         """
@@ -231,12 +231,13 @@ optimizer = torch.optim.SGD(weights, lr=0.1)
 a, b = nn.Linear(2, 2), nn.Linear(2, 2)
 b.weight = a.weight
 # %%
-optimizer = torch.optim.SGD([{"params": a.parameters()}, {"params": b.parameters(), "lr": 1.0}], lr=0.1)
+groups = [{"params": a.parameters()}, {"params": b.parameters(), "lr": 1.0}]
+optimizer = torch.optim.SGD(groups, lr=0.1)
 """,
         "parameter_in_two_groups",
         "",
-        'optimizer = torch.optim.SGD([{"params": a.parameters()}, {"params": [p for p in '
-        'b.parameters() if all(p is not q for q in a.parameters())], "lr": 1.0}], lr=0.1)',
+        'groups = [{"params": a.parameters()}, {"params": [p for p in b.parameters() '
+        'if all(p is not q for q in a.parameters())], "lr": 1.0}]',
     ),
     "duplicates in one group": (
         """
@@ -247,7 +248,8 @@ optimizer = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)
 """,
         "parameter_in_two_groups",
         "duplicate",
-        "optimizer = torch.optim.SGD(list(dict.fromkeys([*a.parameters(), *b.parameters()])), lr=0.1)",
+        "optimizer = "
+        "torch.optim.SGD(list(dict.fromkeys([*a.parameters(), *b.parameters()])), lr=0.1)",
     ),
     "number of groups": (
         """

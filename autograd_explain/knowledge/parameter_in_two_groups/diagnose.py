@@ -33,7 +33,9 @@ def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
     group: Any = local(scene, "add_param_group", "param_group", "torch/optim/optimizer.py")
     optimizer: Any = local(scene, "add_param_group", "self", "torch/optim/optimizer.py")
-    if call is None or not isinstance(group, dict):
+    if not isinstance(group, dict):
+        group = _given_list(scene)
+    if call is None or group is None:
         return None
     before = [list(g["params"]) for g in getattr(optimizer, "param_groups", ())]
     own = list(group.get("params", ()))
@@ -60,6 +62,13 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         more=() if second is None else (event_at(scene, What.DETACHED, second, "second"),),
     )
+
+
+def _given_list(scene: Scene) -> dict[str, Any] | None:
+    """What the constructor was given: of a warning only the outer frames are there."""
+    params: Any = local(scene, "__init__", "params", ".py")
+    tensors = isinstance(params, list) and all(isinstance(p, torch.Tensor) for p in params)
+    return {"params": params} if tensors else None
 
 
 def _twice(params: list[Any]) -> list[torch.Tensor]:

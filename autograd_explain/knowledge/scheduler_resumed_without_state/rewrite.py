@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import move_before
-from autograd_explain.rewrite.calls import keyword_removed, line_before
+from autograd_explain.rewrite.calls import called_sooner, keyword_removed, line_before
 from autograd_explain.rewrite.proposal import Proposal
 
 
@@ -14,7 +13,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if cause is None or cause.place is None:
         return
     if cause.op == "order" and load is not None and load.place is not None:
-        edits = move_before(program, load.place, cause.place)
+        edits = called_sooner(program, load.place, cause.place)
         if edits:
             yield Proposal("load_first", edits)
     if cause.op == "fresh":
