@@ -4,6 +4,7 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.inference import inference_mode, inference_tensors
 from autograd_explain.inspect.origin import event_at
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told as general
 from autograd_explain.inspect.torch_call import maker, tensor_fact, told
 from autograd_explain.model import Confidence, Finding, What
 
@@ -34,8 +35,8 @@ _VARIANTS = {
 
 def diagnose(scene: Scene) -> Finding | None:
     found = next(inference_tensors(scene), None)
-    if found is None:
-        return None
+    if found is None:  # the message leaves no doubt, but the tensor has no name
+        return general(scene, "inference_tensor", EXAMPLE, _VARIANTS)
     shown, tensor = found
     mode, made, place = inference_mode(scene, shown), maker(scene, shown), scene.place
     fact = tensor_fact(scene, tensor, shown.text)

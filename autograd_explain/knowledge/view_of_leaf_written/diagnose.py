@@ -3,6 +3,7 @@
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.leaf_write import find_leaf_write, leaf_fact, refused
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("view-of-leaf-inplace", "leaf-moved-into-graph-interior")
@@ -19,7 +20,8 @@ def diagnose(scene: Scene) -> Finding | None:
         return None  # "a leaf Variable": only torch 1.5 to 1.7 said so of views too
     found = find_leaf_write(scene)
     if found is None:
-        return None
+        moved = scene.match.pattern == "leaf-moved-into-graph-interior"
+        return told(scene, "view_of_leaf_written", EXAMPLE, at_line=False) if moved else None
     leaf = found.leaf
     proven = leaf is not None and leaf.is_leaf and leaf.requires_grad
     place = scene.place
