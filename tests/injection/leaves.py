@@ -132,7 +132,7 @@ def _initial(rng: Random, name: str) -> Injected:
                         "w[w < 0] = 0.0", "w.uniform_(-0.1, 0.1)", "w.clamp_(-0.5, 0.5)", "w.add_(1.0)",
                         "w[0, 0] += 1.0", "w.zero_()"])  # fmt: skip
     style = rng.choice(["tensor", "parameter", "layer"])
-    body = ["loss = torch.tanh(x @ w).pow(2).sum()", "loss.backward()"]
+    body = ["loss = torch.tanh(x @ w).pow(2).sum()", "loss.backward()", "print(w.grad.norm())"]
     both = []
     for correct in (True, False):
         mark = "" if correct else MARK
@@ -153,7 +153,13 @@ def _initial(rng: Random, name: str) -> Injected:
             inner = write.replace("w", "layer.weight").replace("layer.layer", "layer")
             made += ["with torch.no_grad():", "    " + inner] if correct else [inner + mark]
             grads = ["layer.weight.grad"]
-        lines = body if style != "layer" else [b.replace("x @ w", "layer(x)") for b in body]
+        lines = (
+            body
+            if style != "layer"
+            else [
+                b.replace("x @ w", "layer(x)").replace("w.grad", "layer.weight.grad") for b in body
+            ]
+        )
         both.append(_cells(seed, [*data, *made], lines))
     return injected(name, "leaf", both[0], both[1], grads)
 

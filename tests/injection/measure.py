@@ -35,6 +35,7 @@ def table(found: list[Measured]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--injected", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="how many to pass over")
     parser.add_argument("--mode", default="check", choices=["check", "hook"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", default=list(LOUD), choices=list(KINDS))
@@ -46,7 +47,8 @@ def main() -> None:
     import torch._dynamo
 
     torch.set_num_threads(1)
-    cases = list(islice(programs(options.seed, tuple(options.kinds)), options.injected))
+    end = options.first + options.injected
+    cases = list(islice(programs(options.seed, tuple(options.kinds)), options.first, end))
     if options.only:
         cases = [c for c in cases if c.name == options.only]
     found = []
@@ -55,6 +57,8 @@ def main() -> None:
             cases, pool.map(lambda c: measure(c, options.mode), cases), strict=True
         ):
             found.append(one)
+            if options.show and len(found) % 25 == 0:
+                print(table(found), flush=True)
             if options.show and not (one.named and one.repaired and not one.false):
                 print(f"{one.name}: {one.cause} named={one.named} {sorted(case.guilty)} got {one.places[:2]}"
                       f" repaired={one.repaired} {one.outcome} FALSE={one.false} | {one.note}", flush=True)  # fmt: skip
