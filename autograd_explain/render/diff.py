@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,9 +54,14 @@ def _lines(code: tuple[str, int, int, int, int], old: list[str], new: list[str])
 def _against(text: str, others: list[str], number: int) -> tuple[str, int, int]:
     """A line with the columns in which it differs from the line of the same number."""
     other = others[number] if number < len(others) else ""
-    start = len(os.path.commonprefix([text, other]))
-    after = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
-    return text, start, len(text) - after
+    start = _alike(text, other)
+    return text, start, len(text) - _alike(text[start:][::-1], other[start:][::-1])
+
+
+def _alike(first: str, second: str) -> int:
+    """How many characters two strings have in common from their start."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def _without_blank_ends(lines: list[Line]) -> list[Line]:

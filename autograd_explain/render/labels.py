@@ -39,6 +39,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "torch 拒绝了这次原地写入",
     ),
     "cause": ("the cause", "原因はここ", "原因在这里"),
+    "cause_too": ("part of the cause", "これも原因の一部", "也是原因之一"),
     "cause_failed": ("fails here", "ここで失敗", "在此处失败"),
     "cause_warned": ("the warning is about this", "警告の対象", "警告所指之处"),
     "detached": (

@@ -168,7 +168,8 @@ def _was_refused(event: Event, diagnosis: Diagnosis) -> bool:
 def _cause_label(event: Event, diagnosis: Diagnosis, language: str) -> Passage:
     failed = diagnosis.finding.event(What.FAILED)
     if failed is None or event.place is None or not _same_place(failed, event):
-        return label("cause", language)
+        first = event is diagnosis.finding.event(What.CAUSE)
+        return label("cause" if first else "cause_too", language)
     return label("cause_warned" if diagnosis.kind is Kind.WARNING else "cause_failed", language)
 
 
