@@ -17,6 +17,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         return
     name = code_of(program, cause.place, node)
     if cause.op == "want":
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            return  # a value without a name: its gradient could not be read afterwards
         edits = statement_replaced(program, cause.place, f"{name}.retain_grad()\n")
         if edits:
             yield Proposal("retain_grad", edits)
