@@ -8,6 +8,7 @@ could be changed.
 from __future__ import annotations
 
 import enum
+import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -23,6 +24,24 @@ _PLAIN = (
     torch.device, torch.Size, torch.layout, torch.memory_format,
 )  # fmt: skip
 _LIMIT = 1000  # items of a container
+
+
+_FUNCTIONS = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType, types.GetSetDescriptorType,
+)  # fmt: skip
+
+
+def _is_stateless(live: Any) -> bool:
+    """Built-in functions that are bound to nothing of the user's, NumPy's dtypes and numbers.
+
+    An iterator, a generator of numbers or `rows.append` has state that using it would change.
+    """
+    if isinstance(live, _FUNCTIONS):
+        owner = getattr(live, "__self__", None)
+        return owner is None or isinstance(owner, (types.ModuleType, type))
+    numpy: Any = sys.modules.get("numpy")
+    return numpy is not None and isinstance(live, (numpy.dtype, numpy.generic, numpy.ufunc))
 
 
 class Adopter:
@@ -44,8 +63,10 @@ class Adopter:
         """The stand-in of a live object, or UNKNOWN."""
         if isinstance(live, _PLAIN) and type(live).__module__ in ("builtins", "torch"):
             return live
-        if isinstance(live, (enum.Enum, types.ModuleType)):
-            return live if self._harmless(live) else UNKNOWN
+        if isinstance(live, enum.Enum):
+            return live if isinstance(live.value, _PLAIN) else UNKNOWN
+        if isinstance(live, types.ModuleType):
+            return live if self._policy.may_import(live.__name__) else UNKNOWN
         if depth == 0:
             return UNKNOWN
         known = self._memo.get(id(live))
@@ -54,11 +75,6 @@ class Adopter:
         found = self._build(live, depth - 1)
         self._memo.setdefault(id(live), (live, found))
         return found
-
-    def _harmless(self, live: Any) -> bool:
-        if isinstance(live, types.ModuleType):
-            return self._policy.may_import(live.__name__)
-        return True
 
     def _build(self, live: Any, depth: int) -> Any:
         if isinstance(live, torch.Tensor):
@@ -74,8 +90,10 @@ class Adopter:
             return self._instance(live, type(live), depth)
         if isinstance(live, torch.optim.Optimizer) and self._policy.allows(type(live)):
             return self._instance(live, type(live), depth)
-        if self._policy.allows(live) and not hasattr(live, "__dict__"):
-            return live  # built-in functions of torch and the like
+        if isinstance(live, torch.Generator):
+            return torch.Generator()
+        if _is_stateless(live) and self._policy.allows(live):
+            return live
         kind = self._twin(type(live))
         if isinstance(kind, type) and is_twin_class(kind):
             return self._instance(live, kind, depth)

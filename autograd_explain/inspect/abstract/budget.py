@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -13,6 +14,10 @@ from .values import words
 
 class WalkEnded(BaseException):
     """The walk stops here; no `except` of the user's may hold it up."""
+
+
+class Over(WalkEnded, GeneratorExit):
+    """Twin code runs though the walk is over; a generator that is being closed ends silently."""
 
 
 class Reached(WalkEnded):
@@ -67,7 +72,9 @@ class Budget:
 
     def spend(self, weight: int) -> None:
         self.spent += weight
-        if self._closed or self.spent > self._share * self.limits.steps:
+        if self._closed:
+            raise Over
+        if self.spent > self._share * self.limits.steps:
             raise OutOfBudget
         if self.spent % 64 < weight and self.seconds > self._share * self.limits.seconds:
             raise OutOfBudget
@@ -131,6 +138,9 @@ def expected_elements(op: str, function: Any, values: tuple[Any, ...]) -> int:
     if op in _FACTORIES or module:
         return _product(values)
     tensors = [v for v in values if isinstance(v, torch.Tensor)]
+    work = expected_work(op, function, tensors)
+    if work > _WORK:
+        return work
     if len(tensors) < 2 or max(t.numel() for t in tensors) < 2_000:
         return 0
     a, b = tensors[0], tensors[1]
@@ -147,6 +157,29 @@ def expected_elements(op: str, function: Any, values: tuple[Any, ...]) -> int:
     return 0
 
 
+_WORK = 40_000_000  # multiplications in one operation
+_DECOMPOSITIONS = words(
+    """svd svdvals eig eigh eigvals eigvalsh qr inv pinv det slogdet lstsq solve cholesky
+    matrix_exp pca_lowrank lu lu_factor matrix_rank cond"""
+)
+
+
+def expected_work(op: str, function: Any, tensors: list[torch.Tensor]) -> int:
+    """About how many multiplications an operation takes, where that grows faster than its size."""
+    if not tensors:
+        return 0
+    first = tensors[0]
+    if op.removeprefix("linalg_") in _DECOMPOSITIONS:
+        return int(10 * first.numel() ** 1.5)
+    weight = getattr(function, "weight", None)
+    weight = tensors[1] if weight is None and len(tensors) > 1 else weight
+    if not isinstance(weight, torch.Tensor) or weight.dim() < 2 or not weight.shape[0]:
+        return 0
+    if op.startswith("conv"):
+        return int(first.numel() // max(weight.shape[1], 1) * weight.numel() // weight.shape[0])
+    return int(first.numel() * weight.shape[0]) if op == "linear" else 0
+
+
 def _product(values: tuple[Any, ...]) -> int:
     """The size that the numbers among some arguments ask for."""
     found = 1
@@ -160,8 +193,21 @@ def _product(values: tuple[Any, ...]) -> int:
     return found
 
 
+def has_wide_field(text: str | bytes) -> bool:
+    """Whether a format asks for a field of a hundred million characters or more."""
+    digits = longest = 0
+    for character in text if isinstance(text, str) else text.decode("latin-1"):
+        digits = digits + 1 if character.isdigit() else 0
+        longest = max(longest, digits)
+    return longest > 8
+
+
 def too_big(name: str, left: Any, right: Any) -> bool:
     """Whether plain Python arithmetic would take too long or make too much."""
+    if name == "pow" and isinstance(right, int) and isinstance(left, Fraction):
+        return abs(right) > 4096
+    if name == "mod" and isinstance(left, (str, bytes)):
+        return has_wide_field(left)
     if isinstance(left, int) and isinstance(right, int):
         if name == "pow":
             return abs(right) > 64 or left.bit_length() * max(right, 0) > 4096

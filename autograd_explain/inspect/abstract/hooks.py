@@ -12,7 +12,7 @@ import torch
 
 from .budget import too_big
 from .operations import IN_PLACE, OPERATORS, SIMPLE
-from .policy import may_change
+from .policy import may_change, may_read, private_copy
 from .site import Site
 from .standins import bounded
 from .trace import is_array
@@ -20,6 +20,7 @@ from .values import UNKNOWN, Blank, Unknown, words
 from .walk import Walk
 
 _BLANK = Blank()
+_WIDEST = 10**8
 #: Attributes of tensors that are plain facts: reading them makes nothing.
 _FACTS = words(
     """shape dtype device requires_grad is_leaf grad_fn ndim layout names itemsize nbytes is_cuda
@@ -111,6 +112,8 @@ class Hooks:
     def lookup(self, site: Site, owner: Any, name: str) -> Any:
         """`owner.name`; properties of the user's classes are entered, aliases are noted."""
         walk = self.walk
+        if not may_read(owner, name):
+            return UNKNOWN
         if isinstance(owner, torch.Tensor):
             return self.tensor_attribute(site, owner, name)
         if isinstance(owner, types.ModuleType):
@@ -119,7 +122,7 @@ class Hooks:
         walk.failure.arrive(site, (owner,), "attribute")
         walk.stack.append(site)
         try:
-            return getattr(owner, name)
+            return private_copy(owner, getattr(owner, name))
         except Exception as error:
             if isinstance(error, AttributeError) and walk.flow.tries:
                 raise
@@ -249,7 +252,8 @@ class Hooks:
         return found if fits else self.walk.live_values(site, shape)
 
     def hook_text(self, value: Any) -> Any:
-        return value if isinstance(value, SIMPLE) else _BLANK
+        huge = isinstance(value, int) and abs(value) > _WIDEST  # it may be a width
+        return value if isinstance(value, SIMPLE) and not huge else _BLANK
 
     def hook_decorate(self, index: int, decorator: Any) -> Any:
         if type(decorator) is Unknown:

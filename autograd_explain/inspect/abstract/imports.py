@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .policy import module_names
+from .policy import may_read, module_names, private_copy
 from .shell import Shell
 from .standins import builtin_functions
 from .values import UNKNOWN, Unknown
@@ -30,11 +29,9 @@ class Imports:
     def module(self, name: str, full: str) -> Any:
         """The module `name`; `full` is what the import statement loads."""
         if self.walk.policy.may_import(full):
-            try:
-                importlib.import_module(full)  # the program has imported it already
-                return sys.modules[name]
-            except Exception:
-                return UNKNOWN
+            # The program has imported it already; loading more would be an effect of ours.
+            loaded = full in sys.modules or full.rpartition(".")[0] in sys.modules
+            return sys.modules.get(name, UNKNOWN) if loaded else UNKNOWN
         return self._twin(name)
 
     def member(self, module: str, name: str, level: int, package: str) -> Any:
@@ -43,10 +40,9 @@ class Imports:
         owner = self.module(module, module) if module else UNKNOWN
         if type(owner) is Unknown:
             return UNKNOWN
-        try:
-            return getattr(owner, name)
-        except AttributeError:
-            return self.module(f"{module}.{name}", f"{module}.{name}")
+        if isinstance(owner, types.ModuleType) and hasattr(owner, name):
+            return self.attribute(owner, name)
+        return self.module(f"{module}.{name}", f"{module}.{name}")
 
     def _absolute(self, module: str, level: int, package: str) -> str:
         try:
@@ -86,6 +82,8 @@ class Imports:
 
     def attribute(self, module: types.ModuleType, name: str) -> Any:
         """`module.name`: parts of libraries that the walk may not touch are unknown."""
+        if not may_read(module, name):
+            return UNKNOWN
         try:
             found = getattr(module, name)
         except AttributeError:
@@ -95,4 +93,4 @@ class Imports:
             return part
         if isinstance(found, types.ModuleType) and found not in self.twins:
             return found if self.walk.policy.may_import(found.__name__) else UNKNOWN
-        return found
+        return found if module in self.twins else private_copy(module, found)

@@ -431,7 +431,8 @@ class _Instrument(ast.NodeTransformer):
             node.type_params = []
         functions, self.functions = self.functions, [*self.functions, node.name]
         self.classes.append(node.name)
-        body = self.body(node.body)
+        # Whatever Python calls when an object goes would run after the walk.
+        body = self.body([s for s in node.body if getattr(s, "name", "") != "__del__"])
         self.classes.pop()
         self.functions = functions
         mark = ast.Assign([ast.Name("_ag_twin", ast.Store())], ast.Constant(True))

@@ -12,6 +12,7 @@ import torch
 
 from .bignums import substitute
 from .names import CHANCE, operation, operator_name
+from .native import is_excessive
 from .policy import is_twin_function, is_twin_module
 from .site import Site
 from .trace import (
@@ -65,7 +66,7 @@ class Operations:
             return self.sequence(site, function, args[0])
         if type(function) is not Unknown and not walk.policy.allows(function):
             function = walk.twin_of(function)
-        if type(function) is Unknown:
+        if type(function) is Unknown or is_excessive(function, args, kwargs):
             return walk.unknown_call(site, name, args, kwargs)
         return self.run(site, function, args, kwargs, name or _name_of(function))
 

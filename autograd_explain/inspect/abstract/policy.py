@@ -7,6 +7,8 @@ no effect outside itself: no file, no output, no global state, none of the user'
 from __future__ import annotations
 
 import builtins
+import copy
+import enum
 import functools
 import types
 from collections.abc import Mapping
@@ -20,10 +22,11 @@ from .values import Unknown, words
 #: Modules whose functions and classes may be called.
 PURE = words(
     """math cmath operator itertools functools collections copy string dataclasses typing
-    typing_extensions enum contextlib types abc numbers fractions decimal statistics random
-    heapq bisect re numpy torch einops opt_einsum posixpath ntpath genericpath _collections
-    _functools _operator _random _heapq _bisect _abc _thread collections.abc"""
+    typing_extensions enum contextlib types abc numbers fractions statistics random
+    heapq bisect numpy torch einops opt_einsum posixpath ntpath genericpath _collections
+    _functools _operator _random _heapq _bisect _abc collections.abc"""
 )
+# Not `re`, whose matching may take for ever, nor `decimal`, whose context is the thread's.
 #: Parts of them that act on the world or on state that outlives the walk.
 _FORBIDDEN = (
     "torch.serialization", "torch.hub", "torch.distributed", "torch.multiprocessing",
@@ -32,6 +35,11 @@ _FORBIDDEN = (
     "torch.utils.cpp_extension", "torch.random", "torch.library", "torch.utils.model_zoo",
     "torch.export", "torch.testing", "torch.backends", "torch.monitor", "torch.accelerator",
     "torch.nn.parallel", "torch.optim.lr_scheduler", "torch.optim.swa_utils", "torch.futures",
+    "torch.utils.benchmark", "torch.utils.collect_env", "torch.utils.bottleneck", "torch.fx",
+    "torch.utils.bundled_inputs", "torch.utils.hipify", "torch.utils._pytree", "torch.ao",
+    "torch.autograd.profiler", "torch.autograd.profiler_util", "torch.autograd.profiler_legacy",
+    "torch.quantization", "torch._classes", "torch.overrides", "torch.utils._python_dispatch",
+    "numpy.lib.format", "numpy.lib._format_impl", "numpy.lib._datasource", "typing_extensions",
     "numpy.lib._npyio_impl", "numpy.lib.npyio", "numpy.ctypeslib", "numpy.f2py", "numpy.testing",
     "numpy.distutils",
 )  # fmt: skip
@@ -45,7 +53,12 @@ _FORBIDDEN_NAMES = words(
     set_float32_matmul_precision set_warn_always set_flush_denormal fromfile tofile dump memmap
     savetxt savez savez_compressed loadtxt genfromtxt sleep register_module_forward_hook
     register_module_forward_pre_hook register_module_full_backward_hook
-    register_module_backward_hook init_process_group seterr setbufsize show_config"""
+    register_module_backward_hook init_process_group seterr setbufsize show_config chdir
+    register_module_full_backward_pre_hook register_module_buffer_registration_hook
+    register_module_module_registration_hook register_module_parameter_registration_hook
+    open_memmap write_array to_folder load_library register_kl register_pytree_node
+    set_default_validate_args get_type_hints evaluate_forward_ref _evaluate export_chrome_trace
+    __getattribute__ __subclasses__ __import__ __reduce__ __reduce_ex__"""
 )
 _TYPES = (
     list, dict, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, bool, range,
@@ -75,6 +88,15 @@ def is_twin_function(function: Any) -> bool:
 
 def is_twin_class(kind: type) -> bool:
     return any("_ag_twin" in vars(k) for k in kind.__mro__)
+
+
+def is_patched(kind: type) -> bool:
+    """Whether the user put functions of their own into a class of a library."""
+    return any(
+        isinstance(value, types.FunctionType) and _is_main(value)
+        for base in kind.__mro__
+        for value in list(vars(base).values())
+    )
 
 
 def is_twin_module(value: Any) -> bool:
@@ -116,6 +138,8 @@ class Policy:
             return is_twin_class(function) or self._class(function)
         if isinstance(function, _NATIVE):
             return self._native(function)
+        if getattr(function, "__name__", "") in _FORBIDDEN_NAMES:
+            return False  # numpy.savetxt is an object that dispatches
         return self._class(type(function)) or is_twin_class(type(function))
 
     def _native(self, function: Any) -> bool:
@@ -138,7 +162,7 @@ class Policy:
     def _class(self, kind: type) -> bool:
         if kind in _TYPES or issubclass(kind, BaseException):
             return True
-        if kind.__name__ in _FORBIDDEN_NAMES:
+        if kind.__name__ in _FORBIDDEN_NAMES or is_patched(kind):
             return False
         return self._module(kind.__module__, kind.__name__)
 
@@ -171,7 +195,33 @@ def may_change(owner: Any) -> bool:
         return is_twin_class(owner)
     if isinstance(owner, types.FunctionType):
         return is_twin_function(owner)
+    if isinstance(owner, enum.Enum) or type(owner).__module__.startswith("torch.backends"):
+        return False
     return not isinstance(owner, (types.ModuleType, types.BuiltinFunctionType))
+
+
+_INSIDE = words(
+    """__globals__ __builtins__ __subclasses__ __closure__ __code__ __loader__ __spec__ gi_frame
+    cr_frame ag_frame f_globals f_locals f_builtins f_back tb_frame tb_next __self__ __func__
+    __wrapped__ __objclass__"""
+)
+
+
+def may_read(owner: Any, name: str) -> bool:
+    """Whether an attribute leads to more of the owner, and not into a library's own namespace."""
+    if name == "__dict__":
+        return not isinstance(owner, (types.ModuleType, types.FunctionType))
+    if name in ("__self__", "__func__", "__wrapped__"):
+        return is_twin_function(owner) or is_twin_function(getattr(owner, "__func__", None))
+    return name not in _INSIDE
+
+
+def private_copy(owner: Any, value: Any) -> Any:
+    """A container that belongs to a library, copied: the walk may fill it without effect."""
+    library = isinstance(owner, types.ModuleType) or (
+        isinstance(owner, type) and not is_twin_class(owner)
+    )
+    return copy.copy(value) if library and isinstance(value, (dict, list, set)) else value
 
 
 def module_names(module: types.ModuleType) -> Mapping[str, Any]:

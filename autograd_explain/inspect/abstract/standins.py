@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from .policy import may_change
+from .policy import may_change, may_read, private_copy
 from .values import UNKNOWN, Unknown
 
 
@@ -26,6 +28,11 @@ def specials() -> dict[Any, Callable[..., Any]]:
         torch.cuda.is_available: torch.cuda.is_available,
         isinstance: _isinstance,
         issubclass: _issubclass,
+        iter: _iter,
+        operator.attrgetter: _attrgetter,
+        itertools.count: lambda *a, **k: bounded(itertools.count(*a, **k)),
+        itertools.cycle: lambda values: bounded(itertools.cycle(bounded(values))),
+        itertools.repeat: lambda *a, **k: bounded(itertools.repeat(*a, **k)),
     }
     scaler = getattr(torch.cuda.amp, "GradScaler", None)
     if scaler is not None:
@@ -35,6 +42,16 @@ def specials() -> dict[Any, Callable[..., Any]]:
     for collect in (list, tuple, set, frozenset, dict, any, all):
         found[collect] = _guarded(collect)
     return found
+
+
+def _iter(values: Any, *sentinel: Any) -> Any:
+    """An iterator; one that calls until a value comes may never end."""
+    return bounded(iter(values, *sentinel)) if sentinel else iter(values)
+
+
+def _attrgetter(*names: Any) -> Any:
+    hidden = any("__" in str(n) for n in names)
+    return UNKNOWN if hidden else operator.attrgetter(*names)
 
 
 def _identity(value: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -83,9 +100,9 @@ def builtin_functions() -> dict[str, Callable[..., Any]]:
     """Builtins that reach for attributes by name, within what the walk may touch."""
 
     def get(owner: Any, name: Any, *default: Any) -> Any:
-        if type(owner) is Unknown or type(name) is Unknown:
+        if type(owner) is Unknown or type(name) is Unknown or not may_read(owner, str(name)):
             return UNKNOWN
-        return getattr(owner, name, *default)
+        return private_copy(owner, getattr(owner, name, *default))
 
     def put(owner: Any, name: Any, value: Any) -> None:
         if type(owner) is not Unknown and type(name) is not Unknown and may_change(owner):

@@ -21,9 +21,9 @@ from .devices import Devices
 from .failing import Failure
 from .flow import Arms, Flow
 from .guard import undisturbed
-from .instrument import Twins
+from .instrument import TWIN, Twins
 from .names import CHANCE
-from .policy import Policy, is_twin_class, is_twin_function, safe_builtins
+from .policy import Policy, is_patched, is_twin_class, is_twin_function, safe_builtins
 from .site import Site
 from .trace import Trace
 from .values import UNKNOWN, Unknown
@@ -77,6 +77,8 @@ class Walk:
 
     def run(self) -> None:
         """Walks the cells up to the failing one; raises nothing but TooBig."""
+        if is_patched(torch.Tensor):
+            return  # every operation might be the user's code
         try:
             with undisturbed(), self.devices.context():
                 cells = self._cells()
@@ -88,8 +90,11 @@ class Walk:
                         self.execute(source, self.globals)
         except TooBig:
             raise
-        except (WalkEnded, RecursionError):
+        except (WalkEnded, RecursionError, SystemExit, GeneratorExit):
             return
+        except KeyboardInterrupt as error:
+            if not _raised_by_twin(error):
+                raise
         finally:
             self.budget.close()
 
@@ -277,6 +282,14 @@ _AUTOGRAD = (
 def _is_autograd(error: Exception) -> bool:
     text = str(error) if isinstance(error, RuntimeError) else ""
     return any(part in text for part in _AUTOGRAD)
+
+
+def _raised_by_twin(error: BaseException) -> bool:
+    """Whether twin code stood innermost: `raise KeyboardInterrupt`, as the program may say."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(TWIN)
 
 
 def _called(site: Site) -> str:
