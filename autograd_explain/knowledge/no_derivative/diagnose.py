@@ -28,7 +28,7 @@ def diagnose(scene: Scene) -> Finding | None:
     """Raised where the operation runs, or, by a placeholder node, in backward."""
     if scene.match.pattern in VARIANTS:
         return told(scene, "no_derivative", EXAMPLE, VARIANTS)
-    op = scene.match.captures.get("op", "").removeprefix("aten::")
+    op = scene.match.captures.get("op", "").partition(":")[0]  # "igamma: input"
     found = forward_operation(scene, op)
     if found is None:
         return told(scene, "no_derivative", EXAMPLE, at_line=not scene.roots)
