@@ -11,9 +11,6 @@ PATTERNS = (
     "forward-ad-nested",
     "forward-ad-dual-twice",
     "forward-ad-tangent-has-tangent",
-    "forward-ad-tangent-size",
-    "forward-ad-primal-dtype",
-    "forward-ad-tangent-dtype",
 )
 
 EXAMPLE = {"place": "In[1]:6", "call": "fwAD.make_dual(x, direction)"}
@@ -21,13 +18,11 @@ EXAMPLE = {"place": "In[1]:6", "call": "fwAD.make_dual(x, direction)"}
 
 def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
-    pattern = scene.match.pattern
-    tangent = any(word in pattern for word in ("tangent-size", "dtype"))
     return told(
         scene,
         "forward_ad_level",
         {"call": "" if call is None else call.text},
         call,
-        variant="tangent" if tangent else ("" if pattern == "forward-ad-no-level" else "nested"),
+        variant="" if scene.match.pattern == "forward-ad-no-level" else "nested",
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
     )

@@ -8,8 +8,6 @@ PATTERNS = (
     "forward-ad-primal-dtype",
     "forward-ad-tangent-dtype",
     "forward-ad-tangent-size",
-    "forward-ad-dual-twice",
-    "forward-ad-tangent-has-tangent",
 )
 
 EXAMPLE = {
