@@ -92,6 +92,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "勾配が参照値と一致しない[（{names}）]",
         "梯度与参考值不一致[（{names}）]",
     ),
+    "differs_on_purpose": (
+        "gradients other than the reference, which is the point of this choice[ ({names})]",
+        "勾配は参照値と異なる。この案の狙いどおり[（{names}）]",
+        "梯度与参考值不同，这正是该方案的用意[（{names}）]",
+    ),
     "fails_with": (
         "it stops with[ `{error}`][ in {place}]",
         "[{place} の][ `{error}` ]で停止",

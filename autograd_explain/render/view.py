@@ -115,7 +115,10 @@ def outcome_reason(rewrite: Rewrite, language: str) -> Passage:
         values.setdefault("worst", f"{compared.worst:.1e}" if compared.worst else "")
     if values.get("cell") and values.get("line"):
         values.setdefault("place", f"In[{values['cell']}]:{values['line']}")
-    return reason_label(Reason(rewrite.reason.key, values), language)
+    key = rewrite.reason.key
+    if key == "differs" and rewrite.safety is Safety.CHANGES_MEANING:
+        key = "differs_on_purpose"  # others that differ are not proposed
+    return reason_label(Reason(key, values), language)
 
 
 def name_list(names: Iterable[str], most: int = 4) -> str:
