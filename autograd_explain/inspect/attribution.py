@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 
 from ..model import Event, Place, Role, TensorFact, What
 from .history import Moment, SavedTensor
+from .names import shares_memory
 from .scene import Scene
+
+_MANY = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +25,16 @@ class Overwrite:
     """A saved tensor that was written before backward needed it.
 
     `maker` saved it; `writes` are the writes since, oldest first, so the first is the guilty one.
-    `optimizers` are the user's optimizers that update this tensor, by name.
+    `optimizers` are the user's optimizers that update this tensor, by name; `savers` is how many
+    statements saved a part of it that was overwritten since.
     """
 
     saved: SavedTensor
     maker: Moment | None
     writes: tuple[Moment, ...]
     optimizers: tuple[str, ...]
+
+    savers: int = 1
 
     @property
     def guilty(self) -> Moment | None:
@@ -56,7 +63,19 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
         scene.history.maker(saved.node),
         scene.history.writes(saved),
         tuple(name for name, _ in holders),
+        _savers(scene, saved),
     )
+
+
+def _savers(scene: Scene, saved: SavedTensor) -> int:
+    """The different statements whose operations saved memory of the overwritten tensor."""
+    found = set()
+    for other in islice(scene.graph.overwritten(), _MANY):
+        shared = shares_memory(other.tensor, saved.tensor)
+        maker = scene.history.maker(other.node) if shared else None
+        if maker is not None:
+            found.add((maker.place.cell, maker.place.file, maker.place.line))
+    return max(len(found), 1)
 
 
 def _fitting(scene: Scene) -> Iterator[SavedTensor]:

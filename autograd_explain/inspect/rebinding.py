@@ -30,6 +30,12 @@ def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> boo
     return True
 
 
+def hands_back_argument(program: Program, place: Place, name: str) -> bool:
+    """Whether the function around a place got this name as an argument and returns it."""
+    scope = _scope(program, place)
+    return scope is not None and _is_argument(scope, name) and _handed_back(scope, name)
+
+
 def _scope(program: Program, place: Place) -> ast.AST | None:
     """The function around a place, or the whole source."""
     source = program.source_at(place)

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.rebinding import rebinding_is_enough
+from autograd_explain.inspect.rebinding import hands_back_argument, rebinding_is_enough
 from autograd_explain.inspect.statements import write_at
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
@@ -47,6 +47,8 @@ def _stays_the_leaf(finding: Finding, program: Program, place: Place) -> bool:
         return _gradient_is_read(_last_parts(finding), program)
     if not rebinding_is_enough(program, place, write.target):
         return True
+    if hands_back_argument(program, place, write.target.id):
+        return False  # the caller's name goes on meaning the leaf
     return _gradient_is_read({write.target.id}, program)
 
 

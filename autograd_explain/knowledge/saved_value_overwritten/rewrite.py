@@ -51,7 +51,10 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
     elif finding.variant == "alias":
         return
     elif write.form is Form.ITEM:
-        # Others may look at the buffer that is filled item by item: the saver's copy is safer.
+        # Others may look at the buffer that is filled item by item: the saver's copy is safer,
+        # unless several statements saved parts of it.
+        if finding.facts["savers"] != "1":
+            yield "functional_write", functional_write(program, place)
         yield from _at_the_saver(finding, program)
         yield "functional_write", functional_write(program, place)
     elif write.form is Form.CALL:
