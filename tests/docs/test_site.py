@@ -17,6 +17,9 @@ from autograd_explain.knowledge.entry import BUILT_IN
 from autograd_explain.render.texts import LANGUAGES
 from autograd_explain.search.causes import Cause, causes
 
+# Every case is run, and its rewrites are tried: half a minute where nothing else runs.
+pytestmark = pytest.mark.timeout(900)
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
