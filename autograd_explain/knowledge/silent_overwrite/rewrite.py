@@ -39,7 +39,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 
 def _recorded(program: Program, write: Place) -> Iterator[Proposal]:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
-    edits = functional_write(program, write) or out_of_place(program, write)
+    edits = out_of_place(program, write) or functional_write(program, write)
     if edits:
         yield Proposal("recorded_write", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
