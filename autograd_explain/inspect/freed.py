@@ -79,6 +79,35 @@ def _carried_name(scene: Scene, maker: Moment | None, user: GraphNode | None) ->
     return next((n for n in names if n.replace(" ", "") in read), "")
 
 
+def carried_across(scene: Scene, moment: Moment) -> tuple[str, str]:
+    """A state that a loop around the failing line carries past a moment with its graph.
+
+    Its name at the failing line, and "tensor" or "tuple"; two empty texts where there is none.
+    """
+    nodes = [n for n in scene.graph.nodes if 0 <= n.sequence < _LEAF_SEQUENCE]
+    makers = {id(n): scene.history.maker(n) for n in nodes}
+    old = [n for n in nodes if (m := makers[id(n)]) is not None and m.order < moment.order]
+    for node in _used_by_new(scene.graph, old):
+        maker = makers[id(node)]
+        if maker is None or not inside_failing_loop(scene, maker):
+            continue
+        for user in scene.graph.parents(node):
+            name = _carried_name(scene, maker, user)
+            value = resolve(_expression(name), scene.incident.user_frames[-1]) if name else None
+            if isinstance(value, torch.Tensor):
+                return name, "tensor"
+            if isinstance(value, tuple):
+                return name, "tuple"
+    return "", ""
+
+
+def _expression(name: str) -> ast.expr | None:
+    try:
+        return ast.parse(name, mode="eval").body
+    except SyntaxError:
+        return None
+
+
 def bound_place(scene: Scene, moment: Moment) -> tuple[Place, ...]:
     """The lines down to the one at which a made value is first kept under a name.
 

@@ -7,6 +7,7 @@ from autograd_explain.inspect.attribution import (
     find_overwrite,
     label,
 )
+from autograd_explain.inspect.freed import carried_across
 from autograd_explain.inspect.levels import (
     at_one_level,
     distinct,
@@ -35,6 +36,8 @@ EXAMPLE = {
     "failed": "actor_loss.backward()",
     "failed_place": "In[2]:8",
     "optimizer": "critic_opt",
+    "state": "",
+    "state_kind": "",
 }
 
 
@@ -45,6 +48,7 @@ def diagnose(scene: Scene) -> Finding | None:
     fact = culprit(scene, found)
     guilty, maker, place = found.guilty, found.maker, scene.place
     optimizer = found.optimizers[0] if found.optimizers else ""
+    state, kind = ("", "") if guilty is None else carried_across(scene, guilty)
     return Finding(
         cause="step_between_backwards",
         # Held by an optimizer, yet no `step()` seen: likely, but another write may have done it.
@@ -60,6 +64,8 @@ def diagnose(scene: Scene) -> Finding | None:
             "failed": place.source if place else "",
             "failed_place": label(place),
             "optimizer": optimizer,
+            "state": state,
+            "state_kind": kind,
         },
         tensors=(fact, *_roots(scene)),
         events=events(scene, found),

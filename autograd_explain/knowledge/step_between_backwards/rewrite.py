@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Finding, Place, Role, Safety
+from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import move_after, toggled_run
+from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.loops import reorder_items, split_and_move
 from autograd_explain.rewrite.proposal import Proposal
@@ -31,6 +31,18 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     for proposal in (again, later) if shares else (later, again):
         if proposal is not None:
             yield proposal
+    yield from _without_history(finding, program)
+
+
+def _without_history(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """A state that the loop carries on goes on without the graph of the rounds before the step."""
+    failed, name = finding.event(What.FAILED), finding.facts["state"]
+    if not name or failed is None or failed.place is None:
+        return
+    several = finding.facts["state_kind"] == "tuple"
+    edits = detach_after(program, failed.place, name, state=several)
+    if edits:
+        yield Proposal("detach_state", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
 def _in_one_loop(
