@@ -105,7 +105,7 @@ class Suspicion:
         self.overwrites.before_backward(roots, mark)
         if whole:
             self.cuts.before_backward(roots, mark)
-            self.gradients.before_backward(mark)
+            self.gradients.before_backward(roots, mark)
 
     def after_backward(self) -> None:
         self.gradients.after_backward()

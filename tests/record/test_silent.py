@@ -19,10 +19,10 @@ class Cells(Program):
         return next((c for c in reversed(self.cells) if c.filename == filename), None)
 
 
-def signals(cells: tuple[str, ...], *, sure: bool = True) -> list[Signal]:
+def signals(cells: tuple[str, ...], *, sure: bool = True, **names: Any) -> list[Signal]:
     """The findings of all cells, each watched as a cell of one session."""
     sources: list[Source] = []
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    namespace: dict[str, Any] = {"__name__": "__main__", **names}
     recording: Recording | None = None
     found: list[Signal] = []
     with torch.random.fork_rng(devices=()):
@@ -47,6 +47,20 @@ def test_it_is_found_with_its_lines(program: Silent) -> None:
     }
     if program.way:
         assert found[0].evidence["way"] == program.way or program.way == "number"
+
+
+def test_gradients_from_before_the_watch_are_not_spoken_of() -> None:
+    """Another model was trained in an unwatched cell; this optimizer holds a head not used yet."""
+    other = torch.nn.Linear(3, 1)
+    other(torch.ones(1, 3)).sum().backward()
+    cells = (
+        HEAD + "body, spare = nn.Linear(3, 1), nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD([*body.parameters(), *spare.parameters()], lr=0.1)",
+        "for _ in range(2):\n    opt.zero_grad()\n    body(torch.ones(1, 3)).sum().backward()\n"
+        "    opt.step()",
+    )
+    assert signals(cells, other=other) == []
+    assert signals(cells, other=other, sure=False) == []
 
 
 def test_the_parameter_of_a_fused_step_is_known() -> None:

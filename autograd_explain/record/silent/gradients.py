@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ...nodes import Walk
 from ..log import Log
 from ..tensors import storage, version
 from .cuts import Cut, Cuts
@@ -18,6 +19,8 @@ from .suspect import Mark, Marks, Suspect, Weak
 
 _NEVER = Mark(0, 0)
 _MAX_PAST = 20
+_LOOKS = 2  #: how often one backward's graph is walked for its leaves
+_MAX_WALK = 5_000
 
 
 @dataclass
@@ -55,6 +58,9 @@ class Gradients:
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
         self.held: dict[int, Weak] = {}
         self.last_step = _NEVER
+        self._looks: dict[int, int] = {}
+        self._filled: dict[int, Weak] = {}
+        self._seen_all = True
         self._backward: Mark | None = None
         self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
@@ -64,9 +70,27 @@ class Gradients:
         """When the first backward was seen."""
         return self._first
 
-    def before_backward(self, mark: Mark) -> None:
+    def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         self._first = self._first or mark.clock
         self._backward = mark
+        looks = self._looks.get(mark.site, 0)
+        if looks < _LOOKS:
+            self._looks[mark.site] = looks + 1
+            self._look(roots)
+
+    def _look(self, roots: tuple[Tensor, ...]) -> None:
+        """Note the leaves that a backward is about to fill."""
+        walk = Walk((r.grad_fn for r in roots), limit=_MAX_WALK)
+        for node in walk:
+            leaf = getattr(node.node, "variable", None)
+            if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
+                key = id(leaf)
+                self._filled[key] = weakref.ref(leaf, partial(_release, self._filled, key))
+        self._seen_all = self._seen_all and walk.complete
+
+    def may_have_filled(self, parameter: Tensor) -> bool:
+        """Whether a watched backward filled its `.grad`, as far as that was looked at."""
+        return not self._seen_all or id(parameter) in self._filled
 
     def after_backward(self) -> None:
         for followed in self.followed.values():
@@ -122,10 +146,7 @@ class Gradients:
         for parameter in parameters:
             key = id(parameter)
             if key not in self.held:
-                self.held[key] = weakref.ref(parameter, partial(self._release, key))
-
-    def _release(self, key: int, _: object) -> None:
-        self.held.pop(key, None)
+                self.held[key] = weakref.ref(parameter, partial(_release, self.held, key))
 
     def _fresh_gradient(self, followed: Followed, optimizer: Optimizer) -> bool:
         """Whether a backward has put gradients there since the last step."""
@@ -254,3 +275,7 @@ class Gradients:
 
 def _first_gradient(parameters: list[Tensor]) -> Tensor | None:
     return next((p.grad for p in parameters if p.grad is not None), None)
+
+
+def _release(kept: dict[int, Weak], key: int, _: object) -> None:
+    kept.pop(key, None)

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from ..log import Log
 from ..tensors import storage
 from .gradients import Followed, Gradients
-from .suspect import Mark, Marks, Suspect
+from .suspect import Marks, Suspect
 
 _MAX_OBJECTS = 5_000
 _DEPTH = 3
@@ -33,7 +33,7 @@ def look(namespace: Mapping[str, Any], gradients: Gradients, log: Log) -> list[S
     optimizers += [o for f in gradients.followed.values() if (o := f.optimizer()) is not None]
     held = {id(p) for o in optimizers for g in o.param_groups for p in g["params"]}
     held |= {k for k, weak in gradients.held.items() if weak() is not None}
-    suspects = list(_plain_lists(modules, held, gradients.last_step))
+    suspects = list(_plain_lists(modules, held, gradients))
     for followed in stepped:
         suspects += _missed(followed, gradients, modules, held, log)
     return suspects
@@ -70,7 +70,9 @@ def _is_users(value: Any) -> bool:
     return type(value).__module__ in ("__main__", "builtins") or hasattr(value, "__dict__")
 
 
-def _plain_lists(modules: list[nn.Module], held: set[int], step: Mark) -> Iterator[Suspect]:
+def _plain_lists(
+    modules: list[nn.Module], held: set[int], gradients: Gradients
+) -> Iterator[Suspect]:
     """`self.layers = [nn.Linear(…), …]`: used, but not the module's as far as torch knows."""
     for root in modules:
         for owner in root.modules():
@@ -79,7 +81,7 @@ def _plain_lists(modules: list[nn.Module], held: set[int], step: Mark) -> Iterat
                 if name in _OF_MODULE:
                     continue
                 hidden = [m for m in _modules_in(value) if id(m) not in known]
-                lost = [p for m in hidden for p in m.parameters() if _lost(p, held)]
+                lost = [p for m in hidden for p in m.parameters() if _lost(p, held, gradients)]
                 if lost:
                     evidence = {
                         "owner": type(owner).__name__,
@@ -92,7 +94,8 @@ def _plain_lists(modules: list[nn.Module], held: set[int], step: Mark) -> Iterat
                     # One module in a list, or modules in evaluation mode: perhaps hidden on
                     # purpose, as the network of a perceptual loss is.
                     meant = len(hidden) == 1 or not any(m.training for m in hidden)
-                    yield Suspect("plain-list-of-layers", {"step": (step,)}, evidence, not meant)
+                    marks: Marks = {"step": (gradients.last_step,)}
+                    yield Suspect("plain-list-of-layers", marks, evidence, not meant)
 
 
 def _modules_in(value: Any) -> list[nn.Module]:
@@ -104,10 +107,10 @@ def _modules_in(value: Any) -> list[nn.Module]:
     return [*(v for v in value if isinstance(v, nn.Module)), *nested]
 
 
-def _lost(parameter: Tensor, held: set[int]) -> bool:
-    """A parameter that got a gradient which no optimizer will use."""
+def _lost(parameter: Tensor, held: set[int], gradients: Gradients) -> bool:
+    """A parameter that got a gradient under watch which no optimizer will use."""
     has = parameter.requires_grad and parameter.grad is not None
-    return has and id(parameter) not in held
+    return has and id(parameter) not in held and gradients.may_have_filled(parameter)
 
 
 def _missed(
@@ -122,7 +125,7 @@ def _missed(
         id(p): p
         for m in modules
         for p in m.parameters()
-        if _lost(p, held) and not _written(p, log, gradients.first_backward)
+        if _lost(p, held, gradients) and not _written(p, log, gradients.first_backward)
     }
     if not missing:
         return
