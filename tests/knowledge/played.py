@@ -19,12 +19,14 @@ from traitlets.config import Config
 
 import autograd_explain
 from autograd_explain import pipeline
+from autograd_explain.inspect import names
 from autograd_explain.intercept import guard, screen
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Rewrite
 from autograd_explain.render.explanation import Explanation
 from autograd_explain.render.topic import cells_of
 
+SECONDS = 120  #: for what users get less time for: a busy machine is no reason to fail
 WITH_CASE = tuple(e for e in entries().values() if (e.folder / "case.py").exists())
 
 
@@ -82,7 +84,9 @@ def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -
     """Run a notebook up to the first cell that has something to explain."""
     with shell_with_extension() as shell, claims() as seen, captured() as output:
         if watched:
-            shell.run_line_magic("autograd_check", "on" if verify else "on --no-verify")
+            shell.run_line_magic(
+                "autograd_check", f"on --budget {SECONDS}" if verify else "on --no-verify"
+            )
         for cell in cells:
             result = shell.run_cell(cell, store_history=True)
             if seen.shown or not result.success:
@@ -160,7 +164,10 @@ def shell_with_extension() -> Iterator[InteractiveShell]:
     """A shell with the extension loaded, in English; everything as before afterwards."""
     main = sys.modules["__main__"]
     InteractiveShell.clear_instance()
-    with fresh_torch(), mock.patch.dict(os.environ, {"AUTOGRAD_EXPLAIN_LANG": "en"}):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(fresh_torch())
+        stack.enter_context(mock.patch.dict(os.environ, {"AUTOGRAD_EXPLAIN_LANG": "en"}))
+        stack.enter_context(mock.patch.object(names, "_SECONDS", float(SECONDS)))
         config = Config({"HistoryManager": {"enabled": False}})
         shell = InteractiveShell.instance(config=config)
         guard.clear()
