@@ -6,7 +6,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import expression, head, keyword, same, statement, targets, with_keyword
+from .code import expression, head, keyword, same, statement, targets, unpacked, with_keyword
 from .draft import Draft
 from .locate import tree_at
 
@@ -67,6 +67,7 @@ def bound_again(program: Program, place: Place, expr: str) -> Place | None:
     end = tree.span(start)
     for node in tree.statements if loops else ():
         later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
-        if later and any(same(tree, t, expr) for t in targets(node)):
+        leaves = (leaf for t in targets(node) for leaf in unpacked(t)) if later else ()
+        if any(same(tree, leaf, expr) for leaf in leaves):
             return tree.place(node)
     return None

@@ -1,0 +1,75 @@
+"""Values that a loop or a closure carries from one backward to the next."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import at, program_of, rewritten
+
+from autograd_explain.rewrite import out_of_place
+from autograd_explain.rewrite.backward import bound_again, clear_after
+from autograd_explain.rewrite.recompute import repeat_inside
+
+
+def test_a_list_is_emptied_after_its_use() -> None:
+    before = "def finish(self):\n    loss.backward()  # go\n    self.rewards.clear()"
+    after = (
+        "def finish(self):\n    loss.backward()  # go\n    self.log_probs.clear()\n"
+        "    self.rewards.clear()"
+    )
+    assert rewritten(clear_after, before, "loss.backward", "self.log_probs") == after
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("for s in states:\n    loss.backward()\n    v = v_next", 3),
+        ("for s in states:\n    if s:\n        loss.backward()\n    v, n = v_next, 1", 4),
+        ("for s in states:\n    v = f(s)\n    loss.backward()", None),
+        ("loss.backward()\nv = v_next", None),
+        ("for s in states:\n    loss.backward()\nv = v_next", None),
+    ],
+)
+def test_where_a_name_gets_its_next_value(text: str, line: int | None) -> None:
+    program = program_of(text)
+    place = bound_again(program, at(program, "loss.backward"), "v")
+    assert (None if place is None else place.line) == line
+
+
+CLOSURE = "loss = energy(x)\ndef closure():\n    opt.zero_grad()\n    loss.backward()\n"
+
+
+def test_a_loss_is_computed_inside_the_closure() -> None:
+    program = program_of(CLOSURE)
+    edits = repeat_inside(program, at(program, "loss.backward"), at(program, "energy"))
+    assert edits is not None
+    assert edits[0].new_source == CLOSURE.replace(
+        "    loss.backward", "    loss = energy(x)\n    loss.backward"
+    )
+
+
+def test_not_inside_a_closure_that_has_its_own_names() -> None:
+    program = program_of(CLOSURE.replace("closure()", "closure(x)"))
+    assert repeat_inside(program, at(program, "loss.backward"), at(program, "energy")) is None
+    program = program_of(CLOSURE.replace("energy(x)", "loss + energy(x)"))
+    assert repeat_inside(program, at(program, "loss.backward"), at(program, "energy")) is None
+
+
+ELEMENT = """
+def forward(self, x):
+    skips = [f(x) for f in self.down]
+    for up, s in zip(self.up, reversed(skips)):
+        x = up(x) + F.relu(s, inplace=True)
+    return x
+"""
+
+
+def test_an_element_nobody_looks_at_again_need_not_be_rebound() -> None:
+    after = ELEMENT.lstrip("\n").replace("F.relu(s, inplace=True)", "F.relu(s)")
+    assert rewritten(out_of_place, ELEMENT, "F.relu") == after
+
+
+@pytest.mark.parametrize("tail", ["return x, skips", "return x + sum(skips)"])
+def test_an_element_of_a_list_read_later_stays(tail: str) -> None:
+    text = ELEMENT.replace("return x\n", f"{tail}\n")
+    found = rewritten(out_of_place, text, "F.relu")
+    assert found is None or "F.relu(s)" not in found.replace("s = F.relu(s)", "")
