@@ -64,10 +64,10 @@ def has_torch_function_variadic(*objs: Any) -> bool:
     return bool(_asked_variadic(*objs))
 
 
-# torch.jit.script knows the originals by their identity (torch/jit/_builtins.py).
+# torch.jit.script knows the originals by their identity (torch/jit/_script.py, one name for all).
 with suppress(Exception):
     for _ours in (has_torch_function, has_torch_function_unary, has_torch_function_variadic):
-        sys.modules["torch.jit._builtins"]._register_builtin(_ours, f"aten::{_ours.__name__}")
+        sys.modules["torch.jit._builtins"]._register_builtin(_ours, "aten::has_torch_function")
 
 
 class Presence:
