@@ -41,6 +41,7 @@ class FakeEntry:
 
     messages: ClassVar[dict] = {}
     folder = BUILT_IN / UNKNOWN
+    built_in = True
 
     def __init__(self, name, confidence=None, propose=None, events=(), crash=None):
         self.name, self.patterns = name, ("leaf-inplace",)
