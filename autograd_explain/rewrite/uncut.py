@@ -10,7 +10,7 @@ import ast
 import keyword
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model import Edit, Place, Span
 from ..program import Program, Source
@@ -157,12 +157,67 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     return [Patch(source, span, f"{torch}.{_OTHER.get(name, name)}"), *_renamed(source, node)]
 
 
+def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
+    """`torch.from_numpy(np.exp(-x.numpy()))` -> `torch.exp(-x)`, `place` being a part of it.
+
+    [] where no tensor is made of the array, or where torch has no such function.
+    """
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or node is None:
+        return []
+    around = _tensor_made_of(source, node)
+    torch = imports_at(program, place).local("torch")
+    if around is None or torch is None:
+        return []
+    whole, inner = source.span(around), source.span(around.args[0])
+    if whole is None or inner is None:
+        return []
+    atom = isinstance(around.args[0], _ATOMS)
+    start = Span(whole.line, whole.column, inner.line, inner.column)
+    end = Span(inner.end_line, inner.end_column, whole.end_line, whole.end_column)
+    patches = [Patch(source, start, "" if atom else "("), Patch(source, end, "" if atom else ")")]
+    for call in (n for n in ast.walk(around.args[0]) if isinstance(n, ast.Call)):
+        found = _in_torch(program, source, replace(place, span=source.span(call)), call)
+        if not found:
+            return []
+        patches += found
+    return patches
+
+
+def _in_torch(program: Program, source: Source, place: Place, call: ast.Call) -> list[Patch]:
+    """`np.exp(…)` under torch's name, `x.numpy()` without its ending; [] for other calls."""
+    tensor = _inner(call)
+    if tensor is call:
+        return torch_instead_of_numpy(program, place)
+    kept, whole = source.span(tensor), source.span(call)
+    if kept is None or whole is None:
+        return []
+    return [
+        Patch(source, Span(kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
+    ]
+
+
+def _tensor_made_of(source: Source, node: ast.expr) -> ast.Call | None:
+    """The innermost `torch.from_numpy(…)` around an expression, without other arguments."""
+    found: ast.Call | None = None
+    for call in ast.walk(source.tree):
+        if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+            continue
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        if name in ("from_numpy", "as_tensor", "tensor") and any(
+            n is node for n in ast.walk(call.args[0])
+        ):
+            found = call
+    return found
+
+
 def _renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
-    for keyword in node.keywords:
-        span = source.span(keyword)
-        if keyword.arg in _KEYWORDS and span is not None:
-            name = Span(span.line, span.column, span.line, span.column + len(keyword.arg))
-            yield Patch(source, name, _KEYWORDS[keyword.arg])
+    for given in node.keywords:
+        span = source.span(given)
+        if given.arg in _KEYWORDS and span is not None:
+            name = Span(span.line, span.column, span.line, span.column + len(given.arg))
+            yield Patch(source, name, _KEYWORDS[given.arg])
 
 
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:

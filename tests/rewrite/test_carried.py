@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import at, program_of, rewritten
+from rewriting import at, program_of, rewritten, spot
 
 from autograd_explain.rewrite import out_of_place
 from autograd_explain.rewrite.backward import bound_again, clear_after
 from autograd_explain.rewrite.recompute import repeat_inside
+from autograd_explain.rewrite.uncut import apply_patches, round_trip_in_torch
 
 
 def test_a_list_is_emptied_after_its_use() -> None:
@@ -73,3 +74,22 @@ def test_an_element_of_a_list_read_later_stays(tail: str) -> None:
     text = ELEMENT.replace("return x\n", f"{tail}\n")
     found = rewritten(out_of_place, text, "F.relu")
     assert found is None or "F.relu(s)" not in found.replace("s = F.relu(s)", "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("b = torch.from_numpy(np.exp(-d.numpy()))", "b = torch.exp(-d)"),
+        (
+            "b = 2 * torch.tensor(np.sum(d.numpy(), axis=1) + 1)",
+            "b = 2 * (torch.sum(d, dim=1) + 1)",
+        ),
+        ("b = torch.from_numpy(np.interp(d.numpy(), xs, ys))", None),
+        ("b = np.exp(d.numpy())", None),
+        ("b = torch.tensor(np.exp(d.numpy()), dtype=torch.float64)", None),
+    ],
+)
+def test_a_round_trip_through_numpy_stays_in_torch(before: str, after: str | None) -> None:
+    program = program_of(before)
+    edits = apply_patches(round_trip_in_torch(program, spot(program, "d")))
+    assert (edits[0].new_source if edits else None) == after

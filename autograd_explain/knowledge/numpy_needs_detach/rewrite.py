@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Event, Finding, Place, What
+from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.uncut import (
@@ -12,6 +12,7 @@ from autograd_explain.rewrite.uncut import (
     code_of,
     node_at,
     replacement,
+    round_trip_in_torch,
 )
 
 
@@ -22,6 +23,9 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield Proposal("store_number" if stores[0].op == "item" else "store_detached", edits)
     read = finding.event(What.DETACHED)
     if read is not None and read.place is not None:
+        edits = apply_patches(round_trip_in_torch(program, read.place))
+        if edits:
+            yield Proposal("in_torch", edits, Safety.CHANGES_MEANING, intended_difference=True)
         edits = apply_patches(_read(program, read.place, read.op or ""))
         if edits:
             yield Proposal("detach", edits)
