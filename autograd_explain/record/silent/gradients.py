@@ -15,11 +15,10 @@ from ...nodes import Walk
 from ..log import Log
 from ..tensors import storage, version
 from .cuts import Cut, Cuts
-from .suspect import Mark, Marks, Suspect, Weak
+from .suspect import Budget, Mark, Marks, Suspect, Weak
 
 _NEVER = Mark(0, 0)
 _MAX_PAST = 20
-_LOOKS = 2  #: how often one backward's graph is walked for its leaves
 _MAX_WALK = 5_000
 
 
@@ -58,7 +57,7 @@ class Gradients:
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
         self.held: dict[int, Weak] = {}
         self.last_step = _NEVER
-        self._looks: dict[int, int] = {}
+        self._looks = Budget(share=0.01, free=20)
         self._filled: dict[int, Weak] = {}
         self._seen_all = True
         self._backward: Mark | None = None
@@ -73,10 +72,9 @@ class Gradients:
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         self._first = self._first or mark.clock
         self._backward = mark
-        looks = self._looks.get(mark.site, 0)
-        if looks < _LOOKS:
-            self._looks[mark.site] = looks + 1
-            self._look(roots)
+        if self._looks.allows():
+            with self._looks:
+                self._look(roots)
 
     def _look(self, roots: tuple[Tensor, ...]) -> None:
         """Note the leaves that a backward is about to fill."""
