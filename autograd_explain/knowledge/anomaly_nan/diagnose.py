@@ -21,7 +21,7 @@ EXAMPLE = {
 
 def diagnose(scene: Scene) -> Finding | None:
     found = find(scene)
-    known = found is not None and found.place is not None
+    known = found is not None and bool(found.value)
     return told(
         scene,
         "anomaly_nan",
@@ -52,8 +52,11 @@ def _facts(found: NanSource | None) -> dict[str, str]:
 
 
 def _events(scene: Scene, found: NanSource | None) -> tuple[Event, ...]:
-    """The line of the forward pass is torch's own note, made while it ran."""
+    """The line of the node that torch names is torch's own note, made while it ran; that another
+    node behind it made the gradient infinite is a conclusion."""
     if found is None or found.place is None:
         return (scene.failed(),)
-    cause = Event(What.CAUSE, found.place, found.name, certainty=Certainty.OBSERVED)
+    named = found.name == scene.match.captures.get("op", "")
+    certainty = Certainty.OBSERVED if named else Certainty.INFERRED
+    cause = Event(What.CAUSE, found.place, found.name, certainty=certainty)
     return (cause, scene.failed())
