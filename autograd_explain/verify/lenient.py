@@ -115,8 +115,12 @@ class Lenient(TorchFunctionMode):
 
 
 def _leaf_behind(tensor: torch.Tensor) -> torch.Tensor | None:
-    """The leaf that a write into this tensor would change."""
-    base = tensor._base if tensor._is_view() else tensor
+    """The leaf that a write into this tensor would change.
+
+    A view of a tensor that was a constant when it was made passes for a leaf until somebody looks
+    at its history (torch 2.13), so look.
+    """
+    base = tensor._base if tensor._is_view() and not tensor.is_leaf else tensor
     found = tensor if base is None else base
     return found if found.requires_grad and found.is_leaf else None
 

@@ -168,6 +168,9 @@ class Session:
     ) -> Iterator[None]:
         with ExitStack() as stack:
             if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
+                # A write that torch refuses may also meet a saved value.
+                copies.protect_existing(_tensors_alive(self._copied))
+                stack.enter_context(copies.watch())
                 stack.enter_context(lenient.watch())
             if job.mode in (Mode.RETAINED, Mode.RETAINED_COPIES):
                 stack.enter_context(retained_graphs())

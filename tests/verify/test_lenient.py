@@ -95,6 +95,20 @@ a.mul_(3)
     assert play(text).try_out(("a.mul_(3)", "a = a.mul(3)")).outcome is Outcome.DIFFERS
 
 
+def test_one_of_several_views_of_a_saved_value(play):
+    text = """
+import torch
+w = torch.tensor([1.0, -1.0, 2.0, 3.0], requires_grad=True)
+x = torch.relu(w * 2)
+a, b = x.split(2)
+a.mul_(3)
+(x * torch.arange(4.0)).sum().backward()
+"""
+    right = ("a, b = x.split(2)\na.mul_(3)", "x = x * torch.tensor([3.0, 3.0, 1.0, 1.0])")
+    rewrite = play(text).try_out(right)
+    assert rewrite.outcome is Outcome.VERIFIED
+
+
 def test_a_view_made_under_no_grad(play):
     text = """
 import torch
@@ -103,9 +117,12 @@ canvas = torch.zeros(4)
 with torch.no_grad():
     slots = [canvas[:2], canvas[2:]]
 slots[0].copy_(w * 3)
+slots[1].copy_(torch.ones(2))
 canvas.pow(2).sum().backward()
 """
-    rewrite = play(text).try_out(("slots[0].copy_", "canvas[:2].copy_"))
+    rewrite = play(text).try_out(
+        ("slots[0].copy_", "canvas[:2].copy_"), ("slots[1].copy_", "canvas[2:].copy_")
+    )
     assert rewrite.outcome is Outcome.VERIFIED
 
 
