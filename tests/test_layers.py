@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "knowledge": DATA | {"inspect", "rewrite", "match"},
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
-    "intercept": DATA | {"record", "verify", "render", "search"},
+    "intercept": DATA | {"inspect", "record", "verify", "render", "search"},
     "pipeline": DATA
     | {"match", "inspect", "rewrite", "verify", "render", "knowledge", "intercept"},
 }
