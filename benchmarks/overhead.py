@@ -4,9 +4,8 @@ usage: python benchmarks/overhead.py [--rounds N] [--json FILE] [WORKLOAD ...]
 
 Every mode trains the same model in one process and one shell, taking turns in pieces of some 40 ms,
 so that a busy machine slows all of them alike.  A round gives one ratio to plain per mode; shown
-are the ratio of the fastest rounds, which other programs disturb least, and the quartiles.  Times
-are of the process (CPU), one thread.  Peak memory is that of a fresh process per mode.  A mode that
-does not reproduce the plain run's losses is an error.
+are their median and quartiles.  Times are of the process (CPU), one thread.  Peak memory is that of
+a fresh process per mode.  A mode that does not reproduce the plain run's losses is an error.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ _SAME_STEPS = 5
 class Ratio:
     """Time of a mode over that of the plain run, and its peak memory in MiB."""
 
-    best: float
     median: float
     low: float
     high: float
@@ -57,7 +55,7 @@ class Row:
 
     def share(self, anomaly: str) -> float:
         """The check's extra time as a share of anomaly mode's."""
-        return (self.ratios["check"].best - 1) / (self.ratios[anomaly].best - 1)
+        return (self.ratios["check"].median - 1) / (self.ratios[anomaly].median - 1)
 
 
 class Bench:
@@ -144,13 +142,7 @@ def _assert_same_losses(bench: Bench, modes: tuple[str, ...]) -> None:
 def _ratio(workload: str, mode: str, times: list[float], plain: list[float]) -> Ratio:
     each = [time / base for time, base in zip(times, plain, strict=True)]
     low, middle, high = statistics.quantiles(each, n=4)
-    best = _fastest(times) / _fastest(plain)
-    return Ratio(best, middle, low, high, _peak_memory(workload, mode))
-
-
-def _fastest(times: list[float]) -> float:
-    """The mean of the fastest tenth."""
-    return statistics.mean(sorted(times)[: max(1, len(times) // 10)])
+    return Ratio(middle, low, high, _peak_memory(workload, mode))
 
 
 def _peak_memory(workload: str, mode: str) -> float:
@@ -173,7 +165,7 @@ def print_peak(workload: str, mode: str) -> None:
 
 def show(row: Row, write: Callable[[str], object] = print) -> None:
     parts = (
-        f"{mode} {r.best:.2f} ({r.low:.2f}-{r.high:.2f}) {r.memory:.0f} MiB"
+        f"{mode} {r.median:.2f} ({r.low:.2f}-{r.high:.2f}) {r.memory:.0f} MiB"
         for mode, r in row.ratios.items()
     )
     write(f"{row.workload:12} {row.milliseconds:8.2f} ms/step   " + "   ".join(parts))

@@ -71,7 +71,7 @@ def _bars(rows: list[Row]) -> Iterator[str]:
         name = escape(row["workload"])
         yield f'<text x="{_LEFT - 8}" y="{middle:.0f}" text-anchor="end">{name}</text>'
         for mode, (_, colour) in _MODES.items():
-            ratio = row["ratios"][mode]["best"]
+            ratio = row["ratios"][mode]["median"]
             end = _x(ratio)
             width = max(end - _x(1), 1)
             yield (
@@ -94,8 +94,8 @@ autograd_explain {autograd_explain.__version__}.  Made by `benchmarks/overhead.p
 ## Recording
 
 `%autograd_check on` beside a plain run and beside PyTorch's anomaly mode, as the time of a training
-step relative to the plain run: the fastest of rounds in which all modes take turns in one process
-(in brackets the quartiles of all rounds).  The losses are the same to the last bit.
+step relative to the plain run: the median of rounds in which all modes take turns in one process,
+with quartiles.  The losses are the same to the last bit.
 
 ![Time of a training step relative to a plain run](benchmarks/overhead.svg)
 
@@ -129,12 +129,12 @@ def _overhead_table(rows: list[Row]) -> str:
 
 
 def _cell(ratio: dict[str, float]) -> str:
-    return f"×{ratio['best']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
+    return f"×{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
 
 
 def _share(row: Row, mode: str) -> float:
     ratios = row["ratios"]
-    return float((ratios["check"]["best"] - 1) / (ratios[mode]["best"] - 1))
+    return float((ratios["check"]["median"] - 1) / (ratios[mode]["median"] - 1))
 
 
 def _memory(rows: list[Row]) -> str:
@@ -158,7 +158,10 @@ def _explain_table(rows: list[Row]) -> str:
 
 
 def _machine() -> str:
-    return f"{platform.system()}, {platform.machine()}, {os.cpu_count()} cores, shared"
+    cores = os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    busy = f", busy with other programs (load {load:.0f})" if load > cores else ""
+    return f"{platform.system()}, {platform.machine()}, {cores} cores{busy}"
 
 
 def main() -> None:
