@@ -34,5 +34,6 @@ def guides(folder: Path = FOLDER) -> Iterator[Guide]:
 
 
 def pictures(folder: Path = FOLDER) -> Iterator[Path]:
-    """What the guides may show."""
-    return (path for path in sorted(folder.glob("*")) if path.suffix in _PICTURES)
+    """What the guides may show, by its path below the folder."""
+    found = sorted(folder.rglob("*"))
+    return (path.relative_to(folder) for path in found if path.suffix in _PICTURES)

@@ -19,9 +19,12 @@ from ..render.topic import cells_of
 
 
 def main(arguments: Sequence[str]) -> int:
-    out, *folders = map(Path, arguments)
-    found: Mapping[str, Diagnosis | None] = {f.name: play(_program(f)) for f in folders}
-    out.write_bytes(pickle.dumps(found))
+    out, verify, *names = arguments
+    folders = map(Path, names)
+    found: Mapping[str, Diagnosis | None] = {
+        folder.name: play(_program(folder), verify=verify == "verify") for folder in folders
+    }
+    Path(out).write_bytes(pickle.dumps(found))
     return 0
 
 
@@ -29,7 +32,9 @@ def _program(folder: Path) -> tuple[str, ...]:
     return cells_of((folder / "case.py").read_text("utf-8"))
 
 
-def play(cells: Sequence[str], causes: tuple[str, ...] = ()) -> Diagnosis | None:
+def play(
+    cells: Sequence[str], causes: tuple[str, ...] = (), *, verify: bool = True
+) -> Diagnosis | None:
     """The first explanation of a notebook whose cells are watched and its rewrites tried.
 
     `causes` are folders with causes of one's own.
@@ -38,7 +43,7 @@ def play(cells: Sequence[str], causes: tuple[str, ...] = ()) -> Diagnosis | None
 
     with _shell() as shell:
         shell.run_line_magic("config", f"AutogradExplain.causes = {list(causes)!r}")
-        shell.run_line_magic("autograd_check", "on")
+        shell.run_line_magic("autograd_check", "on" if verify else "on --no-verify")
         for cell in cells:
             result = shell.run_cell(cell, store_history=True)
             last = autograd_explain.last()

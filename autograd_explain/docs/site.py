@@ -44,11 +44,15 @@ def build(
     known: Mapping[str, Cause],
     languages: Iterable[str] = LANGUAGES,
     folder: Path = FOLDER,
+    verify: bool = True,
 ) -> Site:
-    """Write the site of these causes to `out`; `folder` holds the guides."""
+    """Write the site of these causes to `out`; `folder` holds the guides.
+
+    Without `verify` the rewrites are shown, but not tried, which is quicker.
+    """
     site, languages = Site(), tuple(languages)
     out.mkdir(parents=True, exist_ok=True)
-    diagnoses = played(known.values())
+    diagnoses = played(known.values(), verify)
     site.problems += _unexplained(known.values(), diagnoses)
     for cause in known.values():
         site.problems += (f"{cause.name}: {p}" for p in problems(cause.folder, cause.example))
@@ -59,7 +63,8 @@ def build(
         target.write_text(visible(text), "utf-8")
         site.pages += 1
     for picture in pictures(folder):
-        shutil.copyfile(picture, out / picture.name)
+        (out / picture).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / picture, out / picture)
     site.problems += dead_links(out)
     return site
 
