@@ -358,8 +358,8 @@ def test_a_warning_must_be_gone(play):
         "v.sum().backward()\nprint(v.grad)"
     )
     assert played.warned
-    assert played.request().reference is Reference.NONE
-    assert played.try_out(("v.sum()", "v.retain_grad()\nv.sum()")).outcome is Outcome.RUNS
+    assert played.request().reference is Reference.RETAINED_GRADIENTS
+    assert played.try_out(("v.sum()", "v.retain_grad()\nv.sum()")).outcome is Outcome.VERIFIED
     assert played.try_out(("print(v.grad)", "print(v.grad is None)")).outcome is Outcome.FAILS
 
 
