@@ -5,7 +5,8 @@ from .failing import failing_spots
 from .grad_mode import Off, OffBy, switches
 from .gradient import Cut, GradientTracer, Trace, best_cut
 from .operations import CutKind
-from .walker import Scope, Spot, Walker
+from .spots import Scope, Spot
+from .walker import Walker
 
 __all__ = [
     "Cut",

@@ -101,6 +101,11 @@ def key_of(node: ast.AST) -> str | None:
     return None
 
 
+def head_of(key: str) -> str:
+    """The name a key begins with: `self` of `self.layers[0].weight`."""
+    return key.split(".")[0].split("[")[0]
+
+
 def constant_of(node: ast.AST) -> int | str | None:
     """The value of an integer or string literal, `-1` included."""
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, str)):

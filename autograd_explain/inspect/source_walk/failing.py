@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ...incident import LiveFrame
 from . import live
 from .bindings import FUNCTIONS, Body
+from .spots import Scope, Spot
 
 if TYPE_CHECKING:
-    from .walker import Scope, Spot, Walker
+    from .walker import Walker
 
 #: Library frames that hand the call on with its arguments unchanged.
 _HANDS_ON = ("torch/nn/modules/module.py", "torch/utils/_contextlib.py", "torch/_tensor.py")
@@ -43,8 +44,6 @@ def _chain(walker: Walker) -> list[tuple[Spot, Scope]]:
 
 
 def _build(walker: Walker) -> Iterator[tuple[Spot, Scope]]:
-    from .walker import Scope, Spot
-
     before: Spot | None = None
     direct = True
     for frame in walker.incident.frames:

@@ -10,7 +10,8 @@ from enum import Enum
 from ...program import Source
 from .bindings import FUNCTIONS
 from .operations import called_name
-from .walker import Scope, Spot, Walker
+from .spots import Scope, Spot
+from .walker import Walker
 
 _OFF = frozenset({"no_grad", "inference_mode"})
 _ON = frozenset({"enable_grad"})

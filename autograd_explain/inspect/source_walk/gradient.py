@@ -17,8 +17,9 @@ from . import live
 from .bindings import Each, key_of
 from .grad_mode import Off, switched_off_around
 from .operations import CutKind, cut_of, is_about_shape, makes_leaf
+from .spots import Spot
 from .syntax import is_container
-from .walker import Spot, Walker
+from .walker import Walker
 
 _MAX_DEPTH = 60
 _NO_PARAMETERS = (
