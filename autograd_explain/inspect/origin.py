@@ -7,7 +7,7 @@ places and events made from expressions.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 
@@ -89,6 +89,17 @@ def method_call(scene: Scene, name: str) -> Spot | None:
 
 def place_of(scene: Scene, spot: Spot | None) -> Place | None:
     return None if spot is None else walker_of(scene).place(spot)
+
+
+def places_of(scene: Scene, spots: Iterable[Spot]) -> tuple[Place, ...]:
+    """The places of expressions, for what a cause's rewrites need."""
+    return tuple(p for p in (place_of(scene, s) for s in spots) if p is not None)
+
+
+def places_at(scene: Scene, **spots: Spot | None) -> dict[str, tuple[Place, ...]]:
+    """`Finding.places` of one expression each; one that is not known is left out."""
+    found = {name: places_of(scene, [s]) for name, s in spots.items() if s is not None}
+    return {name: places for name, places in found.items() if places}
 
 
 def event_at(scene: Scene, what: What, spot: Spot, op: str | None = None) -> Event:

@@ -6,12 +6,12 @@ For causes that are about what was handed to torch: optimizers, schedulers, `aut
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from ..model import Confidence, Event, Finding, Role, TensorFact, What
+from ..model import Confidence, Event, Finding, Place, Role, TensorFact, What
 from .attribution import label
 from .origin import event_at, inside, place_of, surfaced, walker_of
 from .scene import Scene
@@ -161,10 +161,11 @@ def told(
     confidence: Confidence = Confidence.PROVEN,
     tensors: Sequence[TensorFact] = (),
     more: Sequence[Event] = (),
+    places: Mapping[str, tuple[Place, ...]] | None = None,
 ) -> Finding:
     """The finding of a cause whose statement to change is `at`; its place is the fact `place`."""
     place = place_of(scene, at) or scene.place
     found = {"place": label(place), **facts}
     blamed = () if at is None else (event_at(scene, What.CAUSE, at, op),)
     events = (*blamed, *more, scene.failed())
-    return Finding(cause, confidence, found, tuple(tensors), events, variant)
+    return Finding(cause, confidence, found, tuple(tensors), events, variant, places=places or {})

@@ -43,30 +43,10 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "cause_failed": ("fails here", "ここで失敗", "在此处失败"),
     "cause_warned": ("the warning is about this", "警告の対象", "警告所指之处"),
     "detached": (
-        "cut[ `{name}`] off from the graph",
-        "[`{name}` を]計算グラフから切り離し",
-        "[`{name}` ]在此与计算图断开",
-    ),
-    # helpers among the events: a cause says by `op` what the place is for (see `rows`)
-    "detached_again": (
         "would cut the graph as well",
         "ここでも計算グラフが切れる",
         "此处同样会断开计算图",
     ),
-    "detached_no_grad": ("gradients are off here", "ここは勾配計算が無効", "此处关闭了梯度"),
-    "detached_set_grad_enabled": (
-        "gradients are off here",
-        "ここは勾配計算が無効",
-        "此处关闭了梯度",
-    ),
-    "detached_inference_mode": (
-        "inference mode is on here",
-        "ここは inference_mode",
-        "此处为 inference_mode",
-    ),
-    "detached_step": ("the other step", "もう一方の step", "另一处 step"),
-    "detached_second": ("given again here", "ここで再び指定", "在此处再次传入"),
-    "detached_load": ("the state is loaded here", "ここで状態を読み込み", "在此处载入状态"),
     "freed": (
         "freed what the graph had saved",
         "計算グラフが保存していた値を解放",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..model import Diagnosis, Event, Finding, Kind, Place, Role, TensorFact, What
-from .labels import LABELS, label, word
+from .labels import label, word
 from .places import short_place, where_of
 from .texts import Passage
 
@@ -50,8 +50,6 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     for event in events:
         if event.what is What.FAILED and _says_nothing_new(event, places, finding):
             continue
-        if event.what is What.DETACHED and _is_for_rewrites(event, finding):
-            continue
         text = _label(event, diagnosis, before, language)
         tone = "guilty" if event in guilty else _tone(event)
         certainty = "" if _known_from_traceback(event, finding) else event.certainty.value
@@ -75,18 +73,6 @@ def _known_from_traceback(event: Event, finding: Finding) -> bool:
     if event.what is What.CAUSE:
         return failed is not None and _same_place(failed, event)
     return event.what is What.FAILED
-
-
-def _is_for_rewrites(event: Event, finding: Finding) -> bool:
-    """Whether a place is noted for the rewrites' sake: nothing to say, or only where it failed."""
-    failed = finding.event(What.FAILED)
-    at_failure = failed is not None and _same_place(failed, event)
-    return event.op is not None and (at_failure or _helper(event) not in LABELS)
-
-
-def _helper(event: Event) -> str:
-    """The label of a place that helps to understand: `detached_<first word of op>`."""
-    return f"detached_{(event.op or '').partition(' ')[0]}"
 
 
 def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:
@@ -141,8 +127,6 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return _cause_label(event, diagnosis, language)
         case What.FAILED:
             return _failed_label(diagnosis, culprit, language)
-        case What.DETACHED if event.op is not None:
-            return label(_helper(event), language)
         case _:
             return label(event.what.value, language, name=name)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, walker_of
+from autograd_explain.inspect.origin import places_at, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -17,7 +17,7 @@ from autograd_explain.inspect.torch_call import (
     tensor_fact,
     told,
 )
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("deepcopy-nonleaf",)
 
@@ -60,7 +60,7 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="" if stored else ("tensor" if root is tensor else "container"),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if copied is None else (event_at(scene, What.DETACHED, copied, "copied"),),
+        places=places_at(scene, copied=copied),
     )
 
 

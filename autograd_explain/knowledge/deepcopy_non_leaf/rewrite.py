@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Finding, Safety, What
+from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.calls import call_behind, line_before
 from autograd_explain.rewrite.proposal import Proposal
@@ -12,7 +12,7 @@ from autograd_explain.rewrite.uncut import apply_patches, node_at, replacement
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, copied = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    cause, copied = finding.event(What.CAUSE), finding.places.get("copied", ())
     if cause is None or cause.place is None:
         return
     if cause.op == "detach":
@@ -20,26 +20,22 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         if edits:
             yield Proposal("detach", edits)
     name = finding.facts.get("tensor", "")
-    if cause.op in ("detach", "clear") and copied is not None and copied.place is not None:
+    if cause.op in ("detach", "clear") and copied:
         dropped = name.isascii() and "." in name and not name.endswith("]")
-        edits = line_before(program, copied.place, f"{name} = None\n") if dropped else None
+        edits = line_before(program, copied[0], f"{name} = None\n") if dropped else None
         if edits:
             yield Proposal("drop", edits)
-    if cause.op == "clone" and copied is not None and copied.place is not None:
-        edits = _values(program, finding)
+    if cause.op == "clone" and copied:
+        edits = _values(program, copied[0])
         if edits:
             yield Proposal("values", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
-def _values(program: Program, finding: Finding) -> tuple | None:  # type: ignore[type-arg]
+def _values(program: Program, place: Place) -> tuple | None:  # type: ignore[type-arg]
     """`copy.deepcopy(h)` -> `h.detach().clone()`"""
-    copied = finding.event(What.DETACHED)
-    place = None if copied is None else copied.place
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
-    if source is None or place is None or node is None:
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
         return None
-
     for call in ast.walk(source.tree):
         if isinstance(call, ast.Call) and call.args[:1] == [node]:
             code = ast.get_source_segment(source.python, node) or ast.unparse(node)

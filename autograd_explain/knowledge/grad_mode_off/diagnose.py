@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
-from autograd_explain.inspect.origin import computation, event_at, walker_of
+from autograd_explain.inspect.origin import computation, places_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
@@ -37,8 +37,9 @@ def diagnose(scene: Scene) -> Finding | None:
             "function": function,
         },
         tensors=(_culprit(names, function), root),
-        events=(*cause, *_unrecorded(scene, found), scene.failed()),
+        events=(*cause, scene.failed()),
         variant="left_off" if off is None or found.still_off else off.by.value,
+        places={"unrecorded": places_of(scene, _unrecorded(scene, found))},
     )
 
 
@@ -47,7 +48,7 @@ def _culprit(names: tuple[str, ...], function: str) -> TensorFact:
     return TensorFact(Role.CULPRIT, tuple(dict.fromkeys((*names, *extra))), requires_grad=False)
 
 
-def _unrecorded(scene: Scene, found: NoGraph) -> tuple[Event, ...]:
+def _unrecorded(scene: Scene, found: NoGraph) -> tuple[Spot, ...]:
     """The operations between the first that should have been recorded and the loss, as far as
     they stand in the block."""
     if found.cut is None or found.off is None or found.root is None:
@@ -56,7 +57,7 @@ def _unrecorded(scene: Scene, found: NoGraph) -> tuple[Event, ...]:
     block, first = found.off.node, found.cut.spot
     inner = [s for s in computation(scene, found.root) if block in index.ancestors(s.node)]
     later = [s for s in inner if s.node is not first.node and _reads(scene, s, first)]
-    return tuple(event_at(scene, What.DETACHED, s, "unrecorded") for s in (first, *later[:12]))
+    return (first, *later[:12])
 
 
 def _reads(scene: Scene, spot: Spot, first: Spot) -> bool:

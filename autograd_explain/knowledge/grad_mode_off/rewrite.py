@@ -35,5 +35,5 @@ def _fixes(
     elif by == "decorator":
         yield "decorator", without_decorator(program, place)
     elif by == "block":
-        needed = [e.place for e in finding.events if e.op == "unrecorded" and e.place]
-        yield "outside", out_of_block(program, place, needed)
+        needed = finding.places.get("unrecorded", ())
+        yield "outside", out_of_block(program, place, list(needed))

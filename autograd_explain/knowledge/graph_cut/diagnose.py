@@ -3,10 +3,10 @@
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.freezing import freezing, missing_flag
 from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
-from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Cut, CutKind
-from autograd_explain.inspect.uncut_value import Instead, uncut_value
+from autograd_explain.inspect.uncut_value import uncut_value
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
 PATTERNS = ("no-grad-fn", "backward-on-non-tensor")
@@ -48,8 +48,9 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
             "instead": "" if instead is None else instead.text,
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
-        events=(*_causes(scene, found, cut), *_uses(scene, cut, instead), scene.failed()),
+        events=(*_causes(scene, found, cut), *_uses(scene, cut), scene.failed()),
         variant=cut.kind.value,
+        places=places_at(scene, use=None if instead is None else instead.use),
     )
 
 
@@ -70,12 +71,10 @@ def _causes(scene: Scene, found: NoGraph, cut: Cut) -> tuple[Event, ...]:
     return tuple(event_at(scene, What.CAUSE, c.spot, c.kind.value) for c in (cut, *others))
 
 
-def _uses(scene: Scene, cut: Cut, instead: Instead | None) -> tuple[Event, ...]:
-    """What still carried gradient, what would cut once more, where the value was used."""
+def _uses(scene: Scene, cut: Cut) -> tuple[Event, ...]:
+    """What still carried gradient, and what would cut once more."""
     events = [event_at(scene, What.CREATED, cut.operand, "operand")]
-    events += [event_at(scene, What.DETACHED, s, f"again {k.value}") for k, s in cut.later]
-    if instead is not None:
-        events.append(event_at(scene, What.DETACHED, instead.use, "instead"))
+    events += [event_at(scene, What.DETACHED, s, k.value) for k, s in cut.later]
     return tuple(events)
 
 

@@ -30,7 +30,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 def _uncut(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
     """Leave out the call that cut, and what would cut once more behind it."""
     causes = [e.place for e in finding.events if e.what is What.CAUSE and e.place is not None]
-    later = [e for e in finding.events if (e.op or "").startswith("again ")]
+    later = [e for e in finding.events if e.what is What.DETACHED]
     groups = [without_cut(program, p) for p in causes]
     groups += [_passing(program, e) for e in later if not _within(e.place, causes)]
     edits = apply_patches(p for g in groups for p in g) if all(groups) else None
@@ -53,9 +53,9 @@ def _within(place: Place | None, outer: list[Place]) -> bool:
 
 def _passing(program: Program, event: Event) -> list[Patch]:
     """An operation that would cut again, made one that lets gradient through."""
-    if event.op == "again copy":
+    if event.op == "copy":
         return _without_copy(program, event.place)
-    if event.op in ("again numpy", "again number", "again detach"):
+    if event.op in ("numpy", "number", "detach"):
         return [*without_cut(program, event.place), *_other_arrays(program, event.place)]
     return []
 
@@ -111,7 +111,7 @@ def _is_list(program: Program, node: ast.expr) -> bool:
 
 def _before(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
     """Use the value from before the operation without gradient."""
-    use = next((e.place for e in finding.events if e.op == "instead"), None)
+    use = next(iter(finding.places.get("use", ())), None)
     text = finding.facts.get("instead", "")
     edits = apply_patches(_instead(program, use, text)) if text else None
     if edits and _fits_loss(finding, program, use):

@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.inference import inference_mode, inference_tensors
-from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.origin import event_at, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told as general
 from autograd_explain.inspect.torch_call import maker, tensor_fact, told
@@ -55,8 +55,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant=_VARIANTS.get(scene.match.pattern, ""),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=(
-            event_at(scene, What.DETACHED, shown, "use"),
-            *(() if made is None else (event_at(scene, What.CREATED, made, "inference"),)),
-        ),
+        more=() if made is None else (event_at(scene, What.CREATED, made, "inference"),),
+        places=places_at(scene, use=shown),
     )

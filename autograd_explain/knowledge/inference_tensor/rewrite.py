@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Event, Finding, Place, What
+from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import clone_before_write
 from autograd_explain.rewrite.calls import call_behind, expression_replaced
@@ -12,12 +12,12 @@ from autograd_explain.rewrite.uncut import code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, use = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    cause, use = finding.event(What.CAUSE), finding.places.get("use", ())
     if cause is not None and cause.place is not None and cause.op == "mode":
         edits = _no_grad(program, cause.place)
         if edits:
             yield Proposal("no_grad", edits)
-    edits = _clone(finding, program, use)
+    edits = _clone(finding, program, use[0]) if use else None
     if edits:
         yield Proposal("clone", edits)
 
@@ -34,9 +34,7 @@ def _no_grad(program: Program, place: Place) -> tuple[Edit, ...] | None:
     return expression_replaced(program, place, f"{owner}.no_grad()")
 
 
-def _clone(finding: Finding, program: Program, use: Event | None) -> tuple[Edit, ...] | None:
-    if use is None or use.place is None:
-        return None
+def _clone(finding: Finding, program: Program, use: Place) -> tuple[Edit, ...] | None:
     if finding.variant == "written":
-        return clone_before_write(program, use.place, finding.facts["tensor"])
-    return call_behind(program, use.place, "clone") if finding.variant in ("", "counter") else None
+        return clone_before_write(program, use, finding.facts["tensor"])
+    return call_behind(program, use, "clone") if finding.variant in ("", "counter") else None

@@ -4,7 +4,7 @@ import ast
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, stored_names
+from autograd_explain.inspect.origin import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.source_walk.operations import makes_leaf
@@ -18,7 +18,7 @@ from autograd_explain.inspect.torch_call import (
     tensor_fact,
     told,
 )
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("grad-of-nongrad-input",)
 
@@ -58,9 +58,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="frozen" if frozen else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=()
-        if made is None or given is None
-        else (event_at(scene, What.DETACHED, given, "asked"),),
     )
 
 

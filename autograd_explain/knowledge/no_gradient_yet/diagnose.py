@@ -6,11 +6,11 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import attribute_read, event_at, place_of, surfaced, walker_of
+from autograd_explain.inspect.origin import attribute_read, place_of, places_at, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import before, calls_in, live_value, tensor_fact, told
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("grad-none-attribute", "grad-none-arithmetic")
 
@@ -47,7 +47,7 @@ def diagnose(scene: Scene) -> Finding | None:
         variant=variant,
         confidence=Confidence.PROVEN if sure else Confidence.LIKELY,
         tensors=(fact,),
-        more=(event_at(scene, What.DETACHED, shown, "read"),),
+        places=places_at(scene, read=shown),
     )
 
 

@@ -12,16 +12,16 @@ from autograd_explain.rewrite.uncut import code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, read = finding.event(What.CAUSE), finding.event(What.DETACHED)
-    if cause is None or cause.place is None or read is None or read.place is None:
+    cause, read = finding.event(What.CAUSE), finding.places.get("read", ())
+    if cause is None or cause.place is None or not read:
         return
-    node = node_at(program, read.place)
+    node = node_at(program, read[0])
     if cause.op == "zeroed" and isinstance(node, (ast.Name, ast.Attribute)):
-        name = code_of(program, read.place, node)
+        name = code_of(program, read[0], node)
         edits = statement_replaced(program, cause.place, f"{name}.grad = None\n")
         if edits:
             yield Proposal("reset", edits)
     elif cause.op == "cleared":
-        edits = move_after(program, cause.place, read.place)
+        edits = move_after(program, cause.place, read[0])
         if edits:
             yield Proposal("clear_later", edits)

@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.numpy_call import NumpyCall, find, used_with_gradient
-from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.origin import event_at, place_of, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
@@ -36,6 +36,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit,),
         events=(*_events(scene, found), scene.failed()),
         variant=_variant(found),
+        places=places_at(scene, **{_how(found): found.shown}),
     )
 
 
@@ -47,19 +48,18 @@ def _culprit(scene: Scene, found: NumpyCall) -> TensorFact:
 
 
 def _events(scene: Scene, found: NumpyCall) -> tuple[Event, ...]:
-    """What stored the tensors, or else the line that reads them; then how to take them out."""
-    read = event_at(scene, What.DETACHED, found.shown, _how(found))
+    """What stored the tensors, or else the line that reads them."""
     if not found.stored or used_with_gradient(scene, found):
-        return (event_at(scene, What.CAUSE, found.shown, "read"), read)
+        return (event_at(scene, What.CAUSE, found.shown, "read"),)
     how = "item" if found.numbers else "detach"
-    stored = tuple(event_at(scene, What.CAUSE, s, how) for s in found.stored)
-    return (*stored, read)
+    return tuple(event_at(scene, What.CAUSE, s, how) for s in found.stored)
 
 
 def _how(found: NumpyCall) -> str:
+    """How the tensor is to be taken out where it is read: the name of that place."""
     if found.direct:
-        return "before numpy"
-    return "as array" if found.container is None else "each element"
+        return "before_numpy"
+    return "as_array" if found.container is None else "each_element"
 
 
 def _variant(found: NumpyCall) -> str:

@@ -21,12 +21,11 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     edits = apply_patches(p for e in stores for p in _stored(program, e))
     if edits:
         yield Proposal("store_number" if stores[0].op == "item" else "store_detached", edits)
-    read = finding.event(What.DETACHED)
-    if read is not None and read.place is not None:
-        edits = apply_patches(round_trip_in_torch(program, read.place))
+    for how, (read, *_) in finding.places.items():
+        edits = apply_patches(round_trip_in_torch(program, read))
         if edits:
             yield Proposal("in_torch", edits, Safety.CHANGES_MEANING, intended_difference=True)
-        edits = apply_patches(_read(program, read.place, read.op or ""))
+        edits = apply_patches(_read(program, read, how))
         if edits:
             yield Proposal("detach", edits)
 
@@ -37,9 +36,9 @@ def _stored(program: Program, event: Event) -> list[Patch]:
 
 
 def _read(program: Program, place: Place, how: str) -> list[Patch]:
-    if how == "before numpy":
+    if how == "before_numpy":
         return called(program, place, "detach")
-    if how == "as array":
+    if how == "as_array":
         return called(program, place, "detach().numpy")
     node = node_at(program, place)
     if node is None:

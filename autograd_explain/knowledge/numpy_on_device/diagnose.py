@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, inside, method_call, surfaced, walker_of
+from autograd_explain.inspect.origin import inside, method_call, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import live_value, local, maker, tensor_fact, told
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("numpy-other-device",)
 
@@ -51,7 +51,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="meta" if meta else "",
         confidence=Confidence.PROVEN if isinstance(tensor, torch.Tensor) else Confidence.LIKELY,
         tensors=(fact,),
-        more=(event_at(scene, What.DETACHED, shown, "read"),),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, inside
+from autograd_explain.inspect.origin import inside, places_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -16,7 +16,7 @@ from autograd_explain.inspect.torch_call import (
     maker,
     told,
 )
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("optimizer-params-tensor", "optimizer-param-not-tensor")
 
@@ -44,7 +44,10 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="tensor" if scene.match.pattern == "optimizer-params-tensor" else "",
         confidence=Confidence.PROVEN if how else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (given.text,)),),
-        more=[event_at(scene, What.DETACHED, p, _kind(scene, p)) for p in unpacked],
+        places={
+            "module": places_of(scene, (p for p in unpacked if _is_module(scene, p))),
+            "iterable": places_of(scene, (p for p in unpacked if not _is_module(scene, p))),
+        },
     )
 
 
@@ -87,6 +90,5 @@ def _tensor(scene: Scene, part: Spot) -> bool:
     return isinstance(live_value(scene, part), torch.Tensor)
 
 
-def _kind(scene: Scene, part: Spot) -> str:
-    module = isinstance(live_value(scene, part), torch.nn.Module)
-    return "module" if module else "iterable"
+def _is_module(scene: Scene, part: Spot) -> bool:
+    return isinstance(live_value(scene, part), torch.nn.Module)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Event, Finding, Place, What
+from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.calls import expression_replaced, renamed
 from autograd_explain.rewrite.proposal import Proposal
@@ -25,15 +25,14 @@ def _edits(finding: Finding, program: Program, place: Place, how: str) -> tuple[
         return expression_replaced(program, place, "list({x}.values())")
     if how == "parameters":
         return renamed(program, place, "{owner}.parameters")
-    parts = [e for e in finding.events if e.what is What.DETACHED]
-    return apply_patches(p for e in parts for p in _unpacked(program, e))
+    behind = {"module": ".parameters()", "iterable": ""}
+    parts = [(p, text) for kind, text in behind.items() for p in finding.places.get(kind, ())]
+    return apply_patches(patch for p, text in parts for patch in _unpacked(program, p, text))
 
 
-def _unpacked(program: Program, event: Event) -> list[Patch]:
+def _unpacked(program: Program, place: Place, behind: str) -> list[Patch]:
     """`net` -> `*net.parameters()`, `params` -> `*params`"""
-    place, source = event.place, None if event.place is None else program.source_at(event.place)
-    node = node_at(program, place)
-    if place is None or place.span is None or source is None or node is None:
+    source, node = program.source_at(place), node_at(program, place)
+    if place.span is None or source is None or node is None:
         return []
-    behind = ".parameters()" if event.op == "module" else ""
     return [Patch(source, place.span, f"*{code_of(program, place, node)}{behind}")]

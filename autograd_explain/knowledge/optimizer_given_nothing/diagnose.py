@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, inside, place_of, walker_of
+from autograd_explain.inspect.origin import inside, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -17,7 +17,7 @@ from autograd_explain.inspect.torch_call import (
     maker,
     told,
 )
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("optimizer-empty",)
 
@@ -53,7 +53,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant=variant,
         confidence=Confidence.PROVEN if variant else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (attribute or given.text,)),),
-        more=(event_at(scene, What.DETACHED, given, "given"),),
     )
 
 

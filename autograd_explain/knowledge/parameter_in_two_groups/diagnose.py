@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, inside
+from autograd_explain.inspect.origin import inside, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -16,7 +16,7 @@ from autograd_explain.inspect.torch_call import (
     tensor_fact,
     told,
 )
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-param-in-two-groups", "optimizer-param-group-duplicate")
 
@@ -60,7 +60,7 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="duplicate" if once else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if second is None else (event_at(scene, What.DETACHED, second, "second"),),
+        places=places_at(scene, second=second),
     )
 
 

@@ -9,7 +9,7 @@ from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, second = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    cause, second = finding.event(What.CAUSE), finding.places.get("second", ())
     if cause is None or cause.place is None:
         return
     first, last = finding.facts["first"], finding.facts["second"]
@@ -24,8 +24,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         edits = expression_replaced(program, cause.place, rest)
         if edits:
             yield Proposal("rest", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    elif cause.op == "without" and second is not None:
+    elif cause.op == "without" and second:
         without = f"[p for p in {{x}} if all(p is not q for q in {first})]"
-        edits = expression_replaced(program, second.place, without)
+        edits = expression_replaced(program, second[0], without)
         if edits:
             yield Proposal("without", edits, Safety.CHANGES_MEANING, intended_difference=True)

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, inside, surfaced, walker_of
+from autograd_explain.inspect.origin import inside, places_at, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact, told
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
     "requires-grad-ctor-integer",
@@ -54,7 +54,7 @@ def diagnose(scene: Scene) -> Finding | None:
         op="dtype" if constructor else "cast",
         confidence=Confidence.PROVEN if constructor or fact.dtype else Confidence.LIKELY,
         tensors=(fact,),
-        more=(event_at(scene, What.DETACHED, shown, "flag"),),
+        places=places_at(scene, flag=shown),
     )
 
 

@@ -20,9 +20,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         edits = keyword_set(program, cause.place, "dtype", f"{torch}.float32")
         if edits:
             yield Proposal("dtype", edits)
-    flag = finding.event(What.DETACHED)
-    if flag is not None and flag.place is not None:
-        edits = _cast(program, flag.place)
+    for flag in finding.places.get("flag", ()):
+        edits = _cast(program, flag)
         if edits:
             yield Proposal("cast", edits)
 

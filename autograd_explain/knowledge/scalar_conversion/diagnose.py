@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.origin import places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.torch_call import (
     argument,
@@ -14,7 +14,7 @@ from autograd_explain.inspect.torch_call import (
     tensor_fact,
     told,
 )
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("scalar-conversion-warning",)
 
@@ -44,5 +44,5 @@ def diagnose(scene: Scene) -> Finding | None:
         op="item" if number else "detach",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=(event_at(scene, What.DETACHED, given, "given"),),
+        places=places_at(scene, given=given),
     )

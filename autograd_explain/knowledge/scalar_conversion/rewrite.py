@@ -11,18 +11,18 @@ from autograd_explain.rewrite.uncut import code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, given = finding.event(What.CAUSE), finding.event(What.DETACHED)
-    if cause is None or cause.place is None or given is None or given.place is None:
+    cause, given = finding.event(What.CAUSE), finding.places.get("given", ())
+    if cause is None or cause.place is None or not given:
         return
-    node = node_at(program, given.place)
+    node = node_at(program, given[0])
     if cause.op == "item" and node is not None:
-        code = code_of(program, given.place, node)
+        code = code_of(program, given[0], node)
         plain = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
         edits = expression_replaced(
             program, cause.place, f"{code if plain else f'({code})'}.item()"
         )
         if edits:
             yield Proposal("item", edits)
-    edits = call_behind(program, given.place, "detach")
+    edits = call_behind(program, given[0], "detach")
     if edits:
         yield Proposal("detach", edits)

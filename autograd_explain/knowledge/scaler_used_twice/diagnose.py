@@ -3,7 +3,7 @@
 from typing import Any
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.origin import place_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -16,7 +16,7 @@ from autograd_explain.inspect.torch_call import (
     receiver,
     told,
 )
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("gradscaler-unscale-twice", "gradscaler-step-twice")
 
@@ -52,7 +52,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant=variant,
         confidence=Confidence.LIKELY if variant == "order" else Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-        more=() if first is None else (event_at(scene, What.DETACHED, first, "first"),),
     )
 
 

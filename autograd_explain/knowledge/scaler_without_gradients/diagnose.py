@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.origin import place_of, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -17,7 +17,7 @@ from autograd_explain.inspect.torch_call import (
     receiver,
     told,
 )
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("gradscaler-no-inf-checks-step", "gradscaler-no-inf-checks-update")
 
@@ -54,7 +54,7 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="update" if not step else ("cleared" if cleared is not None else ""),
         confidence=Confidence.PROVEN if empty or not step else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, ("" if optimizer is None else optimizer.text,)),),
-        more=() if backward is None else (event_at(scene, What.DETACHED, backward, "backward"),),
+        places=places_at(scene, backward=backward),
     )
 
 

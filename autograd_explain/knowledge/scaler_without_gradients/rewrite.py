@@ -9,10 +9,10 @@ from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, backward = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    cause, backward = finding.event(What.CAUSE), finding.places.get("backward", ())
     if cause is None or cause.place is None or cause.op != "cleared":
         return
-    if backward is not None and backward.place is not None:
-        edits = zero_grad_first(program, cause.place, backward.place)
+    if backward:
+        edits = zero_grad_first(program, cause.place, backward[0])
         if edits:
             yield Proposal("zero_grad_first", edits)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.origin import place_of, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -16,7 +16,7 @@ from autograd_explain.inspect.torch_call import (
     receiver,
     told,
 )
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-before-optimizer", "lr-scheduler-step-overridden")
 
@@ -58,7 +58,7 @@ def diagnose(scene: Scene) -> Finding | None:
         else ("" if found is not None else _no_step(scene, steps)),
         confidence=Confidence.PROVEN if found is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-        more=() if found is None else (event_at(scene, What.DETACHED, found, "step"),),
+        places=places_at(scene, step=found),
     )
 
 

@@ -9,9 +9,9 @@ from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, step = finding.event(What.CAUSE), finding.event(What.DETACHED)
-    if cause is None or cause.place is None or step is None or step.place is None:
+    cause, step = finding.event(What.CAUSE), finding.places.get("step", ())
+    if cause is None or cause.place is None or not step:
         return
-    edits = move_after(program, cause.place, step.place)
+    edits = move_after(program, cause.place, step[0])
     if edits:
         yield Proposal("after_step", edits, Safety.CHANGES_MEANING, intended_difference=True)

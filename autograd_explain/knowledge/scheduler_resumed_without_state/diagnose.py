@@ -3,7 +3,7 @@
 import ast
 from typing import Any
 
-from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.origin import places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import (
@@ -15,7 +15,7 @@ from autograd_explain.inspect.torch_call import (
     receiver,
     told,
 )
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-initial-lr",)
 
@@ -48,7 +48,7 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="order" if load is not None else "",
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (optimizer.text,)),),
-        more=() if load is None else (event_at(scene, What.DETACHED, load, "load"),),
+        places=places_at(scene, load=load),
     )
 
 

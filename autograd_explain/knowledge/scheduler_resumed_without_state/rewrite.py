@@ -9,11 +9,11 @@ from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, load = finding.event(What.CAUSE), finding.event(What.DETACHED)
+    cause, load = finding.event(What.CAUSE), finding.places.get("load", ())
     if cause is None or cause.place is None:
         return
-    if cause.op == "order" and load is not None and load.place is not None:
-        edits = called_sooner(program, load.place, cause.place)
+    if cause.op == "order" and load:
+        edits = called_sooner(program, load[0], cause.place)
         if edits:
             yield Proposal("load_first", edits)
     if cause.op == "fresh":

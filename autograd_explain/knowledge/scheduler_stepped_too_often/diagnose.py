@@ -3,11 +3,11 @@
 from typing import Any
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.origin import place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.torch_call import calls_in, failing_call, live_value, receiver, told
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-onecycle-steps",)
 
@@ -42,7 +42,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="" if outer is not None else "short",
         confidence=Confidence.PROVEN if outer is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-        more=() if inner is None else (event_at(scene, What.DETACHED, inner, "step"),),
     )
 
 

@@ -8,7 +8,7 @@ from autograd_explain.inspect import view_write
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import event_at, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Off, Spot
+from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.source_walk.grad_mode import switched_off_around
 from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, What
@@ -60,19 +60,16 @@ def diagnose(scene: Scene) -> Finding | None:
             "base": _base_name(scene, found),
         },
         tensors=(culprit,),
-        events=(view_write.changed(scene, found), *_made(scene, found, off), scene.failed()),
+        events=(view_write.changed(scene, found), *_made(scene, found), scene.failed()),
         variant="parameter" if _writes_parameter(found) else "",
+        places={} if off is None or off_place is None else {off.by.value: (off_place,)},
     )
 
 
-def _made(scene: Scene, found: ViewWrite, off: Off | None) -> tuple[Event, ...]:
-    """What made the view, and what had turned gradients off."""
+def _made(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
+    """What made the view."""
     op = "key" if _can_be_key(scene, found) else "view"
-    made = () if found.maker is None else (event_at(scene, What.CREATED, found.maker, op),)
-    if off is None:
-        return made
-    place = walker_of(scene).place_of(off.scope, off.node)
-    return (*made, Event(What.DETACHED, place, off.by.value))
+    return () if found.maker is None else (event_at(scene, What.CREATED, found.maker, op),)
 
 
 def _base_name(scene: Scene, found: ViewWrite) -> str:

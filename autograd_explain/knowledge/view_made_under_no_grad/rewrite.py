@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Finding, Place, What
+from autograd_explain.model import Edit, Finding, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import under_no_grad
 from autograd_explain.rewrite.indexed_loop import index_at_write
@@ -21,21 +21,17 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 
 
 def _fixes(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
-    write, off = finding.event(What.CHANGED), finding.event(What.DETACHED)
-    made = finding.event(What.CREATED)
+    write, made = finding.event(What.CHANGED), finding.event(What.CREATED)
     if finding.variant == "parameter" and write is not None and write.place is not None:
         yield "write_unrecorded", under_no_grad(program, write.place)
         return
-    if off is None or off.place is None:
+    if not finding.places:  # what turned gradients off is unknown
         return
     if made is not None and made.op == "key" and made.place is not None and write is not None:
         names = finding.facts["tensor"], finding.facts["base"]
         yield "index_at_write", index_at_write(program, made.place, write.place, *names)
-    if off.op == "decorator":
-        yield "decorator", without_decorator(program, off.place)
-    elif off.op == "block" and made is not None and made.place is not None:
-        yield "view_recorded", _outside(program, off.place, made.place)
-
-
-def _outside(program: Program, block: Place, made: Place) -> Edits:
-    return out_of_block(program, block, [made])
+    for decorator in finding.places.get("decorator", ()):
+        yield "decorator", without_decorator(program, decorator)
+    if made is not None and made.place is not None:
+        for block in finding.places.get("block", ()):
+            yield "view_recorded", out_of_block(program, block, [made.place])

@@ -1,11 +1,11 @@
 """A tensor was written in place whose elements share memory with each other or with the input."""
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, inside, surfaced
+from autograd_explain.inspect.origin import inside, surfaced
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.statements import write_at
 from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact, told
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("overlap-written-to-expand", "overlap-input-and-output")
 
@@ -41,7 +41,6 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="" if whole else "input",
         confidence=Confidence.PROVEN,
         tensors=(tensor_fact(scene, live_value(scene, target), target.text),),
-        more=(event_at(scene, What.DETACHED, target, "written"),),
     )
 
 
