@@ -26,7 +26,8 @@ class Source:
 
     `text` is what the user typed.  `python` is what was compiled (magics and `!` lines
     translated); line `n` of `python` is line `n + offset` of `text`.  `filename` is what the
-    code objects carry.
+    code objects carry.  `history` is false for a run outside IPython's history, which shares its
+    number with the cell that gets it next, or with the one that ran it.
     """
 
     cell: int | None
@@ -35,6 +36,7 @@ class Source:
     python: str
     filename: str
     offset: int = 0
+    history: bool = True
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -143,7 +143,7 @@ class Cells:
 
     def add_part(self, run: Run, python: str, filename: str) -> None:
         """A part of the cell was compiled by a magic of ours, its lines numbered as typed."""
-        part = Source(run.number, None, run.text, python, filename)
+        part = Source(run.number, None, run.text, python, filename, history=run.history)
         run.sources = (*self._resolve(run), part)
 
     # A run's numbers
@@ -214,7 +214,7 @@ class Cells:
         return [self._source(run, python, name, offset) for name in names]
 
     def _source(self, run: Run, python: str, name: str, offset: int) -> Source:
-        return Source(run.number, None, run.text, python, name, offset)
+        return Source(run.number, None, run.text, python, name, offset, run.history)
 
     def _python(self, run: Run) -> str:
         if run.python is None:

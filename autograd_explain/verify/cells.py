@@ -12,7 +12,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from ..model import Edit
-from ..program import Program
+from ..program import Program, Source
 
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _FUTURE = 0
@@ -30,11 +30,17 @@ class Cell:
 
 
 def cells_of(program: Program, last: int) -> tuple[Cell, ...]:
-    """The runs up to In[last], oldest first.  A run that a magic compiled in parts is one cell."""
-    found: dict[int, Cell] = {}
+    """The runs up to In[last], oldest first.  A run that a magic compiled in parts is one cell;
+    of several with one number the last counts, one of IPython's history before any other."""
+    runs: dict[int, Source] = {}
     for source in program.cells:
-        if source.cell is not None and source.cell not in found:
-            found[source.cell] = Cell(source.cell, source.text, source.filename)
+        if source.cell is None:
+            continue
+        known = runs.setdefault(source.cell, source)
+        other = source.text != known.text
+        if source.history > known.history or (other and source.history == known.history):
+            runs[source.cell] = source
+    found = {number: Cell(number, s.text, s.filename) for number, s in runs.items()}
     cells = []
     for cell in found.values():
         cells.append(cell)

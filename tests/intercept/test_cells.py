@@ -104,6 +104,14 @@ def test_cells_that_ran_before_loading(plain_shell):
     assert [c.cell for c in session.cells.program().cells] == [1, 3, 4]
 
 
+def test_a_run_outside_the_history_shares_its_number(run, shell, session):
+    run("x = 1")
+    shell.run_cell("x = 2", store_history=False)
+    run("x = 3")
+    found = [(c.cell, c.text, c.history) for c in session.cells.program().cells[-3:]]
+    assert found == [(1, "x = 1", True), (2, "x = 2", False), (2, "x = 3", True)]
+
+
 def test_the_running_cell_is_part_of_the_program(run, session, shell):
     seen = []
     shell.user_ns["look"] = lambda: seen.append(session.cells.program().cells[-1])
