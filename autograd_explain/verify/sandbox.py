@@ -189,6 +189,7 @@ def _patch_torch(sandbox: Sandbox) -> None:
     torch.set_num_threads = lambda nthreads: None
     torch.set_num_interop_threads = lambda nthreads: None
     _refuse_saving(torch, sandbox)
+    _refuse_process_groups(sandbox)
     _load_in_process()
 
 
@@ -202,6 +203,47 @@ def _refuse_saving(torch: Any, sandbox: Sandbox) -> None:
         return original(target, *args, **kwargs)
 
     torch._C.PyTorchFileWriter = writer
+
+
+def _refuse_process_groups(sandbox: Sandbox) -> None:
+    """Their sockets are opened in C++, without an audit event, and the threads of a group do not
+    outlive a fork: what asks them, or joins them, would wait until the time is over."""
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return
+
+    def refuse(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name == "init_process_group":
+                local = (*args, kwargs.get("backend"))[0] == "fake"
+            else:
+                local = not dist.is_initialized() or dist.get_backend() == "fake"
+            if local:
+                return original(*args, **kwargs)
+            raise sandbox.refuse(_NETWORK, name)
+
+        return call
+
+    from torch.nn.parallel import DistributedDataParallel
+
+    for name in _COMMUNICATING:
+        for module in (dist, dist.distributed_c10d):
+            if hasattr(module, name):
+                setattr(module, name, refuse(name, getattr(module, name)))
+    for name in ("__init__", "forward"):
+        original = getattr(DistributedDataParallel, name)
+        setattr(DistributedDataParallel, name, refuse("DistributedDataParallel", original))
+
+
+#: Functions of torch.distributed that speak to other processes or end the threads that do.
+_COMMUNICATING = tuple(
+    "init_process_group destroy_process_group new_group split_group barrier monitored_barrier "
+    "all_reduce all_reduce_coalesced reduce broadcast broadcast_object_list all_gather "
+    "all_gather_into_tensor all_gather_coalesced all_gather_object gather gather_object scatter "
+    "scatter_object_list reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single send "
+    "recv isend irecv batch_isend_irecv send_object_list recv_object_list".split()
+)
 
 
 def _load_in_process() -> None:

@@ -177,3 +177,35 @@ def test_the_environment_stays(play):
         ("y.mul_(2)", "y = y.mul(2)\nimport os\nos.environ['LEAK'] = '1'\nos.chdir('/')")
     )
     assert "LEAK" not in os.environ and os.getcwd() != "/"
+
+
+@pytest.fixture
+def process_group():
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        pytest.skip("built without torch.distributed")
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "torch.distributed.all_reduce(torch.ones(1))",
+        "torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))",
+        "torch.distributed.destroy_process_group()",
+    ],
+)
+def test_a_process_group_is_not_waited_for(play, process_group, statement):
+    """Its threads are not in the fork: joining them would take all the time there is."""
+    outcome = refusal(play, statement)
+    assert (outcome.outcome, outcome.reason.key) == (Outcome.NOT_TRIED, "needs_network")
+
+
+def test_a_group_without_processes_may_be_made(play):
+    fake = "from torch.testing._internal.distributed.fake_pg import FakeStore\n"
+    start = "torch.distributed.init_process_group('fake', store=FakeStore(), rank=0, world_size=2)"
+    use = "\ntorch.distributed.all_reduce(torch.ones(1))"
+    assert refusal(play, f"{fake}{start}{use}").outcome is Outcome.VERIFIED
