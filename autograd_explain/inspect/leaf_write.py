@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from ..incident import LiveFrame
-from ..model import Certainty, Event, Role, TensorFact, What
+from ..model import Certainty, Confidence, Event, Finding, Role, TensorFact, What
+from .attribution import label
 from .scene import Scene
 from .statements import Form, Write, base_of, statement_at, write_of, written_tensor
 
@@ -84,14 +85,32 @@ def _outer_names(scene: Scene) -> Iterator[str]:
             yield ast.unparse(base_of(statement.target))
 
 
-def leaf_fact(scene: Scene, found: LeafWrite) -> TensorFact:
+def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding:
+    """The finding of a cause that is this write."""
+    leaf, place = found.leaf, scene.place
+    proven = leaf is not None and leaf.is_leaf and leaf.requires_grad
+    return Finding(
+        cause=cause,
+        confidence=Confidence.PROVEN if proven else Confidence.LIKELY,
+        facts={
+            "tensor": found.tensor_names[0],
+            "write": place.source if place is not None else "",
+            "place": label(place),
+        },
+        tensors=(_leaf_fact(scene, found),),
+        events=_refused(scene, found),
+        variant=found.purpose,
+    )
+
+
+def _leaf_fact(scene: Scene, found: LeafWrite) -> TensorFact:
     if found.leaf is None:
         return TensorFact(Role.CULPRIT, found.tensor_names, is_leaf=True, requires_grad=True)
     fact = scene.fact(Role.CULPRIT, found.leaf)
     return TensorFact(**{**vars(fact), "names": found.tensor_names})
 
 
-def refused(scene: Scene, found: LeafWrite) -> tuple[Event, ...]:
+def _refused(scene: Scene, found: LeafWrite) -> tuple[Event, ...]:
     """The write is where torch raised, so it was observed; the calling lines lead to it."""
     frames = scene.incident.user_frames[:-1]
     places = tuple(p for p in map(scene.incident.place_of, frames) if p is not None)

@@ -1,10 +1,9 @@
 """A view of a leaf tensor that requires grad was written in place."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.leaf_write import find_leaf_write, leaf_fact, refused
+from autograd_explain.inspect.leaf_write import find_leaf_write, leaf_finding
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Finding
 
 PATTERNS = ("view-of-leaf-inplace", "leaf-moved-into-graph-interior")
 
@@ -22,18 +21,4 @@ def diagnose(scene: Scene) -> Finding | None:
     if found is None:
         moved = scene.match.pattern == "leaf-moved-into-graph-interior"
         return told(scene, "view_of_leaf_written", EXAMPLE, at_line=False) if moved else None
-    leaf = found.leaf
-    proven = leaf is not None and leaf.is_leaf and leaf.requires_grad
-    place = scene.place
-    return Finding(
-        cause="view_of_leaf_written",
-        confidence=Confidence.PROVEN if proven else Confidence.LIKELY,
-        facts={
-            "tensor": found.tensor_names[0],
-            "write": place.source if place is not None else "",
-            "place": label(place),
-        },
-        tensors=(leaf_fact(scene, found),),
-        events=refused(scene, found),
-        variant=found.purpose,
-    )
+    return leaf_finding(scene, found, "view_of_leaf_written")
