@@ -14,6 +14,7 @@ import torch
 from ..model import Event, Place, What
 from .scene import Scene
 from .source_walk import GradientTracer, Spot, Walker, failing_spots
+from .source_walk.bindings import head_of
 
 
 def walker_of(scene: Scene) -> Walker:
@@ -163,7 +164,7 @@ def live_spot(scene: Scene, tensor: torch.Tensor) -> Spot | None:
             node = ast.parse(name, mode="eval").body
         except SyntaxError:
             continue
-        head = name.split(".")[0].split("[")[0]
+        head = head_of(name)
         at = next((s for s in reversed(spots) if head in s.scope.values), None)
         if at is not None:
             for part in ast.walk(node):

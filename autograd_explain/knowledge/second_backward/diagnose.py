@@ -27,6 +27,7 @@ from autograd_explain.inspect.levels import (
     paths_of,
 )
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk.bindings import head_of
 from autograd_explain.inspect.statements import resolve
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
 
@@ -206,7 +207,7 @@ def _carried_state(scene: Scene, names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _is_local(frame: LiveFrame, name: str) -> bool:
-    return name.split(".")[0].split("[")[0] in frame.frame.f_locals
+    return head_of(name) in frame.frame.f_locals
 
 
 def _grows(scene: Scene, name: str) -> bool:
