@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from ..model import Diagnosis
 from ..render import Explanation
-from ..render.html import prose
+from ..render.html import environment, prose
 from ..render.labels import word
 from ..render.lint import problems
 from ..render.texts import LANGUAGES, line, load
@@ -171,14 +171,7 @@ def _style() -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    made.filters["prose"] = prose
+    made = environment(__package__)
     made.filters["highlighted"] = lambda code: Markup(highlighted(code))
     made.filters["line"] = lambda source: prose(line(source))
     return made

@@ -32,9 +32,10 @@ STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", 
 
 
 @cache
-def environment() -> Environment:
+def environment(package: str = __package__) -> Environment:
+    """The templates of a package, with what every page of ours is filled in by."""
     made = Environment(
-        loader=PackageLoader(__package__),
+        loader=PackageLoader(package),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
