@@ -9,12 +9,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..model import Certainty, Confidence, Event, Finding, Place, TensorFact, What
+from ..model import Confidence, Event, Finding, Place, TensorFact, What
 from .attribution import label
-from .origin import surfaced
+from .origin import event_at, surfaced
 from .scene import Scene
+from .source_walk import Spot
 
 _CLASS = re.compile(r"<class '(?:builtins\.|__main__\.)?([\w.]+)'>")
+
+
+#: For `told`: the statement to change is the expression that failed.
+FAILING: Any = object()
 
 
 def told(
@@ -24,33 +29,42 @@ def told(
     variants: Mapping[str, str] | None = None,
     *,
     facts: Mapping[str, str] | None = None,
-    at: Place | None = None,
-    at_line: bool = True,
+    at: Spot | Place | None = FAILING,
+    op: str | None = None,
+    more: Sequence[Event] = (),
     tensors: Sequence[TensorFact] = (),
     **changes: Any,
 ) -> Finding:
     """The finding whose facts are named like those of `example`.
 
     A fact is given in `facts`, or captured by the message, or one of `call` (the expression that
-    failed) and `place` (where it stands); "" where nothing is known.  `at` is the statement to
-    change; without it that is the failing expression, unless `at_line` is false: an error of
-    a backward pass surfaces far from it.  `variants` chooses the variant by the message's id.
+    failed) and `place` (where the statement to change stands, else the failing one); "" where
+    nothing is known.  `at` is the statement to change, `op` what its rewrite goes by; None where
+    it is unknown: an error of a backward pass surfaces far from it.  `more` are further events.
+    `variants` chooses the variant by the message's id.
     """
-    known = {**_of_line(scene), **scene.match.captures, **(facts or {})}
-    if at is None and at_line:
-        at = failing_place(scene)
-    elif at is not None and "place" not in (facts or {}):
-        known["place"] = label(at)
-    cause_event = () if at is None else (Event(What.CAUSE, at, certainty=Certainty.INFERRED),)
+    at = failing_place(scene) if at is FAILING else at
+    blamed = _blamed(scene, at, op)
+    known = {n: _plain(v) for n, v in {**_of_line(scene), **scene.match.captures}.items()}
+    known |= {"place": label(blamed.place)} if blamed is not None else {}
+    known |= facts or {}
+    failed = () if scene.place is None else (scene.failed(),)
     values: dict[str, Any] = {
         "cause": cause,
         "confidence": Confidence.GENERAL if scene.place is None else Confidence.LIKELY,
-        "facts": {name: _plain(str(known.get(name, ""))) for name in example},
+        "facts": {name: str(known.get(name, "")) for name in example},
         "tensors": tuple(tensors),
-        "events": (*cause_event, *((scene.failed(),) if scene.place is not None else ())),
+        "events": (*(() if blamed is None else (blamed,)), *more, *failed),
         "variant": (variants or {}).get(scene.match.pattern, ""),
     }
     return Finding(**{**values, **changes})
+
+
+def _blamed(scene: Scene, at: Spot | Place | None, op: str | None) -> Event | None:
+    """The statement to change; of an expression with the calls that led to it."""
+    if isinstance(at, Spot):
+        return event_at(scene, What.CAUSE, at, op)
+    return None if at is None else Event(What.CAUSE, at, op)
 
 
 def _plain(value: str) -> str:

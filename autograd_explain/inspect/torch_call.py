@@ -6,14 +6,13 @@ For causes that are about what was handed to torch: optimizers, schedulers, `aut
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from ..model import Confidence, Event, Finding, Place, Role, TensorFact, What
-from .attribution import label
-from .origin import event_at, inside, place_of, surfaced, walker_of
+from ..model import Role, TensorFact
+from .origin import inside, surfaced, walker_of
 from .scene import Scene
 from .source_walk import Spot
 
@@ -148,24 +147,3 @@ def tensor_fact(scene: Scene, tensor: Any, *names: str, role: Role = Role.CULPRI
 
 def best_name(fact: TensorFact, default: str = "") -> str:
     return fact.names[0] if fact.names else default
-
-
-def told(
-    scene: Scene,
-    cause: str,
-    facts: dict[str, str],
-    at: Spot | None,
-    *,
-    op: str | None = None,
-    variant: str = "",
-    confidence: Confidence = Confidence.PROVEN,
-    tensors: Sequence[TensorFact] = (),
-    more: Sequence[Event] = (),
-    places: Mapping[str, tuple[Place, ...]] | None = None,
-) -> Finding:
-    """The finding of a cause whose statement to change is `at`; its place is the fact `place`."""
-    place = place_of(scene, at) or scene.place
-    found = {"place": label(place), **facts}
-    blamed = () if at is None else (event_at(scene, What.CAUSE, at, op),)
-    events = (*blamed, *more, scene.failed())
-    return Finding(cause, confidence, found, tuple(tensors), events, variant, places=places or {})

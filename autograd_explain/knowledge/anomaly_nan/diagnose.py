@@ -28,7 +28,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts=_facts(found),
         at=None if found is None else found.place,
-        at_line=False,
         events=_events(scene, found),
         tensors=()
         if found is None or found.tensor is None

@@ -34,6 +34,5 @@ def diagnose(scene: Scene) -> Finding | None:
         if first is None
         else {"function": first.function, "statement": first.place.source},
         at=None if first is None else first.place,
-        at_line=False,
         variant="" if first is None else first.kind,
     )

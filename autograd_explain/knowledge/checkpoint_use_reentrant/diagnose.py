@@ -36,7 +36,6 @@ def diagnose(scene: Scene) -> Finding | None:
         VARIANTS,
         facts={} if not inside else {"call": "" if call is None else ast.unparse(call)},
         at=at,
-        at_line=False,
         confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
     )
 

@@ -20,7 +20,7 @@ def diagnose(scene: Scene) -> Finding | None:
     twice = scene.match.pattern == "checkpoint-unpacked-twice"
     at = _second_read(scene) if twice else None
     variant = "twice" if at is not None else ""
-    return told(scene, "checkpoint_used_twice", EXAMPLE, at=at, at_line=False, variant=variant)
+    return told(scene, "checkpoint_used_twice", EXAMPLE, at=at, variant=variant)
 
 
 def _second_read(scene: Scene) -> Place | None:

@@ -1,7 +1,7 @@
 """Reentrant checkpoint without an input that requires grad."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
+from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -24,5 +24,5 @@ def diagnose(scene: Scene) -> Finding | None:
         "checkpoint_without_gradient",
         EXAMPLE,
         VARIANTS,
-        at_line=scene.match.pattern != "checkpoint-not-necessary",
+        at=failing_place(scene) if scene.match.pattern != "checkpoint-not-necessary" else None,
     )

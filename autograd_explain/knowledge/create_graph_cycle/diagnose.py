@@ -2,7 +2,8 @@
 
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import argument, calls_in, failing_call, receiver, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, calls_in, failing_call, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("create-graph-reference-cycle",)
@@ -23,8 +24,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "create_graph_cycle",
-        {"root": "" if root is None else root.text, "call": call.text},
-        call,
+        EXAMPLE,
+        facts={"root": "" if root is None else root.text, "call": call.text},
+        at=call,
         op="again" if again else "once",
         variant="again" if again else "",
         confidence=Confidence.PROVEN if argument(call, 9, "create_graph") else Confidence.LIKELY,

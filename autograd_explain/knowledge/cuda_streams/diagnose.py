@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import told
+from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -19,7 +19,15 @@ def diagnose(scene: Scene) -> Finding | None:
     place = scene.place
     facts = {"place": label(place), "line": "" if place is None else place.source}
     variant = _VARIANTS.get(scene.match.pattern, "")
-    return told(scene, "cuda_streams", facts, None, variant=variant, confidence=Confidence.LIKELY)
+    return told(
+        scene,
+        "cuda_streams",
+        EXAMPLE,
+        facts=facts,
+        at=None,
+        variant=variant,
+        confidence=Confidence.LIKELY,
+    )
 
 
 _VARIANTS = {

@@ -10,4 +10,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "cudnn_rnn_eval", EXAMPLE, at_line=False)
+    return told(scene, "cudnn_rnn_eval", EXAMPLE, at=None)

@@ -15,4 +15,4 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "custom_op_without_autograd", EXAMPLE, at_line=False)
+    return told(scene, "custom_op_without_autograd", EXAMPLE, at=None)

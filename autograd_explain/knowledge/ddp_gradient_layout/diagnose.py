@@ -12,4 +12,4 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "ddp_gradient_layout", EXAMPLE, at_line=False)
+    return told(scene, "ddp_gradient_layout", EXAMPLE, at=None)

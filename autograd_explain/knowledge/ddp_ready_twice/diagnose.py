@@ -22,7 +22,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"parameter": name},
         at=places[0] if places and twice else None,
-        at_line=False,
         variant="named" if name and twice else "",
         places={"checkpoints": places if twice else ()},
         confidence=Confidence.LIKELY,

@@ -28,7 +28,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"parameters": names},
         at=at,
-        at_line=False,
         variant="" if not names else "static" if static else "named",
         tensors=[scene.fact(Role.CULPRIT, p, name) for name, p in missing],
         confidence=Confidence.PROVEN if missing and wrapped_models(scene) else Confidence.LIKELY,

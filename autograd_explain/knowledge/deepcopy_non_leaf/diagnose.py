@@ -8,6 +8,7 @@ import torch
 from autograd_explain.inspect.origin import places_at, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     MISSING,
     argument,
@@ -15,7 +16,6 @@ from autograd_explain.inspect.torch_call import (
     live_value,
     local,
     tensor_fact,
-    told,
 )
 from autograd_explain.model import Confidence, Finding
 
@@ -47,7 +47,8 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "deepcopy_non_leaf",
-        {
+        EXAMPLE,
+        facts={
             "tensor": names[0] if names else "",
             "copied": "" if copied is None else copied.text,
             "module": "" if owner is MISSING else type(owner).__name__,
@@ -55,7 +56,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": stored[0].text if stored else "",
             "node": fact.grad_fn or "",
         },
-        stored[0] if stored else copied,
+        at=stored[0] if stored else copied,
         op=_op(scene, attribute, stored, root is tensor),
         variant="" if stored else ("tensor" if root is tensor else "container"),
         confidence=Confidence.PROVEN,

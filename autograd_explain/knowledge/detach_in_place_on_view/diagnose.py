@@ -7,7 +7,8 @@ import torch
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import event_at, method_call, place_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("detach-view-inplace",)
@@ -30,12 +31,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "detach_in_place_on_view",
-        {
+        EXAMPLE,
+        facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
             "maker_place": label(place_of(scene, made)),
         },
-        shown,
+        at=shown,
         variant="gradient" if shown.text.endswith(".grad") else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),

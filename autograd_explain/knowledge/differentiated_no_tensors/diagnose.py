@@ -4,7 +4,8 @@ import ast
 
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import argument, called, failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, called, failing_call
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = (
@@ -37,8 +38,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "differentiated_no_tensors",
-        {"given": "" if given is None else given.text, "type": kind.removeprefix("class '")},
-        given or call,
+        EXAMPLE,
+        facts={"given": "" if given is None else given.text, "type": kind.removeprefix("class '")},
+        at=given or call,
         op=None if given is None else _how(given),
         variant="empty" if scene.match.pattern in _EMPTY else "",
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,

@@ -14,4 +14,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "engine_state", EXAMPLE, at_line=False)
+    return told(scene, "engine_state", EXAMPLE, at=None)

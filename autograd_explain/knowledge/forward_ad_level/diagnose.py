@@ -1,7 +1,8 @@
 """Dual tensors of forward-mode AD outside of a level, or across levels."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -21,8 +22,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "forward_ad_level",
-        {"call": "" if call is None else call.text},
-        call,
+        EXAMPLE,
+        facts={"call": "" if call is None else call.text},
+        at=call,
         variant="" if scene.match.pattern == "forward-ad-no-level" else "nested",
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
     )

@@ -1,7 +1,8 @@
 """An operation has no forward-mode derivative."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -24,10 +25,11 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "forward_ad_unsupported",
-        {
+        EXAMPLE,
+        facts={
             "op": scene.match.captures.get("op", ""),
             "call": "" if call is None else call.text,
         },
-        call,
+        at=call,
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
     )

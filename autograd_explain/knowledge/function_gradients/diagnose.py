@@ -49,7 +49,6 @@ def diagnose(scene: Scene) -> Finding | None:
             "unneeded": _unneeded(scene, cls),
         },
         at=at,
-        at_line=False,
         confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
     )
 

@@ -26,4 +26,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "function_jvp", EXAMPLE, VARIANTS, at_line=False)
+    return told(scene, "function_jvp", EXAMPLE, VARIANTS, at=None)

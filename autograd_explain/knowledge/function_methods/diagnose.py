@@ -21,7 +21,7 @@ EXAMPLE = {"function": "Snap"}
 
 def diagnose(scene: Scene) -> Finding | None:
     if scene.match.pattern != "function-no-backward":
-        return told(scene, "function_methods", EXAMPLE, at_line=False)
+        return told(scene, "function_methods", EXAMPLE, at=None)
     lacking = [c for c in functions(scene) if not _has_backward(c)]
     cls = lacking[0] if len(lacking) == 1 else None
     forward = method(scene.program, cls, "forward")
@@ -31,7 +31,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"function": "" if cls is None else cls.__name__},
         at=None if forward is None else forward.place,
-        at_line=False,
         variant="backward",
         confidence=Confidence.PROVEN if cls is not None else Confidence.LIKELY,
     )

@@ -1,7 +1,8 @@
 """`torch.autograd.functional` got a function or an input that it cannot take."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import argument, failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -35,12 +36,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "functional_argument",
-        {
+        EXAMPLE,
+        facts={
             "api": scene.match.captures.get("api", ""),
             "function": "" if function is None else function.text,
             "given": "" if given is None else given.text,
         },
-        given if pattern == "functional-arg-type" else (function or call),
+        at=given if pattern == "functional-arg-type" else (function or call),
         op="tensor" if number and given is not None else None,
         variant=_variant(pattern),
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,

@@ -7,7 +7,8 @@ import torch
 
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import calls_in, failing_call, local, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import calls_in, failing_call, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -32,13 +33,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "fused_optimizer_refused",
-        {
+        EXAMPLE,
+        facts={
             "optimizer": "" if made is None else made.text,
             "tensor": fact.names[0] if fact is not None and fact.names else "",
             "dtype": (fact.dtype or "") if fact is not None else "",
             "device": (fact.device or "") if fact is not None else "",
         },
-        made,
+        at=made,
         op=None if made is None else "fused",
         variant="" if scene.match.pattern == "optimizer-fused-unsupported" else "options",
         confidence=Confidence.PROVEN if made is not None else Confidence.LIKELY,

@@ -1,7 +1,8 @@
 """`get_lr()` of a learning-rate scheduler was called by the program."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, receiver, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-get-lr",)
@@ -20,8 +21,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "get_lr_outside_step",
-        {"scheduler": owner.text},
-        call,
+        EXAMPLE,
+        facts={"scheduler": owner.text},
+        at=call,
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
     )

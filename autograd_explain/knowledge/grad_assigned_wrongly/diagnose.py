@@ -7,7 +7,8 @@ import torch
 
 from autograd_explain.inspect.origin import inside, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import live_value, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = (
@@ -54,13 +55,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "grad_assigned_wrongly",
-        {
+        EXAMPLE,
+        facts={
             "tensor": owner.text,
             "value": value.text,
             "got": got or "",
             "expected": captures.get("expected", ""),
         },
-        value,
+        at=value,
         op=_HOW.get(pattern),
         variant={"grad-assign-size": "size", "grad-assign-not-tensor": "type"}.get(pattern, ""),
         confidence=Confidence.PROVEN if isinstance(tensor, torch.Tensor) else Confidence.LIKELY,

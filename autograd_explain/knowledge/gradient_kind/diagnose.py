@@ -25,4 +25,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "gradient_kind", EXAMPLE, VARIANTS, at_line=False)
+    return told(scene, "gradient_kind", EXAMPLE, VARIANTS, at=None)

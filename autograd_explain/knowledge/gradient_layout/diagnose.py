@@ -1,7 +1,8 @@
 """A gradient lies in memory in another order than its parameter."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("grad-layout-contract",)
@@ -32,13 +33,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "gradient_layout",
-        {
+        EXAMPLE,
+        facts={
             "tensor": "" if named is None else named.name,
             "shape": shape,
             "strides": strides,
             "expected": captures.get("param_strides", _own(named)),
         },
-        None,
+        at=None,
         confidence=Confidence.PROVEN if named is not None else Confidence.LIKELY,
         tensors=() if named is None else (tensor_fact(scene, named.tensor, named.name),),
     )

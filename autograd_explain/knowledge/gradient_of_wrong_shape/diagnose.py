@@ -5,7 +5,7 @@ import ast
 from autograd_explain.inspect.origin import walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import told
+from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
@@ -31,7 +31,8 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "gradient_of_wrong_shape",
-        {
+        EXAMPLE,
+        facts={
             "function": op.removesuffix("Backward") if cls is not None else op,
             "index": str(index),
             "input": "" if cls is None else _input(cls[1], index),
@@ -39,7 +40,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "expected": captures.get("expected", ""),
             "value": "" if value is None else value.text,
         },
-        value,
+        at=value,
         op=None if value is None else "returned",
         variant=_variant(scene, cls is not None),
         confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,

@@ -8,7 +8,8 @@ import torch
 from autograd_explain.inspect.origin import inside, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import live_value, local, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import live_value, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("multiprocessing-nonleaf", "dlpack-requires-grad")
@@ -38,12 +39,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "graph_handed_over",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else "",
             "use": "" if place is None else place.source,
             "node": fact.grad_fn or "",
         },
-        shown,
+        at=shown,
         op="detach" if shown is not None else None,
         variant="process" if process else "",
         confidence=Confidence.PROVEN,

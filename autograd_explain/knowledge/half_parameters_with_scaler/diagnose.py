@@ -7,14 +7,8 @@ import torch
 
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import (
-    calls_in,
-    live_value,
-    local,
-    receiver,
-    tensor_fact,
-    told,
-)
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import calls_in, live_value, local, receiver, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("gradscaler-unscale-fp16",)
@@ -39,11 +33,12 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "half_parameters_with_scaler",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else "",
             "cast": "" if cast is None else cast.text,
         },
-        cast,
+        at=cast,
         op="autocast" if _uses_autocast(scene) else "plain",
         confidence=Confidence.PROVEN,
         tensors=(fact,),

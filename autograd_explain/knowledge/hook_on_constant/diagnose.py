@@ -5,7 +5,7 @@ from autograd_explain.inspect.freezing import missing_flag
 from autograd_explain.inspect.origin import method_call, place_of, tracer_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot, best_cut
-from autograd_explain.inspect.told import told
+from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = (
@@ -39,7 +39,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "operation": "" if cause is None else cause.text,
             "place": "" if at is None else label(at),
         },
-        at=at,
+        at=at or failing_place(scene),
         variant=variant,
         tensors=() if value is None else (scene.fact(Role.CULPRIT, value),),
         confidence=Confidence.PROVEN if cause is not None else Confidence.LIKELY,

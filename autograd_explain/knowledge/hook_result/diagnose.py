@@ -42,5 +42,4 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         VARIANTS,
         at=returned_by(scene.program, scene.match.captures.get("hook", "")),
-        at_line=False,
     )

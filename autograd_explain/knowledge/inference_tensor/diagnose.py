@@ -4,8 +4,8 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.inference import inference_mode, inference_tensors
 from autograd_explain.inspect.origin import event_at, places_at
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told as general
-from autograd_explain.inspect.torch_call import maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = (
@@ -36,21 +36,22 @@ _VARIANTS = {
 def diagnose(scene: Scene) -> Finding | None:
     found = next(inference_tensors(scene), None)
     if found is None:  # the message leaves no doubt, but the tensor has no name
-        return general(scene, "inference_tensor", EXAMPLE, _VARIANTS)
+        return told(scene, "inference_tensor", EXAMPLE, _VARIANTS)
     shown, tensor = found
     mode, made, place = inference_mode(scene, shown), maker(scene, shown), scene.place
     fact = tensor_fact(scene, tensor, shown.text)
     return told(
         scene,
         "inference_tensor",
-        {
+        EXAMPLE,
+        facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
             "mode": "torch.inference_mode()" if mode is None else mode.text,
             "use": "" if place is None else place.source,
             "use_place": label(place),
         },
-        mode or shown,
+        at=mode or shown,
         op="mode" if mode is not None else "unknown",
         variant=_VARIANTS.get(scene.match.pattern, ""),
         confidence=Confidence.PROVEN,

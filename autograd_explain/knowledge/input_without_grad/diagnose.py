@@ -8,6 +8,7 @@ from autograd_explain.inspect.origin import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.source_walk.operations import makes_leaf
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     called,
@@ -16,7 +17,6 @@ from autograd_explain.inspect.torch_call import (
     failing_call,
     maker,
     tensor_fact,
-    told,
 )
 from autograd_explain.model import Confidence, Finding
 
@@ -47,13 +47,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "input_without_grad",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else "",
             "index": str(index),
             "maker": "" if made is None else made.text,
             "all": "" if given is None else given.text,
         },
-        given if frozen or made is None else made,
+        at=given if frozen or made is None else made,
         op=_op(scene, frozen, made),
         variant="frozen" if frozen else "",
         confidence=Confidence.PROVEN,

@@ -3,7 +3,8 @@
 from typing import Any
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("uninitialized-parameter",)
@@ -25,12 +26,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "lazy_parameter",
-        {
+        EXAMPLE,
+        facts={
             "parameter": names[0] if names else "",
             "line": "" if place is None else place.source,
             "kind": kind,
         },
-        failing_call(scene),
+        at=failing_call(scene),
         confidence=Confidence.PROVEN if names else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, tuple(names[:3])),),
     )

@@ -1,7 +1,8 @@
 """LBFGS without its closure, with parameter groups, or a closure given to a GradScaler."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, receiver, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call, receiver
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-lbfgs-no-closure", "optimizer-lbfgs-groups", "gradscaler-closure")
@@ -21,11 +22,12 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "lbfgs_closure",
-        {
+        EXAMPLE,
+        facts={
             "call": "" if call is None else call.text,
             "optimizer": "" if owner is None else owner.text,
         },
-        call,
+        at=call,
         variant=_VARIANTS.get(scene.match.pattern, ""),
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
     )

@@ -15,4 +15,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "linalg_undefined", EXAMPLE, at_line=False)
+    return told(scene, "linalg_undefined", EXAMPLE, at=None)

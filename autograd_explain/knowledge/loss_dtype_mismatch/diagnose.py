@@ -9,13 +9,8 @@ import torch
 from autograd_explain.inspect.origin import computation, event_at, inside, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import (
-    backward_roots,
-    live_value,
-    maker,
-    tensor_fact,
-    told,
-)
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import backward_roots, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("found-dtype",)
@@ -52,14 +47,15 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "loss_dtype_mismatch",
-        {
+        EXAMPLE,
+        facts={
             "tensor": "" if shown is None else shown.text,
             "dtype": _name(found),
             "wanted": _name(wanted),
             "loss": "" if loss is None else loss.text,
             "maker": "" if made is None else made.text,
         },
-        shown,
+        at=shown,
         op=_name(wanted) if shown is not None else None,
         confidence=Confidence.PROVEN if len(spots) == 1 else Confidence.LIKELY,
         tensors=(fact,),

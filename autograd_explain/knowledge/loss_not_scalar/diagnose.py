@@ -7,7 +7,8 @@ import torch
 from autograd_explain.inspect.origin import event_at, stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import backward_roots, best_name, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import backward_roots, best_name, maker, tensor_fact
 from autograd_explain.model import Confidence, Event, Finding, Role, What
 
 PATTERNS = ("scalar-output-only", "real-scalar-output-only")
@@ -33,13 +34,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "loss_not_scalar",
-        {
+        EXAMPLE,
+        facts={
             "root": root.text if root is not None else best_name(fact),
             "shape": str(list(tensor.shape)),
             "count": str(tensor.numel()),
             "maker": "" if made is None else made.text,
         },
-        root,
+        at=root,
         op="complex" if complex_number else _meant(scene, root, made),
         variant="complex" if complex_number else "",
         confidence=Confidence.PROVEN,

@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import told
+from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -20,7 +20,13 @@ def diagnose(scene: Scene) -> Finding | None:
     facts = {"place": label(place), "line": "" if place is None else place.source}
     variant = _VARIANTS.get(scene.match.pattern, "")
     return told(
-        scene, "metadata_changed", facts, None, variant=variant, confidence=Confidence.LIKELY
+        scene,
+        "metadata_changed",
+        EXAMPLE,
+        facts=facts,
+        at=None,
+        variant=variant,
+        confidence=Confidence.LIKELY,
     )
 
 

@@ -30,7 +30,6 @@ def diagnose(scene: Scene) -> Finding | None:
         "module_hook_old",
         EXAMPLE,
         at=at,
-        at_line=False,
         variant="mixed" if mixed else "",
         confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
     )

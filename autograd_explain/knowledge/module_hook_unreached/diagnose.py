@@ -1,7 +1,7 @@
 """A module's backward hook that gradients do not reach."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
+from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -26,5 +26,5 @@ def diagnose(scene: Scene) -> Finding | None:
         "module_hook_unreached",
         EXAMPLE,
         VARIANTS,
-        at_line=scene.match.pattern != "module-hook-no-input-grad",
+        at=failing_place(scene) if scene.match.pattern != "module-hook-no-input-grad" else None,
     )

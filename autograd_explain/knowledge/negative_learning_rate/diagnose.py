@@ -3,7 +3,8 @@
 import ast
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import argument, failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-invalid-learning-rate",)
@@ -23,11 +24,12 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "negative_learning_rate",
-        {
+        EXAMPLE,
+        facts={
             "rate": scene.match.captures.get("lr", ""),
             "given": "" if given is None else given.text,
         },
-        call,
+        at=call,
         op="maximize" if literal else None,
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
     )

@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.nan_source import forward_operation
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
+from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -31,6 +31,7 @@ def diagnose(scene: Scene) -> Finding | None:
     op = scene.match.captures.get("op", "").partition(":")[0]  # "igamma: input"
     found = forward_operation(scene, op)
     if found is None:
-        return told(scene, "no_derivative", EXAMPLE, at_line=not scene.roots)
+        at = None if scene.roots else failing_place(scene)
+        return told(scene, "no_derivative", EXAMPLE, at=at)
     place, text = found
     return told(scene, "no_derivative", EXAMPLE, facts={"operation": text}, at=place, variant="at")

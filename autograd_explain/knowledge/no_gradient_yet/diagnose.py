@@ -9,7 +9,8 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import attribute_read, place_of, places_at, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import before, calls_in, live_value, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("grad-none-attribute", "grad-none-arithmetic")
@@ -36,13 +37,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "no_gradient_yet",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else shown.text,
             "use": "" if place is None else place.source,
             "cleared": "" if cleared is None else cleared.text,
             "cleared_place": label(place_of(scene, cleared)),
         },
-        cleared if variant == "cleared" else shown,
+        at=cleared if variant == "cleared" else shown,
         op=variant or None,
         variant=variant,
         confidence=Confidence.PROVEN if sure else Confidence.LIKELY,

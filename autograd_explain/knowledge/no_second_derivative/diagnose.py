@@ -21,4 +21,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "no_second_derivative", EXAMPLE, VARIANTS, at_line=False)
+    return told(scene, "no_second_derivative", EXAMPLE, VARIANTS, at=None)

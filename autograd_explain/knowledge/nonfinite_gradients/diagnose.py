@@ -5,7 +5,8 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("clip-grad-nonfinite",)
@@ -29,13 +30,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "nonfinite_gradients",
-        {
+        EXAMPLE,
+        facts={
             "tensor": name,
             "count": str(len(found)),
             "kind": "" if grad is None else ("nan" if bool(grad.isnan().any()) else "inf"),
             "order": scene.match.captures.get("order", ""),
         },
-        failing_call(scene),
+        at=failing_call(scene),
         confidence=Confidence.PROVEN if found else Confidence.LIKELY,
         tensors=() if tensor is None else (tensor_fact(scene, tensor, name),),
     )

@@ -9,7 +9,8 @@ import torch
 from autograd_explain.inspect.origin import inside, method_call, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import live_value, local, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import live_value, local, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("numpy-other-device",)
@@ -40,13 +41,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "numpy_on_device",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else shown.text,
             "device": device,
             "read": "" if place is None else place.source,
             "maker": "" if made is None else made.text,
         },
-        made if placed else shown,
+        at=made if placed else shown,
         op="on cpu" if placed else (None if meta else f"{how}{' detach' if graph else ''}"),
         variant="meta" if meta else "",
         confidence=Confidence.PROVEN if isinstance(tensor, torch.Tensor) else Confidence.LIKELY,

@@ -1,7 +1,8 @@
 """Names and arguments of torch before 0.4: Variable, volatile, reinforce."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import argument, failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -29,11 +30,12 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "old_variable",
-        {
+        EXAMPLE,
+        facts={
             "call": "" if call is None else call.text,
             "data": "" if data is None else data.text,
         },
-        call,
+        at=call,
         op=None if call is None or data is None else ("tensor" if number else "plain"),
         variant="data" if number else ("reinforce" if "reinforce" in pattern else ""),
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,

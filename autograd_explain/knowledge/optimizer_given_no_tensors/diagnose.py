@@ -8,14 +8,8 @@ import torch
 from autograd_explain.inspect.origin import inside, places_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import (
-    argument,
-    called,
-    failing_call,
-    live_value,
-    maker,
-    told,
-)
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, called, failing_call, live_value, maker
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("optimizer-params-tensor", "optimizer-param-not-tensor")
@@ -38,8 +32,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "optimizer_given_no_tensors",
-        {"given": given.text, "type": kind.rsplit(".", 1)[-1].strip("'<>")},
-        given,
+        EXAMPLE,
+        facts={"given": given.text, "type": kind.rsplit(".", 1)[-1].strip("'<>")},
+        at=given,
         op=how,
         variant="tensor" if scene.match.pattern == "optimizer-params-tensor" else "",
         confidence=Confidence.PROVEN if how else Confidence.LIKELY,

@@ -9,14 +9,8 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import inside, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import (
-    argument,
-    called,
-    failing_call,
-    live_value,
-    maker,
-    told,
-)
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, called, failing_call, live_value, maker
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("optimizer-empty",)
@@ -41,14 +35,15 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "optimizer_given_nothing",
-        {
+        EXAMPLE,
+        facts={
             "given": given.text,
             "given_place": label(place_of(scene, given)),
             "module": "" if owner is None else type(owner).__name__,
             "attribute": attribute,
             "maker": "" if cause is None else cause.text,
         },
-        cause or given,
+        at=cause or given,
         op=variant,
         variant=variant,
         confidence=Confidence.PROVEN if variant else Confidence.LIKELY,

@@ -3,7 +3,8 @@
 from typing import Any
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import argument, failing_call, local, receiver, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call, local, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("optimizer-load-state-group-size", "optimizer-load-state-groups")
@@ -29,14 +30,15 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "optimizer_state_of_another_model",
-        {
+        EXAMPLE,
+        facts={
             "optimizer": "" if owner is None else owner.text,
             "state": "" if state is None else state.text,
             "have": str(have),
             "saved": str(had),
             "group": str(index),
         },
-        call,
+        at=call,
         variant="groups" if len(groups) != len(saved) else "",
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, ("" if owner is None else owner.text,)),),

@@ -4,13 +4,13 @@ import ast
 
 from autograd_explain.inspect.origin import surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     called,
     failing_call,
     live_value,
     tensor_fact,
-    told,
 )
 from autograd_explain.model import Confidence, Finding
 
@@ -37,8 +37,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "out_argument_with_grad",
-        {"call": call.text, "out": out.text, "op": called(call.node)},
-        call,
+        EXAMPLE,
+        facts={"call": call.text, "out": out.text, "op": called(call.node)},
+        at=call,
         op="assign" if alone and plain else ("value" if not alone else None),
         confidence=Confidence.PROVEN,
         tensors=(fact,),

@@ -6,6 +6,7 @@ import torch
 
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     backward_roots,
@@ -15,7 +16,6 @@ from autograd_explain.inspect.torch_call import (
     live_value,
     maker,
     tensor_fact,
-    told,
 )
 from autograd_explain.model import Confidence, Finding
 
@@ -56,13 +56,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "output_gradient_mismatch",
-        {
+        EXAMPLE,
+        facts={
             "given": "" if given is None else given.text,
             "root": "" if root is None else root.text,
             "got": got.removeprefix("torch.Size(").removesuffix(")"),
             "expected": "" if output is None else str(list(output.shape)),
         },
-        given or call,
+        at=given or call,
         op="ones" if given is not None and root is not None and (_ones(made) or number) else None,
         variant="type" if number else ("" if "shape" in scene.match.pattern else "other"),
         confidence=Confidence.PROVEN

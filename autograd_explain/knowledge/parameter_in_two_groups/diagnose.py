@@ -8,14 +8,8 @@ import torch
 from autograd_explain.inspect.origin import inside, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import (
-    argument,
-    elements,
-    failing_call,
-    local,
-    tensor_fact,
-    told,
-)
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, elements, failing_call, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-param-in-two-groups", "optimizer-param-group-duplicate")
@@ -49,13 +43,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "parameter_in_two_groups",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else "",
             "count": str(len({id(p) for p in shared})),
             "first": "" if first is None else first.text,
             "second": "" if second is None else second.text,
         },
-        first or given,
+        at=first or given,
         op=_op(once, first, second),
         variant="duplicate" if once else "",
         confidence=Confidence.PROVEN,

@@ -8,7 +8,8 @@ import torch
 from autograd_explain.inspect.origin import surfaced
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.statements import statement_at
-from autograd_explain.inspect.torch_call import local, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import local, tensor_fact
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = ("parameter-assign-tensor",)
@@ -37,13 +38,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "parameter_replaced_by_tensor",
-        {
+        EXAMPLE,
+        facts={
             "parameter": target or (fact.names[0] if fact.names else str(name)),
             "value": text,
             "module": type(module).__name__,
             "optimizer": holders[0][0] if holders else "",
         },
-        surfaced(scene),
+        at=surfaced(scene),
         op=None if computed or not text else ("copy" if same and holders else "parameter"),
         variant="computed" if computed else ("held" if holders else ""),
         confidence=Confidence.PROVEN,

@@ -1,7 +1,8 @@
 """A name that torch has given up."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import called, failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import called, failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("gradscaler-cuda-amp-deprecated", "clip-grad-norm-deprecated")
@@ -30,8 +31,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "renamed_in_torch",
-        {"old": old, "new": new},
-        call,
+        EXAMPLE,
+        facts={"old": old, "new": new},
+        at=call,
         op=how,
         confidence=Confidence.PROVEN,
     )

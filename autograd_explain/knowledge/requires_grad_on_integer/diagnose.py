@@ -8,7 +8,8 @@ import torch
 from autograd_explain.inspect.origin import inside, places_at, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -45,12 +46,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "requires_grad_on_integer",
-        {
+        EXAMPLE,
+        facts={
             "tensor": name or shown.text,
             "dtype": fact.dtype or "",
             "maker": "" if made is None else made.text,
         },
-        made if constructor else shown,
+        at=made if constructor else shown,
         op="dtype" if constructor else "cast",
         confidence=Confidence.PROVEN if constructor or fact.dtype else Confidence.LIKELY,
         tensors=(fact,),

@@ -9,7 +9,8 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import inside, place_of, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
@@ -37,14 +38,15 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "requires_grad_on_non_leaf",
-        {
+        EXAMPLE,
+        facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
             "maker_place": label(place_of(scene, made)),
             "flag": "" if place is None else place.source,
             "node": fact.grad_fn or "",
         },
-        shown,
+        at=shown,
         op="want" if wanted else "freeze",
         variant="wanted" if wanted else "",
         confidence=Confidence.PROVEN,

@@ -7,7 +7,8 @@ import torch
 from autograd_explain.inspect.origin import event_at, method_call, tracer_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import best_cut
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("retain-grad-not-required",)
@@ -32,12 +33,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "retain_grad_without_grad",
-        {
+        EXAMPLE,
+        facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
             "cut": "" if cut is None else cut.spot.text,
         },
-        shown if cut is None else cut.spot,
+        at=shown if cut is None else cut.spot,
         op="flag" if cut is None and floating else None,
         variant="" if cut is None else "cut",
         confidence=Confidence.PROVEN,

@@ -20,4 +20,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "saved_tensor_hooks", EXAMPLE, at_line=False)
+    return told(scene, "saved_tensor_hooks", EXAMPLE, at=None)

@@ -7,13 +7,8 @@ import torch
 
 from autograd_explain.inspect.origin import places_at
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import (
-    argument,
-    failing_call,
-    live_value,
-    tensor_fact,
-    told,
-)
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call, live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("scalar-conversion-warning",)
@@ -39,8 +34,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scalar_conversion",
-        {"tensor": given.text, "call": call.text},
-        call,
+        EXAMPLE,
+        facts={"tensor": given.text, "call": call.text},
+        at=call,
         op="item" if number else "detach",
         confidence=Confidence.PROVEN,
         tensors=(fact,),

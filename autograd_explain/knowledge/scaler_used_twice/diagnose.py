@@ -6,6 +6,7 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import place_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     MISSING,
     argument,
@@ -14,7 +15,6 @@ from autograd_explain.inspect.torch_call import (
     failing_call,
     live_value,
     receiver,
-    told,
 )
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -41,13 +41,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scaler_used_twice",
-        {
+        EXAMPLE,
+        facts={
             "scaler": owner.text,
             "optimizer": "" if optimizer is None else optimizer.text,
             "first": "" if first is None else first.text,
             "first_place": label(place_of(scene, first)),
         },
-        call if updated else _last_step(scene, scaler) or call,
+        at=call if updated else _last_step(scene, scaler) or call,
         op={"": "update", "again": "remove"}.get(variant),
         variant=variant,
         confidence=Confidence.LIKELY if variant == "order" else Confidence.PROVEN,

@@ -1,7 +1,8 @@
 """A GradScaler for CUDA was made where there is none."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import failing_call, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("gradscaler-cuda-unavailable",)
@@ -19,7 +20,8 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scaler_without_cuda",
-        {"call": call.text},
-        call,
+        EXAMPLE,
+        facts={"call": call.text},
+        at=call,
         confidence=Confidence.PROVEN,
     )

@@ -8,6 +8,7 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import place_of, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     before,
@@ -15,7 +16,6 @@ from autograd_explain.inspect.torch_call import (
     failing_call,
     live_value,
     receiver,
-    told,
 )
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -42,14 +42,15 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scaler_without_gradients",
-        {
+        EXAMPLE,
+        facts={
             "scaler": owner.text,
             "optimizer": "" if optimizer is None else optimizer.text,
             "cleared": "" if cleared is None else cleared.text,
             "backward": "" if backward is None else backward.text,
             "backward_place": label(place_of(scene, backward)),
         },
-        cleared or call,
+        at=cleared or call,
         op="cleared" if cleared is not None else None,
         variant="update" if not step else ("cleared" if cleared is not None else ""),
         confidence=Confidence.PROVEN if empty or not step else Confidence.LIKELY,

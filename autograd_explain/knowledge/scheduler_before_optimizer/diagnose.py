@@ -6,6 +6,7 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import place_of, places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     MISSING,
     argument,
@@ -14,7 +15,6 @@ from autograd_explain.inspect.torch_call import (
     failing_call,
     live_value,
     receiver,
-    told,
 )
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -45,13 +45,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scheduler_before_optimizer",
-        {
+        EXAMPLE,
+        facts={
             "scheduler": owner.text,
             "optimizer": names[0] if names else "",
             "step": "" if found is None else found.text,
             "step_place": label(place_of(scene, found)),
         },
-        call,
+        at=call,
         op="move" if found is not None else None,
         variant="overridden"
         if overridden

@@ -1,7 +1,8 @@
 """A learning-rate scheduler's step was told the epoch."""
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import argument, failing_call, receiver, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-epoch-deprecated",)
@@ -21,8 +22,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scheduler_given_epoch",
-        {"scheduler": owner.text, "epoch": epoch.text},
-        call,
+        EXAMPLE,
+        facts={"scheduler": owner.text, "epoch": epoch.text},
+        at=call,
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
     )

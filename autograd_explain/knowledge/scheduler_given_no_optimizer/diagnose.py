@@ -5,7 +5,8 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.torch_call import argument, failing_call, live_value, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import argument, failing_call, live_value
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-not-optimizer",)
@@ -28,12 +29,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scheduler_given_no_optimizer",
-        {
+        EXAMPLE,
+        facts={
             "given": given.text,
             "type": kind or type(value).__name__,
             "optimizer": fitting[0] if len(fitting) == 1 else "",
         },
-        given,
+        at=given,
         op="replace" if len(fitting) == 1 else None,
         variant="known" if len(fitting) == 1 else "",
         confidence=Confidence.PROVEN,

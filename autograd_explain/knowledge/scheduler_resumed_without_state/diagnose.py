@@ -6,6 +6,7 @@ from typing import Any
 from autograd_explain.inspect.origin import places_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     before,
@@ -13,7 +14,6 @@ from autograd_explain.inspect.torch_call import (
     failing_call,
     live_value,
     receiver,
-    told,
 )
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -38,12 +38,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scheduler_resumed_without_state",
-        {
+        EXAMPLE,
+        facts={
             "optimizer": optimizer.text,
             "last": "" if last is None else last.text,
             "load": "" if load is None else load.text,
         },
-        call,
+        at=call,
         op="order" if load is not None else ("fresh" if fresh else "resumed"),
         variant="order" if load is not None else "",
         confidence=Confidence.PROVEN,

@@ -6,7 +6,8 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import calls_in, failing_call, live_value, receiver, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import calls_in, failing_call, live_value, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-onecycle-steps",)
@@ -31,13 +32,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "scheduler_stepped_too_often",
-        {
+        EXAMPLE,
+        facts={
             "scheduler": owner.text,
             "total": scene.match.captures.get("total", ""),
             "other": "" if inner is None else inner.text,
             "other_place": label(place_of(scene, inner)),
         },
-        outer or call,
+        at=outer or call,
         op="extra" if outer is not None else None,
         variant="" if outer is not None else "short",
         confidence=Confidence.PROVEN if outer is not None else Confidence.LIKELY,

@@ -8,7 +8,8 @@ import torch
 from autograd_explain.inspect.origin import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.torch_call import calls_in, local, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import calls_in, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -40,12 +41,13 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "sparse_gradient_refused",
-        {
+        EXAMPLE,
+        facts={
             "tensor": fact.names[0] if fact.names else "",
             "optimizer": kind,
             "maker": "" if made is None else made.text,
         },
-        made,
+        at=made,
         op="optimizer" if dense else "sparse",
         variant="dense" if dense else "",
         confidence=Confidence.PROVEN,

@@ -8,6 +8,7 @@ import torch
 from autograd_explain.inspect.names import storage_key
 from autograd_explain.inspect.origin import event_at
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     backward_roots,
@@ -16,7 +17,6 @@ from autograd_explain.inspect.torch_call import (
     failing_call,
     maker,
     tensor_fact,
-    told,
 )
 from autograd_explain.model import Confidence, Finding, Role, What
 
@@ -50,14 +50,15 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "unused_in_graph",
-        {
+        EXAMPLE,
+        facts={
             "tensor": name or (fact.names[0] if fact.names else ""),
             "index": str(index),
             "root": roots[0].text if roots else "",
             "maker": "" if made is None else made.text,
             "used": other,
         },
-        shown or given,
+        at=shown or given,
         op="input" if shown is not None else "inputs",
         variant=_variant(tensor, used, other),
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,

@@ -20,5 +20,5 @@ def diagnose(scene: Scene) -> Finding | None:
     found = find_leaf_write(scene)
     if found is None:
         moved = scene.match.pattern == "leaf-moved-into-graph-interior"
-        return told(scene, "view_of_leaf_written", EXAMPLE, at_line=False) if moved else None
+        return told(scene, "view_of_leaf_written", EXAMPLE, at=None) if moved else None
     return leaf_finding(scene, found, "view_of_leaf_written")

@@ -4,7 +4,8 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import inside, surfaced
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.statements import write_at
-from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact, told
+from autograd_explain.inspect.told import told
+from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("overlap-written-to-expand", "overlap-input-and-output")
@@ -30,13 +31,14 @@ def diagnose(scene: Scene) -> Finding | None:
     return told(
         scene,
         "written_tensor_overlaps",
-        {
+        EXAMPLE,
+        facts={
             "tensor": target.text,
             "maker": "" if made is None else made.text,
             "write": "" if place is None else place.source,
             "write_place": label(place),
         },
-        made if expanded else spot,
+        at=made if expanded else spot,
         op="clone" if expanded else None,
         variant="" if whole else "input",
         confidence=Confidence.PROVEN,
