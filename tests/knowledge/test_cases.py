@@ -95,7 +95,7 @@ def test_watched_rewrite_holds(entry: Entry) -> None:
     assert found is not None
     for rewrite in found.rewrites[:1]:
         told = f"{rewrite.fix}: {rewrite.reason.key} {dict(rewrite.reason.values)}"
-        if rewrite.reason.key in ("not_replayable", "budget") and _uses_processes(entry):
+        if rewrite.reason.key == "needs_network" and _uses_processes(entry):
             continue  # a process group needs sockets, which no replay may open
         if rewrite.safety is Safety.SAME_GRADIENTS:
             assert rewrite.outcome in (Outcome.VERIFIED, Outcome.RUNS), told
