@@ -121,6 +121,11 @@ def live_value(scene: Scene, spot: Spot | None) -> Any:
     return MISSING if type(value).__name__ == "_Missing" else value
 
 
+def is_called_on(scene: Scene, call: Spot, owner: Any) -> bool:
+    """Whether a call's receiver is this very object; False where either cannot be read."""
+    return owner is not MISSING and live_value(scene, receiver(call)) is owner
+
+
 def calls_in(scene: Scene, *names: str) -> Iterator[Spot]:
     """The calls of these names anywhere in the user's program, newest source first."""
     walker = walker_of(scene)

@@ -8,11 +8,11 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
-    MISSING,
     argument,
     before,
     calls_in,
     failing_call,
+    is_called_on,
     live_value,
     receiver,
 )
@@ -35,7 +35,7 @@ def diagnose(scene: Scene) -> Finding | None:
     if call is None or owner is None:
         return None
     scaler = live_value(scene, owner)
-    updated = any(_of(scene, s, scaler) for s in calls_in(scene, "update"))
+    updated = any(is_called_on(scene, s, scaler) for s in calls_in(scene, "update"))
     first = _earlier(scene, call, scaler) if updated else None
     variant = "" if not updated else ("again" if first is not None else "order")
     return told(
@@ -56,17 +56,14 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _of(scene: Scene, call: Spot, scaler: Any) -> bool:
-    owner = receiver(call)
-    return owner is not None and scaler is not MISSING and live_value(scene, owner) is scaler
-
-
 def _earlier(scene: Scene, call: Spot, scaler: Any) -> Spot | None:
     """The same call for the same optimizer, earlier in the same function or cell."""
     given = argument(call, 0, "optimizer")
     for spot in calls_in(scene, "unscale_"):
         same = argument(spot, 0, "optimizer")
-        if same is None or given is None or same.text != given.text or not _of(scene, spot, scaler):
+        if same is None or given is None or same.text != given.text:
+            continue
+        if not is_called_on(scene, spot, scaler):
             continue
         if spot.node is not call.node and spot.scope.body is call.scope.body:
             if before(scene, spot, call):
@@ -76,6 +73,6 @@ def _earlier(scene: Scene, call: Spot, scaler: Any) -> Spot | None:
 
 def _last_step(scene: Scene, scaler: Any) -> Spot | None:
     """The last `scaler.step(…)`: an update comes after all of them."""
-    steps = [s for s in calls_in(scene, "step") if _of(scene, s, scaler)]
+    steps = [s for s in calls_in(scene, "step") if is_called_on(scene, s, scaler)]
     sources = {id(s.scope.source) for s in steps}
     return max(steps, key=lambda s: s.node.lineno) if len(sources) == 1 else None

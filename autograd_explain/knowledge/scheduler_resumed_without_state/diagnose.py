@@ -12,8 +12,8 @@ from autograd_explain.inspect.torch_call import (
     before,
     calls_in,
     failing_call,
+    is_called_on,
     live_value,
-    receiver,
 )
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -56,8 +56,7 @@ def diagnose(scene: Scene) -> Finding | None:
 def _load(scene: Scene, call: Spot, optimizer: Any) -> Spot | None:
     """`optimizer.load_state_dict(…)` that stands behind the failing line."""
     for spot in calls_in(scene, "load_state_dict"):
-        owner = receiver(spot)
         if spot.scope.source is call.scope.source and before(scene, call, spot):
-            if owner is not None and live_value(scene, owner) is optimizer:
+            if is_called_on(scene, spot, optimizer):
                 return spot
     return None

@@ -7,7 +7,13 @@ from autograd_explain.inspect.origin import place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import calls_in, failing_call, live_value, receiver
+from autograd_explain.inspect.torch_call import (
+    calls_in,
+    failing_call,
+    is_called_on,
+    live_value,
+    receiver,
+)
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-onecycle-steps",)
@@ -48,12 +54,7 @@ def diagnose(scene: Scene) -> Finding | None:
 
 
 def _steps(scene: Scene, scheduler: Any) -> list[Spot]:
-    found = []
-    for spot in calls_in(scene, "step"):
-        owner = receiver(spot)
-        if owner is not None and live_value(scene, owner) is scheduler:
-            found.append(spot)
-    return found
+    return [spot for spot in calls_in(scene, "step") if is_called_on(scene, spot, scheduler)]
 
 
 def _outer(scene: Scene, steps: list[Spot]) -> Spot | None:
