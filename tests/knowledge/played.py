@@ -144,7 +144,8 @@ def captured() -> Iterator[io.StringIO]:
 
 @contextlib.contextmanager
 def fresh_torch() -> Iterator[None]:
-    """A notebook may leave the grad mode, the random state or a warning that comes only once."""
+    """A notebook may leave the grad mode, the random state, a process group or a warning that
+    comes only once."""
     always, detect = torch.is_warn_always_enabled(), torch.is_anomaly_enabled()
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     with torch.random.fork_rng(devices=()), warnings.catch_warnings():
@@ -157,6 +158,8 @@ def fresh_torch() -> Iterator[None]:
             torch.set_grad_enabled(grad)
             torch.set_default_dtype(dtype)
             torch.autograd.set_detect_anomaly(detect)
+            if torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
 
 
 @contextlib.contextmanager
