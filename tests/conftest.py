@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+
 import pytest
 
 
@@ -18,3 +20,12 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _no_mode_left() -> Iterator[None]:
+    """What a session leaves on torch's stack changes every later call of the process."""
+    import torch
+
+    yield
+    assert torch._C._len_torch_function_stack() == 0

@@ -146,12 +146,12 @@ class Recording:
         try:
             with ExitStack() as stack:
                 stack.enter_context(warnings_at_home())
-                hooks.enter()
-                stack.callback(hooks.leave)
-                layers.enter()
-                stack.callback(layers.leave)
                 presence.enter()
                 stack.callback(presence.leave)
+                hooks.enter()
+                stack.callback(hooks.leave)  # puts the recorder back: while it may be there
+                layers.enter()
+                stack.callback(layers.leave)
                 yield self
         finally:
             self._watched.append((first, sequence()))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
+from torch.autograd.profiler import record_function
 from torch.optim.optimizer import (
     Optimizer,
     register_optimizer_step_post_hook,
@@ -59,6 +60,8 @@ class StepHooks:
             register_optimizer_step_post_hook(self._after),
         )
         self._presence.replace(Optimizer, "zero_grad", _watched_zero_grad(self))
+        # Each step is inside a `record_function` block (torch/optim/optimizer.py).
+        self._presence.replace(record_function, "__exit__", self._raised(record_function.__exit__))
 
     def leave(self) -> None:
         for handle in self._handles:
@@ -110,8 +113,20 @@ class StepHooks:
         if step.aside:
             self._presence.step_back()
 
+    def _raised(self, leave_block: Callable[..., Any]) -> Callable[..., Any]:
+        """A step that raised never reaches its post hook, but leaves its block."""
+
+        @functools.wraps(leave_block)
+        def __exit__(block: record_function, kind: Any, error: Any, traceback: Any) -> Any:
+            __tracebackhide__ = True
+            result = leave_block(block, kind, error, traceback)
+            if kind is not None and threading.get_ident() == self._thread:
+                self._recover()
+            return result
+
+        return __exit__
+
     def _recover(self) -> None:
-        """A step that raised never reached its post hook."""
         step, self._open = self._open, None
         if step is not None and step.aside:
             self._presence.step_back()

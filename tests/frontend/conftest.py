@@ -24,7 +24,7 @@ def _need(there: object, what: str) -> None:
     pytest.skip(f"{what} is not installed: the front end is NOT tested")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open, Playwright's event loop runs in this thread
 def browser() -> Iterator[Browser]:
     _need(lab.chromium(), "Chromium")
     with lab.browser() as started:
