@@ -5,7 +5,7 @@ import ast
 from autograd_explain.inspect.definitions import function_of_node, functions, method
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = (
     "function-wrong-number-of-gradients",
@@ -50,7 +50,15 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         at=at,
         confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
+        tensors=() if cls is None else (TensorFact(Role.CULPRIT, _names(scene, cls)),),
     )
+
+
+def _names(scene: Scene, cls: type) -> tuple[str, ...]:
+    """What the program calls the Function: its class, and `quantize = Quantize.apply`."""
+    bound = scene.incident.namespace.items()
+    applied = [n for n, v in bound if getattr(v, "__self__", None) is cls and n[:1] != "_"]
+    return (cls.__name__, *applied)
 
 
 def _function(scene: Scene) -> type | None:

@@ -1,15 +1,23 @@
 """An integer or boolean tensor was to require grad."""
 
 import ast
+from contextlib import suppress
 from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import inside, places_at, surfaced, walker_of
+from autograd_explain.inspect.origin import (
+    inside,
+    outer_names,
+    places_at,
+    stored_names,
+    surfaced,
+    walker_of,
+)
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact
+from autograd_explain.inspect.torch_call import argument, called, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -41,15 +49,16 @@ def diagnose(scene: Scene) -> Finding | None:
     if isinstance(tensor, torch.Tensor) and (tensor.is_floating_point() or tensor.is_complex()):
         return None
     name = "" if isinstance(shown.node, ast.Call) else shown.text
-    fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, name)
+    names = [name] if name else _to_be(scene, shown)
+    fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, *names)
     constructor = made is not None and called(made.node) in TAKES_DTYPE
     return told(
         scene,
         "requires_grad_on_integer",
         EXAMPLE,
         facts={
-            "tensor": name or shown.text,
-            "dtype": fact.dtype or "",
+            "tensor": name or next(iter(fact.names), shown.text),
+            "dtype": fact.dtype or _dtype_of_numbers(scene, shown),
             "maker": "" if made is None else made.text,
         },
         at=made if constructor else shown,
@@ -58,6 +67,36 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         places=places_at(scene, flag=shown),
     )
+
+
+def _to_be(scene: Scene, call: Spot) -> list[str]:
+    """What the tensor that was not made would have been called, and what it was to be made of."""
+    statement = walker_of(scene).statement(call)
+    named = [
+        n for t in getattr(statement, "targets", ()) for n in outer_names(scene, inside(call, t))
+    ]
+    given = argument(call, 0, "data", "object")
+    made_of = [given.text] if given is not None and isinstance(given.node, ast.Name) else []
+    return [*stored_names(scene, call), *named, *made_of]
+
+
+def _dtype_of_numbers(scene: Scene, call: Spot) -> str:
+    """The dtype that a constructor gives the numbers handed to it; "" where they are not known."""
+    given = _numbers(scene, argument(call, 0, "data", "object"))
+    while isinstance(given, (list, tuple)) and given:
+        kinds = {type(n) for n in given}
+        if kinds <= {int, bool}:
+            return "bool" if kinds == {bool} else "int64"
+        given = given[0]
+    return ""
+
+
+def _numbers(scene: Scene, given: Spot | None) -> Any:
+    """The list that an expression names or writes out."""
+    if given is not None and isinstance(given.node, (ast.List, ast.Tuple)):
+        with suppress(ValueError):
+            return ast.literal_eval(given.node)
+    return live_value(scene, given)
 
 
 def _flagged(scene: Scene) -> Spot | None:
