@@ -73,6 +73,81 @@ grads = torch.autograd.grad(y, x)
         "older",
         "grads = torch.autograd.grad(y, x, allow_unused=True)",
     ),
+    "input detached inside the model": (
+        """
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 1)
+
+    def forward(self, x):
+        h = x.detach()
+        return self.net(torch.tanh(h))
+critic = Critic()
+mixed = torch.rand(5, 3, requires_grad=True)
+# %%
+scores = critic(mixed)
+slope, = torch.autograd.grad(scores.sum(), mixed, create_graph=True)
+""",
+        "unused_in_graph",
+        "cut",
+        "        h = x",
+    ),
+    "input through data and NumPy on two ways": (
+        """
+x = torch.rand(4, requires_grad=True)
+w = torch.ones(4, requires_grad=True)
+low, high = x.data * 2, x.detach().numpy()
+# %%
+y = (w * (low + torch.tensor(high))).sum()
+g = torch.autograd.grad(y, [w, x])
+""",
+        "unused_in_graph",
+        "cut",
+        "g = torch.autograd.grad(y, [w, x], allow_unused=True)",
+    ),
+    "input behind no_grad": (
+        """
+encoder, head = nn.Linear(3, 3), nn.Linear(3, 1)
+@torch.no_grad()
+def encode(x):
+    return encoder(x).relu()
+x = torch.rand(2, 3, requires_grad=True)
+# %%
+value = head(encode(x)).sum()
+saliency = torch.autograd.grad(outputs=value, inputs=x)[0]
+""",
+        "unused_in_graph",
+        "cut",
+        "def encode(x):",
+    ),
+    "input copied through NumPy": (
+        """
+net = nn.Linear(3, 1)
+x = torch.rand(2, 3, requires_grad=True)
+# %%
+value = net(torch.from_numpy(x.detach().numpy())).sum()
+saliency = torch.autograd.grad(value, x)[0]
+""",
+        "unused_in_graph",
+        "cut",
+        "value = net(x).sum()",
+    ),
+    "input in a no_grad block": (
+        """
+net = nn.Linear(3, 1)
+x = torch.rand(2, 3, requires_grad=True)
+# %%
+with torch.no_grad():
+    scale = net.weight.norm()
+    centred = x - x.mean(0)
+value = net(centred / scale).sum()
+saliency = torch.autograd.grad(value, x)[0]
+""",
+        "unused_in_graph",
+        "cut",
+        "centred = x - x.mean(0)",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

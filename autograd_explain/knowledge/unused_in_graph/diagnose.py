@@ -5,9 +5,12 @@ from typing import Any
 
 import torch
 
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.cut_between import Between, cut_event, cuts_between
 from autograd_explain.inspect.names import storage_key
-from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.origin import event_at, places_at, places_of
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
@@ -18,7 +21,7 @@ from autograd_explain.inspect.torch_call import (
     maker,
     tensor_fact,
 )
-from autograd_explain.model import Confidence, Finding, Role, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, What
 
 PATTERNS = ("unused-input",)
 
@@ -29,6 +32,8 @@ EXAMPLE = {
     "root": "-energy",
     "maker": "positions.reshape(-1)",
     "used": "positions",
+    "cut": "",
+    "cut_place": "",
 }
 
 
@@ -39,14 +44,18 @@ def diagnose(scene: Scene) -> Finding | None:
     given = argument(call, 1 if _is_grad(scene) else 9, "inputs")
     listed = [] if given is None else elements(scene, given)
     shown = listed[index] if index < len(listed) else None
-    used = _meant(scene, tensor) if tensor is not None else None
-    made = maker(scene, shown)
     roots = backward_roots(scene)
+    cuts = () if shown is None else cuts_between(scene, roots, shown)
+    used = _meant(scene, tensor) if tensor is not None and not cuts else None
+    made = maker(scene, shown)
     name = "" if shown is None else shown.text
     if shown is given and len(listed) == 1 and index > 0:
         name, shown = f"{name}[{index}]", None
     fact = tensor_fact(scene, tensor, name)
     other = _name(scene, used)
+    blamed = tuple(dict.fromkeys(cut_event(scene, c) for c in cuts))
+    cut_place = blamed[0].place if blamed else None
+    created = () if made is None else (event_at(scene, What.CREATED, made, "input"),)
     return told(
         scene,
         "unused_in_graph",
@@ -57,14 +66,34 @@ def diagnose(scene: Scene) -> Finding | None:
             "root": roots[0].text if roots else "",
             "maker": "" if made is None else made.text,
             "used": other,
+            "cut": "" if cut_place is None else _cut_text(cuts[0], cut_place),
+            "cut_place": "" if cut_place is None else label(cut_place),
         },
-        at=shown or given,
-        op="input" if shown is not None else "inputs",
-        variant=_variant(tensor, used, other),
+        at=cut_place or shown or given,
+        op=_op(shown, blamed),
+        variant="cut" if cuts else _variant(tensor, used, other),
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
-        more=() if made is None else (event_at(scene, What.CREATED, made, "input"),),
+        more=(*blamed[1:], *created),
+        places=_places(scene, shown or given, cuts),
     )
+
+
+def _op(shown: Spot | None, blamed: tuple[Event, ...]) -> str:
+    """What the rewrite goes by: how the graph was cut, else what stands at the line to change."""
+    if blamed:
+        return blamed[0].op or ""
+    return "input" if shown is not None else "inputs"
+
+
+def _cut_text(cut: Between, place: Place) -> str:
+    return cut.spot.text if cut.off is None else place.source
+
+
+def _places(scene: Scene, given: Spot | None, cuts: tuple[Between, ...]) -> dict[str, Any]:
+    """The input where it is asked for; the operations that recording was off for."""
+    unrecorded = places_of(scene, [c.spot for c in cuts if c.off is not None])
+    return {**places_at(scene, input=given), "unrecorded": unrecorded}
 
 
 def _index(scene: Scene) -> int:
