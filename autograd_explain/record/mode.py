@@ -120,12 +120,16 @@ class Recorder(TorchFunctionMode):
         result: Any,
         frame: FrameType,
         operation: int,
-    ) -> None:
-        """A call is over: it made nodes, or it ended the graph of its arguments."""
+    ) -> int:
+        """A call is over: it made nodes, or it ended the graph of its arguments.
+
+        Its site where that was asked for, else 0.
+        """
+        site = 0
         try:
             if after == self.seen:
                 self._ended(args, result, frame, operation)
-                return
+                return 0
             if before != self.seen:
                 self.made_unseen(before, frame)
             if after != before:
@@ -139,6 +143,7 @@ class Recorder(TorchFunctionMode):
             self.seen = after
         except Exception as error:
             self.broken = error
+        return site
 
     def passed(
         self, before: int, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
@@ -191,11 +196,12 @@ class Recorder(TorchFunctionMode):
         before = sequence()
         result = func(*args, **kwargs)
         after = sequence()
+        site = 0
         if after != self.seen:
-            self.noted(before, after, args, result, frame, operation)
+            site = self.noted(before, after, args, result, frame, operation)
         try:
             with quiet():
-                self.wrote(target, old, frame, operation, args)
+                self.wrote(target, old, frame, operation, args, site)
         except Exception as error:
             self.broken = error
         if self.suspicion.traces:
@@ -236,13 +242,14 @@ class Recorder(TorchFunctionMode):
         frame: FrameType,
         operation: int,
         args: tuple[Any, ...] = (),
+        site: int = 0,
     ) -> None:
-        """Note a write that took `tensor` past version `old`."""
+        """Note a write that took `tensor` past version `old`; `site` where it is known."""
         new = version(tensor)
         if new == old and new != -1:
             return  # detach_ and the like
         log = self.log
-        site = self.sites.here(frame, operation)
+        site = site or self.sites.here(frame, operation)
         clock = log.tick()
         own = not self.suspicion.through_data(tensor)
         log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), old, new, own))
@@ -272,13 +279,15 @@ class Recorder(TorchFunctionMode):
         before = sequence()
         result = func(*args, **kwargs)
         after = sequence()
-        self.noted(before, after, args, result, frame, operation)
-        self._viewed(args, result, frame, operation)
+        site = self.noted(before, after, args, result, frame, operation)
+        self._viewed(args, result, frame, operation, site)
         if self._traces:
             self.suspicion.spread(args, kwargs, result)
         return result
 
-    def _viewed(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
+    def _viewed(
+        self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int, site: int
+    ) -> None:
         source = args[0] if args else None
         if result is source or not isinstance(source, Tensor):
             return
@@ -287,7 +296,8 @@ class Recorder(TorchFunctionMode):
                 kept = storage(source)
                 for out in tensors_in((result,)):
                     if out is not source and storage(out) == kept:
-                        self.alias(out, source, kept, self.sites.here(frame, operation))
+                        site = site or self.sites.here(frame, operation)
+                        self.alias(out, source, kept, site)
         except Exception as error:
             self.broken = error
 

@@ -187,7 +187,7 @@ class _Step:
         if now != recorder.seen:  # differentiable=True
             log.made.append((recorder.seen, now, self._site, log.tick()))
             recorder.seen = now
-        storages = tuple(map(storage, self._parameters))
+        storages = _storages(self._parameters)
         after = _versions(self._parameters)
         log.step(self._site, storages, self._before, after)
         recorder.suspicion.after_step(
@@ -200,3 +200,10 @@ def _versions(tensors: list[Tensor]) -> list[int]:
         return list(map(_version_of, tensors))
     except RuntimeError:  # an inference tensor among them
         return [version(t) for t in tensors]
+
+
+def _storages(tensors: list[Tensor]) -> tuple[int, ...]:
+    try:
+        return tuple([t.untyped_storage()._cdata for t in tensors])
+    except (RuntimeError, NotImplementedError):  # one without memory among them
+        return tuple(map(storage, tensors))

@@ -89,7 +89,7 @@ class WholeLayers:
                     recorder.wrote_unversioned(buffer, site, own=True)
             counter = buffers.get(_COUNTER)
             if counter is not None and version(counter) != counted:
-                recorder.wrote(counter, counted, frame, operation)
+                recorder.wrote(counter, counted, frame, operation, site=site)
 
 
 def _count(module: nn.Module) -> int:

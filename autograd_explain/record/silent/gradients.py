@@ -57,7 +57,8 @@ class Gradients:
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
         self.held: dict[int, Weak] = {}
         self.last_step = _NEVER
-        self._looks = Budget(share=0.01, free=20)
+        self._looks = Budget(share=0.003, free=20)
+        self._settled: set[int] = set()  #: sites whose last look showed no new leaf
         self._filled: dict[int, Weak] = {}
         self._seen_all = True
         self._backward: Mark | None = None
@@ -72,9 +73,12 @@ class Gradients:
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         self._first = self._first or mark.clock
         self._backward = mark
-        if self._looks.allows():
+        if self._looks.allows(free=mark.site not in self._settled):
             with self._looks:
+                known = len(self._filled)
                 self._look(roots)
+            if len(self._filled) == known:
+                self._settled.add(mark.site)
 
     def _look(self, roots: tuple[Tensor, ...]) -> None:
         """Note the leaves that a backward is about to fill."""

@@ -44,8 +44,9 @@ class Budget:
         self._spent = 0.0
         self._start = time.perf_counter()
 
-    def allows(self) -> bool:
-        if self._free > 0:
+    def allows(self, *, free: bool = True) -> bool:
+        """Whether to look now; `free` is False for a look that must keep to its share."""
+        if free and self._free > 0:
             self._free -= 1
             return True
         return self._spent < self._share * (time.perf_counter() - self._start)
