@@ -148,6 +148,68 @@ saliency = torch.autograd.grad(value, x)[0]
         "cut",
         "centred = x - x.mean(0)",
     ),
+    "rows written by their own norm": (
+        """
+w = torch.rand(3, 2, requires_grad=True)
+def unit(mat):
+    out = mat * 1.0
+    for row in out:
+        length = row.norm()
+        row /= length
+    return out
+# %%
+unit(w).sum().backward()
+assert w.grad is not None
+""",
+        "multi_view_written",
+        "loop",
+        "    out = torch.stack(rows)",
+    ),
+    "list of views written in a loop over pairs": (
+        """
+w = torch.rand(2, 3, requires_grad=True)
+def centre(batch):
+    channels = batch.unbind(dim=1)
+    for channel, mean in zip(channels, (0.1, 0.2)):
+        channel.sub_(mean)
+    return torch.stack(channels, dim=1)
+# %%
+out = centre(w * 2)
+out.sum().backward()
+assert out.shape == (2, 3)
+""",
+        "multi_view_written",
+        "",
+        "        channels[i] = channel",
+    ),
+    "pieces written in the head of the loop": (
+        """
+w = torch.rand(2, 6, requires_grad=True)
+h = w * 1
+# %%
+for piece in h.chunk(3, dim=1):
+    piece -= piece.mean()
+    piece /= piece.std()
+h.pow(3).sum().backward()
+assert w.grad is not None
+""",
+        "multi_view_written",
+        "",
+        "h = torch.cat(new_pieces, dim=1)",
+    ),
+    "part of a listed view": (
+        """
+w = torch.rand(2, 6, requires_grad=True)
+parts = (w * 1).split(3, 1)
+# %%
+for part in parts:
+    part[:, 0] = 1.0
+torch.cat(parts).sum().backward()
+""",
+        "multi_view_written",
+        "",
+        "    part = part.clone()",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

@@ -7,6 +7,7 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import event_at, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Each, Spot
+from autograd_explain.inspect.torch_call import called
 from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
@@ -26,6 +27,10 @@ EXAMPLE = {
     "place": "In[1]:11",
     "module": "",
 }
+
+_MAKES_PARTS = frozenset(
+    "unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit".split()
+)
 
 
 def diagnose(scene: Scene) -> Finding | None:
@@ -79,8 +84,11 @@ def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
 
 
 def _is_loop(found: ViewWrite) -> bool:
+    """Whether a loop over a tensor unbound it; a loop over `x.unbind(1)` names its views itself."""
     maker = found.maker
-    return maker is not None and bool(maker.path) and maker.path[0] is Each.ITEM
+    if maker is None or called(maker.node) in _MAKES_PARTS:
+        return False
+    return bool(maker.path) and maker.path[0] is Each.ITEM
 
 
 def _variant(scene: Scene, found: ViewWrite) -> str:

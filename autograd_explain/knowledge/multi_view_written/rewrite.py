@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from autograd_explain.inspect.statements import statement_at
 from autograd_explain.model import Edit, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -15,6 +17,7 @@ from autograd_explain.rewrite import (
     module_not_inplace,
     out_of_place,
 )
+from autograd_explain.rewrite.collected_loop import collected_loop, element_is_read
 from autograd_explain.rewrite.indexed_loop import (
     indexed_loop,
     list_of_views,
@@ -51,13 +54,32 @@ def _fixes(finding: Finding, program: Program, write: Place) -> Iterator[tuple[s
         yield "not_inplace", module_not_inplace(program, write, _callee(finding))
         yield "clone", clone_argument(program, write, module)
     elif op == "loop":
-        yield "index_loop", None if maker is None else indexed_loop(program, maker)
+        yield from _of_rows(program, write, maker, tensor)
     else:
         if op == "parts of a base read later" and maker is not None:
             yield "single_views", separate_views(program, maker)
+        if op == "parts" or _in_loop_head(program, write, maker):
+            yield "collect", collected_loop(program, write, tensor)
         yield "out_of_place", _new_tensor(program, write, maker, tensor)
         yield "out_of_place", functional_write(program, write)
         yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
+
+
+def _of_rows(
+    program: Program, write: Place, maker: Place | None, row: str
+) -> Iterator[tuple[str, Edits]]:
+    """Where the body also reads the row, an operation may have saved it: write no view then."""
+    collected = "collect", collected_loop(program, write, row, tensor=True)
+    indexed = "index_loop", None if maker is None else indexed_loop(program, maker)
+    yield from (
+        (collected, indexed) if element_is_read(program, write, row) else (indexed, collected)
+    )
+
+
+def _in_loop_head(program: Program, write: Place, maker: Place | None) -> bool:
+    """`for part in x.chunk(2):` gives x its new value, so that who reads x later sees it."""
+    node = statement_at(program, maker)
+    return isinstance(node, ast.For) and maker is not None and maker.line != write.line
 
 
 def _new_tensor(program: Program, write: Place, maker: Place | None, tensor: str) -> Edits:
