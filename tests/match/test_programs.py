@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 from programs import NOT_HERE, PROGRAMS, TWO_RANKS, Program
 
 from autograd_explain.match import Match, find_messages, match_message, rows
@@ -80,7 +81,11 @@ def warning(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None
 
 
 def stderr(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
-    program.run()
+    torch.set_warn_always(True)  # some are said once a process, and another test may be first
+    try:
+        program.run()
+    finally:
+        torch.set_warn_always(False)
     found = find_messages(capfd.readouterr().err)
     return next((m for m in found if program.id in (m.pattern, *m.siblings)), None)
 

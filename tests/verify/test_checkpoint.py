@@ -158,8 +158,16 @@ def test_a_crash_of_the_replay_is_survived(play):
     assert rewrite.outcome is Outcome.NOT_TRIED and rewrite.reason.key == "crashed"
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C is heard as in a kernel; a shell's background jobs begin with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("checkpoint", [True, False])
-def test_interrupting_ends_it_at_once(play, checkpoint):
+def test_interrupting_ends_it_at_once(play, checkpoint, interruptible):
     before = children()
     played = play(SLEEPS, checkpoint=checkpoint)
     timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))

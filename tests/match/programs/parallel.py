@@ -70,7 +70,6 @@ class Outputs:
 
 @prints("ddp-find-unused-but-none")
 def no_unused() -> None:
-    """Said once a process: so this one comes before the others that find nothing unused."""
     train(("a", "b"), ("a", "b"), find_unused_parameters=True)
 
 
