@@ -6,7 +6,8 @@ anew, collected, and the name of what was gone through stands for them from then
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -14,14 +15,12 @@ from ..model import Edit, Place
 from ..program import Program
 from .code import dotted, expression, keyword, positional, statement, walk
 from .draft import Draft
-from .edits import then
-from .functional import out_of_place
+from .every_write import every_write
 from .imports import imports_at
 from .locate import Tree, statements_in, tree_at
 from .names import can_rebind, fresh, read_later, used_names
 
 Edits = tuple[Edit, ...]
-_MOST_WRITES = 8
 _JUMPS = (cst.Break, cst.Continue, cst.Return, cst.Yield)
 #: What makes the views, and what puts the pieces together again.
 _JOINED_BY = {"unbind": "stack", "chunk": "cat", "split": "cat", "tensor_split": "cat"}
@@ -54,7 +53,8 @@ def collected_loop(
     if tree is None or found is None or torch is None:
         return None
     edits, store = _collected(tree, found, torch, copied=False)
-    edits = _without_writes(program, place, edits, (name, store))
+    # The element is read at the end now, so that a new value of its name reaches the whole.
+    edits = every_write(program, edits, place, name, lambda t: _ending_with(t, store))
     # A write to a part of the element goes to a copy.
     return edits or _collected(tree, found, torch, copied=True)[0]
 
@@ -212,36 +212,8 @@ def _at_end(draft: Draft, loop: cst.For, new: cst.BaseSmallStatement) -> None:
     draft.after(statements_in(loop.body)[-1], [new])
 
 
-def _without_writes(
-    program: Program, place: Place, edits: Edits | None, marks: tuple[str, str]
-) -> Edits | None:
-    """Every write to the element made out of place, now that the element is read at the end.
-
-    None where the write at `place` cannot be.
-    """
-    name, store = marks
-
-    def of_all(edited: Program, now: Place) -> Edits | None:
-        tree = tree_at(edited, now)
-        places = [] if tree is None else _inside(tree, store)
-        return next((made for p in places if (made := out_of_place(edited, p, name))), None)
-
-    first = then(program, edits, lambda p, now: out_of_place(p, now, name), _line(place))
-    for _ in range(_MOST_WRITES):
-        following = then(program, first, of_all, _line(place))
-        if following is None:
-            break
-        first = following
-    return first
-
-
-def _line(place: Place) -> Place:
-    return replace(place, span=None)
-
-
-def _inside(tree: Tree, store: str) -> list[Place]:
-    """The places of the small statements of the loop that ends with `store`."""
-    loops = [s for s in tree.statements if isinstance(s, cst.For)]
-    meant = [s for s in loops if tree.code(statements_in(s.body)[-1]) == store]
-    inner = [s for s in tree.statements if isinstance(s, cst.BaseSmallStatement)]
-    return [tree.place(s) for s in inner if any(tree.inside(s, loop.body) for loop in meant)]
+def _ending_with(tree: Tree, store: str) -> Iterator[cst.CSTNode]:
+    """The bodies of the loops that end with a statement."""
+    for loop in tree.statements:
+        if isinstance(loop, cst.For) and tree.code(statements_in(loop.body)[-1]) == store:
+            yield loop.body

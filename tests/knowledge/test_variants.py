@@ -210,6 +210,21 @@ torch.cat(parts).sum().backward()
         "",
         "    part = part.clone()",
     ),
+    "output written by a forward hook": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+def damp(module, inputs, out):
+    out *= 0.5
+for layer in net:
+    if isinstance(layer, nn.Tanh):
+        layer.register_forward_hook(damp)
+# %%
+net(torch.ones(2, 3)).sum().backward()
+""",
+        "saved_value_overwritten",
+        "own_output",
+        "    return out",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from autograd_explain.inspect.rebinding import rebinding_is_enough
@@ -17,6 +18,7 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
+from autograd_explain.rewrite.hook_output import returned_from_hook
 from autograd_explain.rewrite.proposal import Proposal
 
 Edits = tuple[Edit, ...] | None
@@ -50,6 +52,8 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
         yield "not_inplace", module_not_inplace(program, place)
     elif finding.variant == "alias":
         return
+    elif edits := _in_hook(program, place, write.target):
+        yield "return_from_hook", edits
     elif write.form is Form.ITEM:
         # Others may look at the buffer that is filled item by item: the saver's copy is safer,
         # unless several statements saved parts of it.
@@ -67,6 +71,10 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
         yield "out_of_place", out_of_place(program, place)
 
 
+def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits:
+    return returned_from_hook(program, place, target.id) if isinstance(target, ast.Name) else None
+
+
 def _parameter_update(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
     for write in finding.places.get("write", ()):
@@ -77,12 +85,19 @@ def _parameter_update(finding: Finding, program: Program) -> Iterator[tuple[str,
 def _at_the_saver(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
     """The operation saves a copy, or the program goes on with one."""
     saver, write = _place(finding, What.SAVED), _place(finding, What.CHANGED)
-    if saver is None or saver == write:
+    if saver is None or saver == write or _within(finding, saver):
         return  # one call saves and overwrites: a copy of what it returns comes too late
     if finding.facts["slot"] == "result":
         yield "clone_result", clone_result(program, saver)
     elif finding.facts["operand"]:
         yield "clone_operand", clone_operand(program, saver, finding.facts["operand"])
+
+
+def _within(finding: Finding, saver: Place) -> bool:
+    """Whether the write happened while the saving line ran (a hook of the module it calls)."""
+    write = finding.event(What.CHANGED)
+    outer = () if write is None else write.chain
+    return any((p.cell, p.file, p.line) == (saver.cell, saver.file, saver.line) for p in outer)
 
 
 def _place(finding: Finding, what: What) -> Place | None:
