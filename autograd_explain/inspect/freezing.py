@@ -12,6 +12,7 @@ import torch
 from .origin import inside, outer_names, stored_names, walker_of
 from .scene import Scene
 from .source_walk import Spot
+from .source_walk.live import MISSING
 from .source_walk.operations import called_name
 
 _CONSTRUCTORS = frozenset({
@@ -45,7 +46,10 @@ def freezing(scene: Scene, modules: tuple[Spot, ...]) -> Frozen:
     values = [v for v in map(walker.value, modules) if isinstance(v, torch.nn.Module)]
     roots = _named_owners(scene, values)
     owners = [*values, *(m for _, m in roots)]
-    found = [s for s in _freezers(scene) if _concerns(scene, s, owners)]
+    freezers = list(_freezers(scene))
+    found = [s for s in freezers if _concerns(scene, s, owners)]
+    if len(freezers) == 1 and not any(v is not MISSING for v in _frozen_by(scene, freezers[0])):
+        found = freezers  # what a returned function froze cannot be read, but nothing else did
     names = [n for n, _ in roots] + [s.text for s in modules]
     whole = bool(values) and not any(p.requires_grad for v in values for p in v.parameters())
     return Frozen(found[0] if found else None, tuple(dict.fromkeys(names)), whole)
@@ -94,16 +98,22 @@ def _is_false(node: ast.expr) -> bool:
 
 def _concerns(scene: Scene, spot: Spot, owners: list[torch.nn.Module]) -> bool:
     """Whether the frozen object is one of the modules, or a parameter taken from one."""
-    walker = walker_of(scene)
     parameters = {id(p) for m in owners for p in m.parameters()}
+    return any(
+        any(v is m for m in owners) or id(v) in parameters or _holds(v, parameters)
+        for v in _frozen_by(scene, spot)
+    )
+
+
+def _frozen_by(scene: Scene, spot: Spot) -> list[Any]:
+    """The live objects whose flag is set: the expression's own, and the modules behind it."""
+    walker = walker_of(scene)
     held: list[Any] = [walker.value(spot)]
     for maker in walker.makers(spot):
         # `for p in net.parameters()`: the receiver of the call is the module.
         if isinstance(maker.node, ast.Call) and isinstance(maker.node.func, ast.Attribute):
             held.append(walker.value(inside(maker, maker.node.func.value)))
-    return any(
-        any(v is m for m in owners) or id(v) in parameters or _holds(v, parameters) for v in held
-    )
+    return held
 
 
 def _holds(value: Any, parameters: set[int]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -46,6 +46,17 @@ def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
         return None
     draft = Draft(tree)
     draft.after(statement, [make("{x}.zero_grad()", x=call.func.value)])
+    return draft.edits()
+
+
+def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:
+    """One-line statements on lines of their own behind the one at a place."""
+    tree = tree_at(program, place)
+    found = None if tree is None else tree.statement(place)
+    if tree is None or found is None or not codes:
+        return None
+    draft = Draft(tree)
+    draft.after(found, [make(code) for code in codes])
     return draft.edits()
 
 

@@ -225,6 +225,97 @@ net(torch.ones(2, 3)).sum().backward()
         "own_output",
         "    return out",
     ),
+    "head given to the optimizer, all frozen": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 3), nn.Linear(3, 2)
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+net.requires_grad_(False)
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+# %%
+net(torch.ones(1, 3)).sum().backward()
+assert net.body.weight.grad is None and net.head.weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "net.head.requires_grad_(True)",
+    ),
+    "layer replaced before a helper froze": (
+        """
+def freeze(module):
+    for p in module.parameters():
+        p.requires_grad_(False)
+net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 9))
+net[2] = nn.Linear(4, 2)
+freeze(net)
+# %%
+net(torch.ones(1, 3)).sum().backward()
+assert net[0].weight.grad is None and net[2].weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "net[2].requires_grad_(True)",
+    ),
+    "head replaced and frozen in one function": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.fc = nn.Linear(3, 3), nn.Linear(3, 9)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+def build():
+    m = Net()
+    m.fc = nn.Linear(3, 2)
+    for p in m.parameters():
+        p.requires_grad = False
+    return m
+model = build()
+# %%
+model(torch.ones(1, 3)).sum().backward()
+assert model.body.weight.grad is None and model.fc.weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "    m.fc.requires_grad_(True)",
+    ),
+    "part replaced and frozen in a constructor": (
+        """
+class Tuned(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+        self.body[2] = nn.Linear(4, 2)
+        for p in self.body.parameters():
+            p.requires_grad_(False)
+    def forward(self, x):
+        return self.body(x)
+model = Tuned(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 9)))
+# %%
+model(torch.ones(1, 3)).sum().backward()
+assert model.body[0].weight.grad is None and model.body[2].weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "        self.body[2].requires_grad_(True)",
+    ),
+    "frozen with nothing named to learn": (
+        """
+model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 9))
+for p in model.parameters():
+    p.requires_grad = False
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+# %%
+model(torch.ones(1, 3)).sum().backward()
+""",
+        "graph_cut",
+        "frozen",
+        "",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

@@ -4,6 +4,7 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.freezing import freezing, missing_flag
 from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
 from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
+from autograd_explain.inspect.part_to_train import part_to_train
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Cut, CutKind
 from autograd_explain.inspect.uncut_value import uncut_value
@@ -18,6 +19,7 @@ EXAMPLE = {
     "operand": "soft",
     "place": "In[1]:8",
     "instead": 'picked["soft"]',
+    "part": "",
 }
 
 
@@ -46,6 +48,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
             "operand": cut.operand.text,
             "place": label(place_of(scene, cut.spot)),
             "instead": "" if instead is None else instead.text,
+            "part": "",
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*_causes(scene, found, cut), *_uses(scene, cut), scene.failed()),
@@ -80,6 +83,7 @@ def _uses(scene: Scene, cut: Cut) -> tuple[Event, ...]:
 
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
     frozen = freezing(scene, found.frozen)
+    part = part_to_train(scene, found.frozen, frozen.statement)
     root = root_fact(scene, found)
     cause = (
         ()
@@ -95,11 +99,13 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
             "operation": "" if not cause or cause[0].place is None else cause[0].place.source,
             "operand": "",
             "instead": "",
+            "part": "" if part is None else ", ".join(part.parts),
             "place": "" if frozen.statement is None else label(place_of(scene, frozen.statement)),
         },
         tensors=(TensorFact(Role.CULPRIT, (*frozen.names, *root.names), requires_grad=False), root),
         events=(*cause, scene.failed()),
         variant="frozen",
+        places=places_at(scene, freeze=None if part is None else part.after),
     )
 
 
@@ -118,6 +124,7 @@ def _of_nothing(scene: Scene, found: NoGraph) -> Finding:
             "operation": "" if leaf is None else leaf.maker.text,
             "operand": "",
             "instead": "",
+            "part": "",
             "place": "" if leaf is None else label(place_of(scene, leaf.maker)),
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.training import statements_after
 from autograd_explain.rewrite.uncut import (
     Patch,
     apply_patches,
@@ -214,6 +215,17 @@ def _flag(finding: Finding, program: Program, place: Place) -> Iterator[Proposal
         yield Proposal("requires_grad", edits)
 
 
+def _unfrozen(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+    """The part that is to learn gets its flags back behind the statement that froze everything."""
+    after = next(iter(finding.places.get("freeze", ())), None)
+    parts = [p for p in finding.facts["part"].split(", ") if p]
+    if after is not None and parts:
+        calls = [f"{part}.requires_grad_(True)" for part in parts]
+        edits = statements_after(program, after, calls)
+        if edits:
+            yield Proposal("unfreeze", edits, intended_difference=True)
+
+
 Maker = Callable[[Finding, Program, Place], Iterator[Proposal]]
 _MAKERS: dict[str, Maker] = {
     "number": _uncut,
@@ -225,4 +237,5 @@ _MAKERS: dict[str, Maker] = {
     "gradient": _create_graph,
     "sample": _rsample,
     "flag": _flag,
+    "frozen": _unfrozen,
 }
