@@ -118,12 +118,15 @@ def index_at_write(
     program: Program, maker: Place, write: Place | None, name: str, base: str
 ) -> Edits | None:
     """The view is made where it is written: `slots = [x[i, :n] for …]` keeps the indices instead,
-    and `slot.copy_(y)` becomes `x[slot].copy_(y)`."""
+    and `slot.copy_(y)` becomes `x[slot].copy_(y)`, `slot += y` likewise."""
     source, node = program.source_at(maker), node_at(program, maker)
     other = None if write is None else program.source_at(write)
     if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
         return None
-    reads = [n for n in ast.walk(_function_at(other, write)) if _reads(n, name)]
+    inside = list(ast.walk(_function_at(other, write)))
+    reads: list[ast.AST] = [n for n in inside if _reads(n, name)]
+    written = [n.target for n in inside if isinstance(n, ast.AugAssign)]
+    reads += [t for t in written if ast.unparse(t) == name]
     spans = [other.span(n) for n in reads]
     if maker.span is None or not reads or not base:
         return None
@@ -133,7 +136,9 @@ def index_at_write(
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    """`slot` or `self.slots[name]` as a value."""
+    path = isinstance(node, (ast.Name, ast.Subscript)) and ast.unparse(node) == name
+    return path and isinstance(getattr(node, "ctx", None), ast.Load)
 
 
 def _function_at(source: Source, place: Place) -> ast.AST:

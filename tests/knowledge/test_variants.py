@@ -316,6 +316,47 @@ model(torch.ones(1, 3)).sum().backward()
         "frozen",
         "",
     ),
+    "views kept by number in an object": (
+        """
+class Buffer:
+    @torch.no_grad()
+    def __init__(self, n):
+        self.whole = torch.zeros(n, 2)
+        self.rows = [self.whole[i] for i in range(n)]
+    def add(self, i, value):
+        self.rows[i] += value
+buf = Buffer(3)
+w = torch.ones(2, requires_grad=True)
+# %
+for i in range(3):
+    buf.add(i, w * i)
+buf.whole.sum().backward()
+assert w.grad.tolist() == [3.0, 3.0]
+""",
+        "view_made_under_no_grad",
+        "",
+        "        self.whole[self.rows[i]] += value",
+    ),
+    "views of an object read elsewhere": (
+        """
+class Buffer:
+    @torch.no_grad()
+    def __init__(self, n):
+        self.whole = torch.zeros(n, 2)
+        self.rows = [self.whole[i] for i in range(n)]
+    def add(self, i, value):
+        self.rows[i] += value
+    def row(self, i):
+        return self.rows[i]
+buf = Buffer(3)
+w = torch.ones(2, requires_grad=True)
+# %
+buf.add(1, w)
+""",
+        "view_made_under_no_grad",
+        "",
+        "    def __init__(self, n):",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

@@ -6,7 +6,7 @@ import torch
 
 from autograd_explain.inspect import view_write
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.origin import event_at, inside, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.source_walk.grad_mode import switched_off_around
@@ -78,7 +78,16 @@ def _base_name(scene: Scene, found: ViewWrite) -> str:
     if base is None or found.written is None:
         return ""
     values = found.written.scope.values
-    return next((n for n, v in values.items() if v is base and not n.startswith("_")), "")
+    named = (n for n, v in values.items() if v is base and not n.startswith("_"))
+    return next(named, "") or _attribute_name(scene, found, base)
+
+
+def _attribute_name(scene: Scene, found: ViewWrite, base: torch.Tensor) -> str:
+    """`self.flat` of the maker `self.flat[:, :3]`, where it is that tensor at the write as well."""
+    node = None if found.maker is None else getattr(found.maker.node, "value", None)
+    if not isinstance(node, ast.Attribute) or found.written is None:
+        return ""
+    return ast.unparse(node) if walker_of(scene).value(inside(found.written, node)) is base else ""
 
 
 def _can_be_key(scene: Scene, found: ViewWrite) -> bool:
@@ -92,7 +101,29 @@ def _can_be_key(scene: Scene, found: ViewWrite) -> bool:
     around = walker_of(scene).index(maker.scope.source).ancestors(maker.node)
     if not any(isinstance(a, (ast.ListComp, ast.For, ast.GeneratorExp)) for a in around):
         return False
+    if found.written is not None and isinstance(found.written.node, ast.Subscript):
+        return _only_written(scene, found.written)
     return all(_read_once(s) for s in maker.via[1:] if isinstance(s.node, ast.Name))
+
+
+def _only_written(scene: Scene, written: Spot) -> bool:
+    """Whether the program reads the container of the views only to fill it and in the writing
+    function (`self.slots[name].copy_(x)`)."""
+    assert isinstance(written.node, ast.Subscript)
+    container = written.node.value
+    if not isinstance(container, ast.Attribute):
+        return False
+    here = {id(n) for n in ast.walk(written.scope.body)}
+    for source in walker_of(scene).sources():
+        index = walker_of(scene).index(source)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr == container.attr:
+                around = index.parents.get(node)
+                filled = isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Store)
+                filled = filled and isinstance(index.statement(node), ast.Assign)
+                if isinstance(node.ctx, ast.Load) and not filled and id(node) not in here:
+                    return False
+    return True
 
 
 def _read_once(spot: Spot) -> bool:
