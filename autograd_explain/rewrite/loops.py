@@ -6,13 +6,15 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import dotted, same, walk
+from .code import dotted, same, targets, walk
 from .draft import Draft
 from .edits import then
-from .locate import Tree, tree_at
+from .locate import Tree, statements_in, tree_at, tree_of
 from .move import move_after
+from .names import used_names
 
 Edits = tuple[Edit, ...]
+_ONCE = frozenset("zip map filter iter enumerate reversed chain itertools.chain".split())
 
 
 def reorder_items(program: Program, place: Place, item: str, to: int = 0) -> Edits | None:
@@ -75,6 +77,70 @@ def split_and_move(program: Program, place: Place, item: str, computed: Place) -
         return move_after(edited, now, loop)
 
     return then(program, split_item(program, place, item), between, computed, place)
+
+
+def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> Edits | None:
+    """The loop around the step at `place` gone through twice: all backwards first, then the steps.
+
+    `for opt, loss in pairs: opt.zero_grad(); loss.backward(); opt.step()` with nothing computed in
+    between.  What stands behind the step in the body goes with it.
+    """
+    tree = tree_at(program, place)
+    loop = None if tree is None else _loop(tree, place)
+    step = None if tree is None else tree.statement(place)
+    if tree is None or loop is None or step is None or tree.block_of(step) is not loop.body:
+        return None
+    if tree_at(program, backward_place) is not tree or loop is not _loop(tree, backward_place):
+        return None
+    body = statements_in(loop.body)
+    at = next(i for i, s in enumerate(body) if s is step)
+    calls = all(isinstance(s, cst.Expr) and isinstance(s.value, cst.Call) for s in body)
+    if at == 0 or not calls or loop.orelse is not None or not _again(loop.iter):
+        return None
+    if any(_used_up(program, name) for name in used_names(loop.iter)):
+        return None
+    draft = Draft(tree)
+    for statement in body[at:]:
+        draft.remove(statement)
+    lines = [cst.SimpleStatementLine([s]) for s in body[at:] if isinstance(s, cst.Expr)]
+    plain = [line.with_changes(body=[_alone(line.body[0])]) for line in lines]
+    again = loop.with_changes(body=cst.IndentedBlock(plain), leading_lines=())
+    draft.after(loop, [again])
+    return draft.edits()
+
+
+def _used_up(program: Program, name: str) -> bool:
+    """Whether the program makes what a name stands for with `zip(…)` or a generator: it can be
+    gone through once only."""
+    for source in program.cells:
+        tree = tree_of(source)
+        for statement in () if tree is None else tree.statements:
+            if isinstance(statement, cst.Assign) and any(
+                dotted(target) == name for target in targets(statement)
+            ):
+                made = statement.value
+                called = dotted(made.func) if isinstance(made, cst.Call) else None
+                if isinstance(made, cst.GeneratorExp) or called in _ONCE:
+                    return True
+    return False
+
+
+def _alone(statement: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
+    return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+
+
+def _again(iterated: cst.BaseExpression) -> bool:
+    """Whether an expression can be gone through twice: names, lists, views of dictionaries."""
+    if isinstance(iterated, cst.Call):
+        function = iterated.func
+        if isinstance(function, cst.Attribute) and not iterated.args:
+            known = function.attr.value in {"items", "values", "keys"}
+            return known and _again(function.value)
+        inner = dotted(function) in {"zip", "enumerate", "reversed", "list", "tuple", "range"}
+        return inner and all(_again(a.value) for a in iterated.args)
+    if isinstance(iterated, (cst.List, cst.Tuple)):
+        return all(_again(e.value) for e in iterated.elements)
+    return isinstance(iterated, (cst.Integer, cst.SimpleString)) or dotted(iterated) is not None
 
 
 def _loop(tree: Tree, place: Place) -> cst.For | None:

@@ -29,11 +29,21 @@ def recompute_before(
     if tree is None or goal is None or not origins or any(o is None for o in origins):
         return None
     known = [o for o in origins if o is not None]
+    if _too_late(tree, goal, known):
+        return None
     if not all(_repeatable(program, o, (tree, goal), known) for o in known):
         return None
     draft = Draft(tree)
     draft.before(goal, [_bare(statement) for _, statement in known])
     return draft.edits()
+
+
+def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statement]]) -> bool:
+    """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
+    made = {name for _, statement in repeated for name in _writes(statement)}
+    heads = [a.iter for a in tree.ancestors(goal) if isinstance(a, cst.For)]
+    taken = any(made & effects(head).reads for head in heads)
+    return taken and not made & effects(goal).reads
 
 
 def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits | None:

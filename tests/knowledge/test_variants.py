@@ -357,6 +357,21 @@ buf.add(1, w)
         "",
         "    def __init__(self, n):",
     ),
+    "steps in the loop of the backwards": (
+        """
+first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+x = torch.ones(3, 2)
+losses = [second(first(x)).pow(2).sum(), first(second(x)).pow(2).sum()]
+opts = [torch.optim.SGD(n.parameters(), lr=0.1) for n in (first, second)]
+# %%
+for i, loss in enumerate(losses):
+    loss.backward()
+    opts[i].step()
+""",
+        "step_between_backwards",
+        "shares_gradients",
+        "    opts[i].step()",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

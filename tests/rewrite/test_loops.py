@@ -6,6 +6,7 @@ import pytest
 from rewriting import applied, at, cell, program_of, rewritten
 
 from autograd_explain.rewrite import reorder_items, split_and_move, split_item
+from autograd_explain.rewrite.loops import step_in_own_loop
 
 ORDERS = [
     ("for n, l in [('a', x), ('b', y)]: f(l)", "y", 0, "for n, l in [('b', y), ('a', x)]: f(l)"),
@@ -80,3 +81,51 @@ def test_split_and_move() -> None:
         "loss_pi = actor(batch)\n"
         "for n, l in [('pi', loss_pi)]:\n    update(n, l)\n",
     ]
+
+
+def own_loop(code: str) -> list[str] | None:
+    program = program_of(cell(code))
+    edits = step_in_own_loop(program, at(program, "step()"), at(program, "backward("))
+    return None if edits is None else applied(program, edits)
+
+
+def test_step_in_own_loop() -> None:
+    assert own_loop(
+        """
+        losses = [a, b]
+        for opt, loss in zip(opts.values(), losses):
+            opt.zero_grad()
+            loss.backward()  # fills
+            opt.step()
+            log.append(1)
+        print(2)
+        """
+    ) == [
+        cell(
+            """
+            losses = [a, b]
+            for opt, loss in zip(opts.values(), losses):
+                opt.zero_grad()
+                loss.backward()  # fills
+            for opt, loss in zip(opts.values(), losses):
+                opt.step()
+                log.append(1)
+            print(2)
+            """
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "pairs = zip(opts, losses)\nfor o, l in pairs:\n    l.backward()\n    o.step()\n",
+        "pairs = (p for p in x)\nfor o, l in pairs:\n    l.backward()\n    o.step()\n",
+        "for o, l in make(x):\n    l.backward()\n    o.step()\n",
+        "for o, b in zip(opts, batches):\n    l = f(b)\n    l.backward()\n    o.step()\n",
+        "for l in losses:\n    l.backward()\no.step()\n",
+        "for o, l in pairs:\n    if l:\n        l.backward()\n    o.step()\n",
+    ],
+)
+def test_step_stays(code: str) -> None:
+    assert own_loop(code) is None

@@ -139,3 +139,9 @@ def test_recompute_attribute_declines_where_the_constructor_reads_it() -> None:
     program = program_of(code, "m = Model(1)\nloss = m.reg\n")
     edits = recompute_attribute(program, at(program, "self.reg = 0"), at(program, "loss ="), "reg")
     assert edits is None
+
+
+def test_recompute_comes_too_late_for_a_loop_that_took_the_old_values() -> None:
+    loop = "for loss in (a, b):\n    loss.backward()\n"
+    assert again("b = g(x)\n" + loop, "loss.backward", "b =") is None
+    assert again("b = g(x)\nfor opt in opts:\n    b.backward()\n", "b.backward", "b =") is not None

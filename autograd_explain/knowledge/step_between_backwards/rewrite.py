@@ -8,7 +8,7 @@ from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.edits import then
-from autograd_explain.rewrite.loops import reorder_items, split_and_move
+from autograd_explain.rewrite.loops import reorder_items, split_and_move, step_in_own_loop
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.recompute import recompute_before
 
@@ -75,6 +75,8 @@ def _proposal(fix: str, edits: Edits, safety: Safety) -> Proposal | None:
 def _move_step(program: Program, step: Place, failed: Place) -> Edits:
     if _same_line(step, failed):
         return None
+    if _position(program, failed) < _position(program, step):  # one round steps, a later one fails
+        return step_in_own_loop(program, step, failed)
     return move_after(program, step, failed)
 
 
