@@ -48,8 +48,18 @@ def explain_incident(
         rewrites = verify(incident, finding, proposals, verifier)
     if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
         return None
+    notes = tuple(_reachable(n, finding, incident.cell) for n in notes)
     diagnosis = Diagnosis(incident.kind, incident.message, finding, rewrites, notes)
     return render(diagnosis, options, causes)
+
+
+def _reachable(note: Reason, finding: Finding, cell: int | None) -> Reason:
+    """That the cell's next run is recorded shows nothing of statements in earlier cells."""
+    if note.key != "recorded_next":
+        return note
+    places = [e.place for e in finding.events if e.place is not None and e.place.function is None]
+    earlier = [p.cell for p in places if p.cell is not None and p.cell != cell]
+    return Reason("recorded_from", {"cell": f"In[{min(earlier)}]"}) if earlier else note
 
 
 def recognise(incident: Incident, causes: Mapping[str, Entry]) -> Match | None:

@@ -1,5 +1,6 @@
 """The stages in order; one that fails is left out, and nothing live gets through."""
 
+import dataclasses
 import gc
 import pickle
 import sys
@@ -216,6 +217,14 @@ def test_a_verifier_that_crashes(causes):
 def test_notes_are_passed_on():
     notes = (Reason("recorded_next"),)
     assert explain_incident(failure(), OPTIONS, notes=notes).diagnosis.notes == notes
+
+
+@pytest.mark.parametrize(("cell", "key"), [(2, "recorded_from"), (1, "recorded_next")])
+def test_statements_of_earlier_cells_do_not_run_again(causes, cell, key):
+    causes(FakeEntry("a", Confidence.PROVEN, events=(Event(What.CHANGED, HERE),)))
+    incident = dataclasses.replace(failure(), cell=cell)
+    (note,) = explain_incident(incident, OPTIONS, notes=(Reason("recorded_next"),)).diagnosis.notes
+    assert note.key == key
 
 
 # Every stage may fail

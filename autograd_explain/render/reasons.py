@@ -164,6 +164,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "次にこのセルを実行すると記録が行われ、各行が観測結果として示されます。",
         "下次运行该单元格时会自动记录，各行将来自实际观测。",
     ),
+    "recorded_from": (
+        "To have the lines observed: `%autograd_check on`, then run the cells again from {cell}.",
+        "各行を観測するには、`%autograd_check on` のあと {cell} から順に実行し直してください。",
+        "若要实际观测各行，请先运行 `%autograd_check on`，再从 {cell} 起重新运行各单元格。",
+    ),
     "nothing_wrong": (
         "autograd_check: nothing wrong[ (watched {nodes} recorded operations, {writes} writes)]",
         "autograd_check：問題なし[（記録された演算 {nodes} 件、書き込み {writes} 件を監視）]",
