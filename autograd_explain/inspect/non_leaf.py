@@ -17,6 +17,7 @@ from ..model import Event, Role, TensorFact, What
 from .origin import computation, event_at, stored_names, walker_of
 from .scene import Scene
 from .source_walk import Spot
+from .source_walk.grad_mode import switched_off_around
 from .source_walk.operations import makes_leaf
 
 _LONGEST_CHAIN = 8
@@ -132,7 +133,7 @@ def _maker(scene: Scene, tensor: torch.Tensor, shown: Spot | None) -> Spot | Non
     if shown is None:
         return None
     makers = walker_of(scene).makers(shown)
-    computing = [m for m in makers if _computes(m)]
+    computing = [m for m in makers if _computes(m) and not _unrecorded(scene, m)]
     name = "" if tensor.grad_fn is None else tensor.grad_fn.name()
     fitting = [m for m in computing if fits_node(m.node, name)]
     if fitting:
@@ -141,6 +142,11 @@ def _maker(scene: Scene, tensor: torch.Tensor, shown: Spot | None) -> Spot | Non
     stored = [m for m in makers if isinstance(m.node, ast.Name) and m.function is not None]
     only = [*computing, *stored]
     return only[0] if len(only) == 1 and len(makers) == 1 else None
+
+
+def _unrecorded(scene: Scene, maker: Spot) -> bool:
+    """An operation under no_grad (`w -= lr * w.grad`) leaves no node: the graph is not its work."""
+    return switched_off_around(walker_of(scene), maker) is not None
 
 
 def _computes(maker: Spot) -> bool:

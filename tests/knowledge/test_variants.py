@@ -372,6 +372,22 @@ for i, loss in enumerate(losses):
         "shares_gradients",
         "    opts[i].step()",
     ),
+    "hidden leaf updated in place under no_grad": (
+        """
+x = torch.ones(2, 3)
+coef = torch.rand(3, requires_grad=True) - 0.5
+# %%
+for _ in range(2):
+    loss = (x @ coef).pow(2).mean()
+    loss.backward()
+    with torch.no_grad():
+        coef -= 0.1 * coef.grad
+    coef.grad = None
+""",
+        "cast_made_non_leaf",
+        "",
+        "coef = (torch.rand(3) - 0.5).requires_grad_()",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)
