@@ -388,6 +388,30 @@ for _ in range(2):
         "",
         "coef = (torch.rand(3) - 0.5).requires_grad_()",
     ),
+    "starting value put into a leaf": (
+        """
+w = torch.randn(4, 4, requires_grad=True)
+w[w < 0] = 0.0
+# %%
+torch.tanh(w).sum().backward()
+assert w.grad is not None
+""",
+        "leaf_written",
+        "index",
+        "    w[w < 0] = 0.0",
+    ),
+    "leaf overwritten after its use": (
+        """
+x = torch.rand(3, requires_grad=True)
+y = x * 2
+x[y < 1] = 0.0
+# %%
+(x + y).sum().backward()
+""",
+        "leaf_written",
+        "index",
+        "x = x.clone()",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

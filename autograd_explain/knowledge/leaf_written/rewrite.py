@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from autograd_explain.inspect.rebinding import hands_back_argument, rebinding_is_enough
-from autograd_explain.inspect.statements import write_at
+from autograd_explain.inspect.source_walk.operations import makes_leaf
+from autograd_explain.inspect.statements import Form, Write, write_at, write_of
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import functional_write, last_update, out_of_place, under_no_grad
@@ -47,9 +48,38 @@ def _stays_the_leaf(finding: Finding, program: Program, place: Place) -> bool:
         return _gradient_is_read(_last_parts(finding), program)
     if not rebinding_is_enough(program, place, write.target):
         return True
+    if write.form is Form.ITEM and _is_first_use(program, place, write):
+        return True
     if hands_back_argument(program, place, write.target.id):
         return False  # the caller's name goes on meaning the leaf
     return _gradient_is_read({write.target.id}, program)
+
+
+def _is_first_use(program: Program, place: Place, write: Write) -> bool:
+    """Whether numbers are put into a leaf that nothing has used since it was made: they belong to
+    its starting value (`w = torch.randn(3, requires_grad=True)`, then `w[w < 0] = 0.0`)."""
+    source, name = program.source_at(place), write.target_text
+    if source is None or not isinstance(write.value, ast.Constant):
+        return False
+    for block in (getattr(n, "body", None) for n in ast.walk(source.tree)):
+        if isinstance(block, list) and any(s is write.statement for s in block):
+            before = block[: next(i for i, s in enumerate(block) if s is write.statement)]
+            reading = [s for s in before if _mentions(s, name)]
+            return bool(reading) and _fills(reading, name)
+    return False
+
+
+def _fills(statements: list[ast.stmt], name: str) -> bool:
+    """The first makes the leaf, the others only write into it."""
+    first, *others = statements
+    if not isinstance(first, ast.Assign) or not makes_leaf(first.value):
+        return False
+    made = any(ast.unparse(t) == name for t in first.targets)
+    return made and all(getattr(write_of(s), "target_text", "") == name for s in others)
+
+
+def _mentions(statement: ast.stmt, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement))
 
 
 def _last_parts(finding: Finding) -> set[str]:
