@@ -22,9 +22,9 @@ from .code import (
 from .code import statement as make
 from .draft import Draft
 from .imports import Imports, imports_at
-from .inplace_writes import is_view, without_data
+from .inplace_writes import base_of, is_view, without_data
 from .locate import Statement, Tree, tree_at
-from .names import can_rebind, fresh, is_own_local
+from .names import can_rebind, fresh, is_own_local, read_later
 from .written import written_parts
 
 Edits = tuple[Edit, ...]
@@ -99,6 +99,28 @@ def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edit
             found = meant[:1] or found
         drafts += [_copied(tree, imports, node) for node in found]
     return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def view_of_read_later(program: Program, place: Place, write_place: Place) -> bool:
+    """Whether what a view at `place` looks into is read after the write through that view.
+
+    `rows = h[:]`, `rows += 1`, `return h`: then the write is meant to reach h.
+    """
+    tree = tree_at(program, place)
+    made = None if tree is None else tree.statement(place)
+    write = None if tree is None else tree.statement(write_place)
+    if tree is None or write is None or not isinstance(made, cst.Assign):
+        return False
+    base = base_of(made.value)
+    if base is made.value or not isinstance(base, cst.Name) or _detaches(made.value):
+        return False
+    same_scope = tree.scope_of(write) is tree.scope_of(made)
+    return same_scope and read_later(tree, write, base.value)
+
+
+def _detaches(node: cst.BaseExpression) -> bool:
+    """`x.detach()[0]`, `x.data.view(-1)`: a look at the numbers."""
+    return any(isinstance(n, cst.Name) and n.value in {"detach", "data"} for n in walk(node))
 
 
 def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:

@@ -412,6 +412,23 @@ x[y < 1] = 0.0
         "index",
         "x = x.clone()",
     ),
+    "view written, the whole read later": (
+        """
+def bump(h):
+    h = torch.sigmoid(h)
+    rows = h[:, 1:]
+    rows += 0.25
+    return h
+x = torch.zeros(2, 3, requires_grad=True)
+# %%
+out = bump(x)
+assert out[0, 1] == 0.75
+out.sum().backward()
+""",
+        "saved_value_overwritten",
+        "alias",
+        "    h = torch.sigmoid(h).clone()",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

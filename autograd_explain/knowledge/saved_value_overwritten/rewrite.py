@@ -18,6 +18,7 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
+from autograd_explain.rewrite.clone import view_of_read_later
 from autograd_explain.rewrite.hook_output import returned_from_hook
 from autograd_explain.rewrite.proposal import Proposal
 
@@ -37,6 +38,8 @@ def _candidates(finding: Finding, program: Program) -> Iterator[tuple[str, Edits
     write = _place(finding, What.CHANGED)
     alias = _place(finding, What.CREATED) if finding.variant == "alias" else None
     if alias is not None:
+        if write is not None and view_of_read_later(program, alias, write):
+            yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
     if write is not None and finding.facts["parameter"] == "yes":
         yield from _parameter_update(finding, program)
