@@ -26,15 +26,16 @@ class Overwrite:
 
     `maker` saved it; `writes` are the writes since, oldest first, so the first is the guilty one.
     `optimizers` are the user's optimizers that update this tensor, by name; `savers` is how many
-    statements saved a part of it that was overwritten since.
+    statements saved a part of it that was overwritten since.  `stepped` is false where the steps of
+    the program are known and none came after `maker`.
     """
 
     saved: SavedTensor
     maker: Moment | None
     writes: tuple[Moment, ...]
     optimizers: tuple[str, ...]
-
     savers: int = 1
+    stepped: bool = True
 
     @property
     def guilty(self) -> Moment | None:
@@ -45,7 +46,7 @@ class Overwrite:
         """Whether an optimizer's `step()` wrote it."""
         if self.guilty is not None:
             return self.guilty.op == "step"
-        return bool(self.optimizers)
+        return bool(self.optimizers) and self.stepped
 
 
 def find_overwrite(scene: Scene) -> Overwrite | None:
@@ -58,13 +59,21 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
     if saved is None:
         return None
     holders = scene.names.holders(saved.tensor)
+    maker = scene.history.maker(saved.node)
     return Overwrite(
         saved,
-        scene.history.maker(saved.node),
+        maker,
         scene.history.writes(saved),
         tuple(name for name, _ in holders),
         _savers(scene, saved),
+        _may_have_stepped(scene, maker),
     )
+
+
+def _may_have_stepped(scene: Scene, maker: Moment | None) -> bool:
+    """Whether an optimizer may have stepped after `maker`: where steps are seen, one was."""
+    steps = [m for m in scene.history.steps if m.op == "step"]
+    return maker is None or not steps or steps[-1].order > maker.order
 
 
 def _savers(scene: Scene, saved: SavedTensor) -> int:

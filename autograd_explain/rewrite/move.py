@@ -73,7 +73,7 @@ def _move_within(tree: Tree, run: list[Statement], target: Statement, after: boo
 
 
 def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[Statement]:
-    """The run, or the `with` and `for` blocks around it that the target stands outside of.
+    """The run, or the `with`, `if` and `for` blocks around it that the target stands outside of.
 
     `with torch.no_grad(): for p in params: p -= lr * p.grad` moves as a whole.
     """
@@ -82,7 +82,7 @@ def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[St
         outer = next(
             (a for a in tree.ancestors(outer) if isinstance(a, cst.BaseCompoundStatement)), None
         )
-        if not isinstance(outer, cst.With) and not _only_updates(outer):
+        if not isinstance(outer, (cst.With, cst.If)) and not _only_updates(outer):
             return run
     return run if outer is None or outer is run[0] else [outer]
 

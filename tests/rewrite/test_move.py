@@ -40,6 +40,18 @@ def test_one_of_several_on_a_line() -> None:
     )
 
 
+def test_block_around_what_is_to_wait() -> None:
+    code = (
+        "for x in xs:\n    loss = net(x)\n    if every:\n        with swapped(net) as ema:\n"
+        "            log.append(look(ema))\n    loss.backward()\n"
+    )
+    moved = after(code, "with swapped", "loss.backward")
+    assert moved is not None
+    assert moved.index("loss.backward()") < moved.index("    if every:\n        with swapped")
+    assert after(code.replace("look(ema))", "look(ema)); loss = f(x)"), "with", "loss.b") is None
+    assert after(code.replace("look(ema))", "look(ema)); break"), "with", "loss.b") is None
+
+
 CONFLICTS = [
     ("a = 1\nb = a\n", "a = 1", "b = a"),  # read in between
     ("b = a\na = 1\nc = 2\n", "b = a", "c = 2"),  # what it reads is written

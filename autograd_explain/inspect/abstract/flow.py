@@ -129,14 +129,37 @@ class Flow:
 
     # -- blocks ----------------------------------------------------------------------------------
 
-    def context(self, context: Any) -> Any:
+    def context(self, site: Site, context: Any) -> Any:
         """What a `with` enters: devices stay as they are, unknown contexts do nothing."""
         if isinstance(context, torch.device):
             return nullcontext()
-        return context if hasattr(type(context), "__enter__") else UNKNOWN
+        return Block(self.walk, site, context) if hasattr(type(context), "__enter__") else UNKNOWN
 
     def trying(self) -> Trying:
         return Trying(self)
+
+
+class Block:
+    """A context of a `with`: what its ends do happens at the `with`."""
+
+    def __init__(self, walk: Walk, site: Site, context: Any) -> None:
+        self._walk = walk
+        self._site = site
+        self._context = context
+
+    def __enter__(self) -> Any:
+        self._walk.stack.append(self._site)
+        try:
+            return self._context.__enter__()
+        finally:
+            self._walk.stack.pop()
+
+    def __exit__(self, *error: Any) -> Any:
+        self._walk.stack.append(self._site)
+        try:
+            return self._context.__exit__(*error)
+        finally:
+            self._walk.stack.pop()
 
 
 class Trying:

@@ -212,7 +212,7 @@ class Hooks:
         return self.walk.flow.go_on(self.sites[index], value)
 
     def hook_enter(self, index: int, context: Any) -> Any:
-        return self.walk.flow.context(context)
+        return self.walk.flow.context(self.sites[index], context)
 
     def hook_trying(self) -> Any:
         return self.walk.flow.trying()

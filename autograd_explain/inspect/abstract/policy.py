@@ -132,7 +132,7 @@ class Policy:
         if isinstance(function, types.FunctionType):
             module = str(function.__globals__.get("__name__", ""))
             return is_twin_function(function) or (
-                not _is_main(function) and self._module(module, function.__name__)
+                not _is_main(function) and self._module(module, _own_name(function))
             )
         if isinstance(function, type):
             return is_twin_class(function) or self._class(function)
@@ -183,6 +183,12 @@ _NATIVE = (
     types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
 )  # fmt: skip
+
+
+def _own_name(function: types.FunctionType) -> str:
+    """The name to judge by: a decorator's wrapper of a twin carries the twin's, which is free."""
+    wrapped = is_twin_function(getattr(function, "__wrapped__", None))
+    return function.__code__.co_name if wrapped else function.__name__
 
 
 def _is_main(function: types.FunctionType) -> bool:
