@@ -429,6 +429,47 @@ out.sum().backward()
         "alias",
         "    h = torch.sigmoid(h).clone()",
     ),
+    "accuracy of a function as objective": (
+        """
+net = nn.Linear(4, 3)
+x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+def objective(scores, labels):
+    right = torch.argmax(scores, dim=-1) == labels
+    return -right.float().sum() / len(labels)
+# %%
+loss = objective(net(x), y)
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "    return nn.functional.cross_entropy(scores, labels)",
+    ),
+    "accuracy in one line": (
+        """
+net = nn.Linear(4, 3)
+x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+# %%
+out = net(x)
+loss = 1 - (out.argmax(1) == y).float().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "loss = nn.functional.cross_entropy(out, y)",
+    ),
+    "accuracy of probabilities": (
+        """
+net = nn.Linear(4, 3)
+x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+# %%
+out = net(x).softmax(1)
+loss = 1 - (out.argmax(1) == y).float().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "",
+    ),
     "second of several inputs": (
         """
 used, idle = nn.Linear(2, 1), nn.Linear(2, 1)

@@ -1,5 +1,6 @@
 """Backward was called on a value whose graph an operation had cut."""
 
+from autograd_explain.inspect.accuracy import accuracy_objective
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.freezing import freezing, missing_flag
 from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
@@ -20,6 +21,7 @@ EXAMPLE = {
     "place": "In[1]:8",
     "instead": 'picked["soft"]',
     "part": "",
+    "labels": "",
 }
 
 
@@ -38,6 +40,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
     names = cut_names(scene, cut)
     root = root_fact(scene, found)
     instead = uncut_value(scene, cut) if cut.kind in _WITHOUT_GRADIENT else None
+    accuracy = accuracy_objective(scene, found.root, cut)
     return Finding(
         cause="graph_cut",
         confidence=Confidence.PROVEN if len(found.trace.cuts) == 1 else Confidence.LIKELY,
@@ -49,11 +52,16 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
             "place": label(place_of(scene, cut.spot)),
             "instead": "" if instead is None else instead.text,
             "part": "",
+            "labels": "" if accuracy is None else accuracy.labels,
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*_causes(scene, found, cut), *_uses(scene, cut), scene.failed()),
         variant=cut.kind.value,
-        places=places_at(scene, use=None if instead is None else instead.use),
+        places=places_at(
+            scene,
+            use=None if instead is None else instead.use,
+            objective=None if accuracy is None else accuracy.objective,
+        ),
     )
 
 
@@ -100,6 +108,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
             "operand": "",
             "instead": "",
             "part": "" if part is None else ", ".join(part.parts),
+            "labels": "",
             "place": "" if frozen.statement is None else label(place_of(scene, frozen.statement)),
         },
         tensors=(TensorFact(Role.CULPRIT, (*frozen.names, *root.names), requires_grad=False), root),
@@ -125,6 +134,7 @@ def _of_nothing(scene: Scene, found: NoGraph) -> Finding:
             "operand": "",
             "instead": "",
             "part": "",
+            "labels": "",
             "place": "" if leaf is None else label(place_of(scene, leaf.maker)),
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),

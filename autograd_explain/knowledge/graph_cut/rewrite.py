@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
+from autograd_explain.rewrite.imports import imports_at
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.training import statements_after
 from autograd_explain.rewrite.uncut import (
@@ -123,6 +124,20 @@ def _before(finding: Finding, program: Program, place: Place) -> Iterator[Propos
             yield Proposal("no_cast", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
+def _integer(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+    """An accuracy as objective: the cross entropy of the same scores and labels."""
+    yield from _before(finding, program, place)
+    objective = next(iter(finding.places.get("objective", ())), None)
+    if objective is None:
+        return
+    functional = imports_at(program, objective).local("torch.nn.functional")
+    scores, labels = finding.facts["operand"], finding.facts["labels"]
+    code = f"{functional}.cross_entropy({scores}, {labels})"
+    edits = apply_patches(replacement(program, objective, code)) if functional else None
+    if edits:
+        yield Proposal("cross_entropy", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
 def _instead(program: Program, use: Place | None, text: str) -> list[Patch]:
     """`pred.float()` becomes `logits` as a whole: the cast only undid the integers."""
     source, node = program.source_at(use) if use else None, node_at(program, use)
@@ -233,7 +248,7 @@ _MAKERS: dict[str, Maker] = {
     "numpy": _uncut,
     "copy": _copy,
     "compare": _before,
-    "integer": _before,
+    "integer": _integer,
     "gradient": _create_graph,
     "sample": _rsample,
     "flag": _flag,
