@@ -1,69 +1,70 @@
-"""The tensor that NumPy asked for, and how it got there: by itself or inside a container."""
+"""The tensor that NumPy asked for, and how it got there: by itself, inside a container, or as
+what a function of the user's returned.
+
+Everything else that the same call would ask for is found, too: detaching only the first of two
+arguments leads to the same error again.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from .containers import held, numbers_only
+from .library_call import handed
+from .numpy_reads import Read, reads_of, returned
 from .origin import inside, method_call, outer_names, surfaced, tracer_of, walker_of
 from .scene import Scene
 from .source_walk import Each, Spot
-from .source_walk.bindings import key_of
+from .source_walk.bindings import all_bindings, key_of
+from .source_walk.syntax import statements_of
 
-_DIRECT = ("numpy", "__array__", "tolist")
+_DIRECT = ("numpy", "__array__")
 
 
 @dataclass(frozen=True, eq=False)
 class NumpyCall:
-    """`shown` is the user's expression for the tensor, or for the container that holds it;
-    `stored` are the expressions that were put into that container."""
+    """`reads` are the expressions to take out of the graph, the failing one first; `stored` are
+    the expressions that were put into its container."""
 
     tensor: torch.Tensor | None
-    shown: Spot
-    direct: bool
-    container: Any = None
+    reads: tuple[Read, ...]
     stored: tuple[Spot, ...] = ()
     names: tuple[str, ...] = ()
 
     @property
+    def shown(self) -> Spot:
+        return self.reads[0].spot
+
+    @property
     def numbers(self) -> bool:
         """Whether everything in the container is a single number."""
-        values = self.container.values() if isinstance(self.container, dict) else self.container
-        tensors = [v for v in values or () if isinstance(v, torch.Tensor)]
-        return bool(tensors) and all(t.dim() == 0 for t in tensors)
+        return numbers_only(self.reads[0].value)
 
 
 def find(scene: Scene) -> NumpyCall | None:
     """What was to become an array at the failing line."""
-    tensor = _asked(scene)
+    tensor, at = _asked(scene), surfaced(scene)
     for name in _DIRECT:
         shown = method_call(scene, name)
-        if shown is not None:
-            value = walker_of(scene).value(shown)
-            found = tensor if tensor is not None else value
-            live = found if isinstance(found, torch.Tensor) else None
-            return NumpyCall(live, shown, True, names=tuple(_names(scene, shown)))
-    if tensor is None:
+        if shown is not None and (tensor is None or _is_call_of(at, shown)):
+            value = tensor if tensor is not None else walker_of(scene).value(shown)
+            live = value if isinstance(value, torch.Tensor) else None
+            return _described(scene, live, (Read(shown, "before_numpy", live),))
+    if tensor is None or at is None:
         return None
-    for shown, value in _expressions(scene):
-        if value is tensor:
-            return NumpyCall(tensor, shown, False, names=tuple(_names(scene, shown)))
-    for shown, value in _expressions(scene):
-        if _holds(value, tensor):
-            stored = tuple(_stored(scene, shown))
-            names = [*_names(scene, shown), *(s.text for s in stored)]
-            return NumpyCall(tensor, shown, False, value, stored, tuple(dict.fromkeys(names)))
-    shown = _carrying_argument(scene)
-    return (
-        None
-        if shown is None
-        else NumpyCall(tensor, shown, False, names=tuple(_names(scene, shown)))
-    )
+    reads = _failing_reads(scene, at, tensor) or tuple(returned(scene, at, tensor))
+    if not reads:
+        return None
+    return _described(scene, tensor, (*reads, *_later(scene, at, reads)))
+
+
+def _is_call_of(at: Spot | None, receiver: Spot) -> bool:
+    function = getattr(getattr(at, "node", None), "func", None)
+    return getattr(function, "value", None) is receiver.node
 
 
 def _asked(scene: Scene) -> torch.Tensor | None:
@@ -75,81 +76,126 @@ def _asked(scene: Scene) -> torch.Tensor | None:
     return None
 
 
-def _expressions(scene: Scene) -> Iterator[tuple[Spot, Any]]:
-    """The expressions of the failing statement that name something live, outermost first."""
-    walker = walker_of(scene)
-    at = surfaced(scene)
-    statement = None if at is None else walker.statement(at)
-    if at is None or statement is None:
-        return
-    for root in (at.node, statement):
-        for node in ast.walk(root):
-            if isinstance(node, ast.expr) and key_of(node) is not None:
-                spot = inside(at, node)
-                yield spot, walker.value(spot)
+def _failing_reads(scene: Scene, at: Spot, tensor: torch.Tensor) -> tuple[Read, ...]:
+    """What the failing expression reads with a graph, the tensor asked for first."""
+    for spot, nodes in _given(scene, at):
+        values = handed(scene, spot)
+        found = [r for n in nodes for r in reads_of(scene, inside(spot, n), values, tensor)]
+        if found:
+            found.sort(key=lambda r: not (r.value is tensor or held(r.value, tensor)))
+            return tuple(found)
+    return ()
 
 
-def _carrying_argument(scene: Scene) -> Spot | None:
-    """The one argument (or the value put into an array) that gradient passes through."""
-    at = surfaced(scene)
-    statement = None if at is None else walker_of(scene).statement(at)
-    if at is None:
-        return None
-    given: list[ast.expr] = []
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        given = [statement.value]
-    elif isinstance(at.node, ast.Call):
-        given = [*at.node.args, *(k.value for k in at.node.keywords)]
-    spots = [inside(at, n) for n in given]
-    carrying = [s for s in spots if tracer_of(scene).trace(s).carries]
-    return carrying[0] if len(carrying) == 1 else None
+def _given(scene: Scene, at: Spot) -> Iterator[tuple[Spot, list[ast.expr]]]:
+    """What may have been made an array: the arguments of the failing call, the value written into
+    an array, then the arguments of the statement's other calls."""
+    statement = walker_of(scene).statement(at)
+    if isinstance(at.node, ast.Call):
+        yield at, _arguments(at.node)
+    written = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
+    if written or isinstance(statement, ast.AugAssign):
+        assert isinstance(statement, (ast.Assign, ast.AugAssign))
+        yield at, [statement.value]
+    for node in ast.walk(statement) if statement is not None else ():
+        if isinstance(node, ast.Call) and node is not at.node:
+            yield inside(at, node), _arguments(node)
 
 
-def _holds(value: Any, tensor: torch.Tensor) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if not isinstance(value, (list, tuple, deque)):
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
+def _later(scene: Scene, at: Spot, reads: tuple[Read, ...]) -> Iterator[Read]:
+    """The same tensors in later calls of NumPy's, which would fail next."""
+    statement, body = walker_of(scene).statement(at), at.scope.body
+    keys = {k: r.value for r in reads if r.how == "as_array" and (k := key_of(r.spot.node))}
+    for later in statements_of(body):
+        if statement is None or later.lineno <= statement.lineno:
+            continue
+        for node in _own_calls(later):
+            if _fails_with_tensors(scene, inside(at, node)):
+                given = {key_of(a): a for a in _arguments(node)}
+                again = [(inside(at, given[k]), v) for k, v in keys.items() if k in given]
+                yield from (Read(spot, "as_array", value) for spot, value in again)
+        rebound = [k for k in keys if any(b.statement is later for b in all_bindings(body, k))]
+        keys = {k: v for k, v in keys.items() if k not in rebound}
+
+
+def _own_calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls of a statement, its inner statements left out."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        pending += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.stmt)]
+
+
+def _fails_with_tensors(scene: Scene, call: Spot) -> bool:
+    """Whether NumPy converts its arguments: `np.mean(x)` calls `x.mean()` and keeps the graph,
+    while compiled functions and everything with `axis=` need an array (NumPy 2.4)."""
+    assert isinstance(call.node, ast.Call)
+    function = walker_of(scene).value(inside(call, call.node.func))
+    module = str(getattr(function, "__module__", None) or type(function).__module__)
+    if not module.startswith("numpy"):
         return False
-    return any(v is tensor or (isinstance(v, (list, tuple)) and _holds(v, tensor)) for v in value)
+    alone = len(call.node.args) == 1 and not call.node.keywords
+    own = getattr(function, "__name__", "")
+    return not (alone and hasattr(torch.Tensor, own) and type(function).__name__ != "ufunc")
 
 
-def _stored(scene: Scene, shown: Spot) -> Iterator[Spot]:
-    """What statements put into the container, and the elements it was built with."""
+# -- names and what filled the container ------------------------------------------------------
+
+
+def _described(scene: Scene, tensor: torch.Tensor | None, reads: tuple[Read, ...]) -> NumpyCall:
+    shown = reads[0].container or reads[0].spot
+    stored = tuple(_stored(scene, shown)) if reads[0].container is not None else ()
+    names = dict.fromkeys([*_names(scene, shown), *(s.text for s in stored)])
+    return NumpyCall(tensor, reads, stored, tuple(names))
+
+
+def _stored(scene: Scene, container: Spot) -> Iterator[Spot]:
+    """What statements put into the container, and the elements it was built with here.
+
+    What a function returns belongs to all of its callers: that is left as it is.
+    """
     walker = walker_of(scene)
-    yield from walker.insertions(shown, Each.ITEM)
-    for maker in walker.makers(shown):
-        if isinstance(maker.node, ast.ListComp):
-            yield inside(maker, maker.node.elt)
-        elif isinstance(maker.node, (ast.List, ast.Tuple)):
-            yield from (inside(maker, n) for n in maker.node.elts)
+    seen: set[int] = set()
+    if isinstance(container.node, ast.Call):
+        return
+    part = Each.VALUE if isinstance(walker.value(container), dict) else Each.ITEM
+    elements = [
+        inside(maker, n)
+        for maker in walker.makers(container)
+        if _is_seen_by(scene, container, maker)
+        for n in _elements(maker.node)
+    ]
+    for spot in (*walker.insertions(container, part), *elements):
+        trace = tracer_of(scene).trace(spot)
+        known = isinstance(spot.node, ast.Constant) or (trace.cuts and not trace.carries)
+        if id(spot.node) not in seen and not known:
+            seen.add(id(spot.node))
+            yield spot
+
+
+def _is_seen_by(scene: Scene, container: Spot, maker: Spot) -> bool:
+    """Whether a display was written where the failure passed, or on a cell's top level."""
+    body = maker.scope.body
+    passed = walker_of(scene).frame_scope(body) is not None
+    return body is container.scope.body or passed or isinstance(body, ast.Module)
+
+
+def _elements(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.ListComp):
+        return [node.elt]
+    return list(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else []
 
 
 def _names(scene: Scene, shown: Spot) -> Iterator[str]:
     yield from outer_names(scene, shown)
-    yield shown.text
+    yield shown.text.lstrip("*")
     for node in ast.walk(shown.node):
         value = walker_of(scene).value(inside(shown, node)) if isinstance(node, ast.Name) else None
         if isinstance(node, ast.Name) and isinstance(value, torch.Tensor) and value.requires_grad:
             yield node.id
-
-
-def used_with_gradient(scene: Scene, found: NumpyCall) -> bool:
-    """Whether the program also computes with what is in the container, so that it must keep its
-    graph: `torch.stack(self.losses)`, `sum(losses).backward()`."""
-    attr = found.shown.node.attr if isinstance(found.shown.node, ast.Attribute) else ""
-    text = found.shown.text
-    for source in walker_of(scene).sources():
-        for node in ast.walk(source.tree):
-            if not isinstance(node, ast.Call):
-                continue
-            called = ast.unparse(node.func)
-            taken = [a for a in node.args if _same_key(a, text, attr)]
-            if taken and (called in ("sum", "reduce") or called.startswith(("torch.", "th."))):
-                return True
-    return False
-
-
-def _same_key(node: ast.expr, text: str, attr: str) -> bool:
-    if attr:
-        return isinstance(node, ast.Attribute) and node.attr == attr
-    return ast.unparse(node) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,24 @@ from ...program import Source
 from . import live
 from .bindings import FUNCTIONS, Body, Part, key_of
 from .names import from_key
-from .spots import Spot
-from .syntax import bodies, is_none, statements_of, stored
+from .spots import Scope, Spot
+from .syntax import (
+    bodies,
+    definition,
+    first_parameter,
+    is_none,
+    returns,
+    statements_of,
+    stored,
+)
 
 if TYPE_CHECKING:
     from .walker import Walker
 
 
 def from_attribute(walker: Walker, spot: Spot, node: ast.Attribute) -> list[Spot]:
-    """What an attribute was bound to here, stored in by the program, or constructed with."""
+    """What an attribute was bound to here, stored in by the program, or constructed with; what
+    a property returns."""
     key = key_of(node)
     direct = from_key(walker, spot, key) if key is not None else []
     if direct:
@@ -28,6 +38,10 @@ def from_attribute(walker: Walker, spot: Spot, node: ast.Attribute) -> list[Spot
     owner = walker.value(base)
     if live.is_tensor(owner) or isinstance(owner, (types.ModuleType, type)):
         return []
+    if owner is not live.MISSING:
+        getter = _getter(type(owner), node.attr)
+        if getter is not None:
+            return _from_getter(walker, getter, owner, spot.path)
     stores = [s for s in walker.stores(owner, node.attr) if not is_none(s.node)]
     if stores:
         return [Spot(s.scope, s.node, (*s.path, *spot.path)) for s in stores]
@@ -43,6 +57,26 @@ def _from_constructor(walker: Walker, base: Spot, attr: str, path: tuple[Part, .
                 Spot(maker.scope, k.value, path) for k in maker.node.keywords if k.arg == attr
             ]
     return found
+
+
+def _getter(cls: type, name: str) -> types.FunctionType | None:
+    """The function behind a property (or cached property) of a class."""
+    found = live.class_attribute(cls, name)
+    function = found.fget if isinstance(found, property) else getattr(found, "func", None)
+    plain = isinstance(found, (property, functools.cached_property))
+    return function if plain and isinstance(function, types.FunctionType) else None
+
+
+def _from_getter(
+    walker: Walker, getter: types.FunctionType, owner: Any, path: tuple[Part, ...]
+) -> list[Spot]:
+    """What a property of the user's class returns; nothing for a library's."""
+    source = walker.program.source(getter.__code__.co_filename)
+    found = None if source is None else definition(source, getter.__code__)
+    if found is None:
+        return []
+    scope = Scope(*found, {first_parameter(found[1]): owner}, None, owner)
+    return [Spot(scope, value, path) for value in returns(scope.body)]
 
 
 def stores(walker: Walker, owner: Any, attr: str) -> list[Spot]:

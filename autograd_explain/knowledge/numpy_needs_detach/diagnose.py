@@ -1,10 +1,11 @@
 """NumPy was given a tensor that requires grad."""
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.numpy_call import NumpyCall, find, used_with_gradient
-from autograd_explain.inspect.origin import event_at, place_of, places_at
+from autograd_explain.inspect.containers import needs_graph
+from autograd_explain.inspect.numpy_call import NumpyCall, find
+from autograd_explain.inspect.origin import event_at, place_of, places_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
 
 PATTERNS = ("numpy-requires-grad",)
 
@@ -35,8 +36,8 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=(culprit,),
         events=(*_events(scene, found), scene.failed()),
-        variant=_variant(found),
-        places=places_at(scene, **{_how(found): found.shown}),
+        variant="container" if found.stored else "",
+        places=_places(scene, found),
     )
 
 
@@ -49,18 +50,14 @@ def _culprit(scene: Scene, found: NumpyCall) -> TensorFact:
 
 def _events(scene: Scene, found: NumpyCall) -> tuple[Event, ...]:
     """What stored the tensors, or else the line that reads them."""
-    if not found.stored or used_with_gradient(scene, found):
+    container = found.reads[0].container
+    if not found.stored or container is None or needs_graph(scene, container):
         return (event_at(scene, What.CAUSE, found.shown, "read"),)
     how = "item" if found.numbers else "detach"
     return tuple(event_at(scene, What.CAUSE, s, how) for s in found.stored)
 
 
-def _how(found: NumpyCall) -> str:
-    """How the tensor is to be taken out where it is read: the name of that place."""
-    if found.direct:
-        return "before_numpy"
-    return "as_array" if found.container is None else "each_element"
-
-
-def _variant(found: NumpyCall) -> str:
-    return "container" if found.stored else ""
+def _places(scene: Scene, found: NumpyCall) -> dict[str, tuple[Place, ...]]:
+    """The expressions to take out of the graph, by how that is done."""
+    ways = dict.fromkeys(read.how for read in found.reads)
+    return {how: places_of(scene, (r.spot for r in found.reads if r.how == how)) for how in ways}

@@ -1,0 +1,151 @@
+"""Tensors that reach NumPy in other ways than by their name: each program and its first rewrite."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from knowledge.played import Played, edited, play
+from knowledge.test_cases import run
+
+START = """import numpy as np
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+x = torch.randn(4, 3)
+"""
+FIT = """class Fit:
+    def __init__(self):
+        self.a = torch.tensor(1.0, requires_grad=True)
+        self.b = torch.ones((), requires_grad=True)
+    @property
+    def pair(self):
+        return self.a, self.b
+    @property
+    def powers(self):
+        return [getattr(self, name) for name in ("a", "b")]
+    def bent(self):
+        return [t * torch.ones(2) for t in self.pair]
+fit = Fit()
+"""
+#: What was given to NumPy, the line that fails, and what the first rewrite makes of it.
+SHAPES = {
+    "a list that a property builds": (
+        FIT,
+        "y = np.polyval(fit.powers, np.arange(3.0))",
+        "y = np.polyval([value.item() for value in fit.powers], np.arange(3.0))",
+    ),
+    "a starred property": (
+        FIT,
+        "y = np.linspace(*fit.pair, 5)",
+        "y = np.linspace(*[value.item() for value in fit.pair], 5)",
+    ),
+    "a list that a method returns": (
+        FIT,
+        "y = np.stack(fit.bent())",
+        "y = np.stack([value.detach() for value in fit.bent()])",
+    ),
+    "two arguments": (
+        "out = net(x)",
+        "y = np.dot(out, out[0])",
+        "y = np.dot(out.detach().numpy(), out[0].detach().numpy())",
+    ),
+    "the other argument was detached": (
+        "out = net(x)",
+        "y = np.dot(out.detach().numpy(), out.T)",
+        "y = np.dot(out.detach().numpy(), out.T.detach().numpy())",
+    ),
+    "a keyword of a function written in Python": (
+        "w = torch.rand(3, requires_grad=True)",
+        "y = np.average(np.arange(3.0), weights=w.softmax(0))",
+        "y = np.average(np.arange(3.0), weights=w.softmax(0).detach().numpy())",
+    ),
+    "elements of a display": (
+        "",
+        "y = np.array([0.5, net.weight.norm(), net.bias.sum()])",
+        "y = np.array([0.5, net.weight.norm().item(), net.bias.sum().item()])",
+    ),
+    "a comprehension": (
+        "",
+        "y = np.array([net(row).sum() for row in x])",
+        "y = np.array([net(row).sum().item() for row in x])",
+    ),
+    "a list that is also trained on": (
+        "losses = [net(x).sum()]\nsum(losses).backward()",
+        "y = np.median(losses)",
+        "y = np.median([value.item() for value in losses])",
+    ),
+    "values of a mapping": (
+        "out = {'a': net(x)}\nfor value in out.values():\n    value.sum().backward()",
+        "y = np.stack(list(out.values()))",
+        "y = np.stack([value.detach() for value in out.values()])",
+    ),
+    "a mapping of numbers only": (
+        "out = {}\nout['a'] = net(x).sum()",
+        "y = np.max(list(out.values()))",
+        "out['a'] = net(x).sum().item()",
+    ),
+    "the same tensor in the next line": (
+        "out = net(x)",
+        "y = np.argmax(out, axis=1)\nz = np.max(out, axis=1)",
+        "z = np.max(out.detach().numpy(), axis=1)",
+    ),
+    "a function called by NumPy": (
+        "def response(v):\n    return net(v * torch.ones(3)).sum()",
+        "y = np.vectorize(response)(np.arange(3.0))",
+        "    return net(v * torch.ones(3)).sum().item()",
+    ),
+    "a function that torch calls, too": (
+        "def response(v):\n    return net(v * torch.ones(3)).sum()\nresponse(1.0).backward()",
+        "y = np.vectorize(response)(np.arange(3.0))",
+        "y = np.vectorize(lambda *args: response(*args).item())(np.arange(3.0))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_first_rewrite_takes_the_tensors_out_of_the_graph(name: str) -> None:
+    before, failing, repaired = SHAPES[name]
+    cells = (START + before, failing)
+    new = _first_rewrite(cells, play(cells))
+    assert repaired in "\n".join(new).splitlines()
+    run(new)
+
+
+def test_numbers_among_the_tensors_leave_no_one_way() -> None:
+    found = play((START + "values = [0.5, net(x).sum()]\nprint(values[1] * 2)", "np.sum(values)"))
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.cause == "numpy_needs_detach"
+    assert not found.diagnosis.rewrites
+
+
+def test_a_reduction_that_keeps_the_graph_is_left_alone() -> None:
+    """`np.mean(out)` calls `out.mean()`: with an array instead there would be nothing to train."""
+    cells = (START + "out = net(x)", "y = np.argmax(out, axis=1)\nnp.mean(out).backward()")
+    assert "np.mean(out).backward()" in _first_rewrite(cells, play(cells))[1]
+
+
+def test_a_library_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plotting library passes its arguments on: its first frame still has them."""
+    package = tmp_path / "site-packages"
+    package.mkdir()
+    (package / "drawn.py").write_text(
+        "import numpy as np\n"
+        "class Axes:\n"
+        "    def plot(self, *args, color=None, **rest):\n"
+        "        return [np.asarray(a, dtype=float) for a in args]\n"
+    )
+    monkeypatch.setattr(sys, "path", [str(package), *sys.path])
+    cells = (
+        START + FIT + "from drawn import Axes\nax = Axes()",
+        "ax.plot(range(2), fit.powers, color='k')",
+    )
+    new = _first_rewrite(cells, play(cells))
+    assert new[1] == "ax.plot(range(2), [value.item() for value in fit.powers], color='k')"
+
+
+def _first_rewrite(cells: tuple[str, ...], found: Played) -> tuple[str, ...]:
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.cause == "numpy_needs_detach"
+    return edited(cells, found.diagnosis.rewrites[0])
