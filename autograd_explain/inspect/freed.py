@@ -19,6 +19,7 @@ import torch
 from ..model import Certainty, Place
 from .graph import Graph, GraphNode
 from .history import Moment
+from .levels import failing_path
 from .names import NamedTensor
 from .scene import Scene
 from .statements import resolve, statement_at
@@ -34,7 +35,7 @@ class FreedPart:
     `boundary` is its newest node that the new part uses and `user` the oldest new node that uses
     it; `carrier` is the live tensor which `boundary` produced, if it lives; `maker` the statement
     that made it; `old` are all its nodes, newest first.  `whole` tells that nothing new is in the
-    graph: the failing loss itself went backward before.  `carried` is the name under which the old
+    graph: what failed went backward before.  `carried` is the name under which the old
     value is kept and read again ("self.state"), "" where none is seen.
     """
 
@@ -57,6 +58,7 @@ def find_freed_part(scene: Scene) -> FreedPart | None:
         newest = inner[0]
         maker = scene.history.maker(newest)
         return FreedPart(newest, None, maker, whole=True, old=tuple(inner))
+    whole = len(old) == len(inner)
     used = _used_by_new(scene.graph, old) or old
     carrier = _carrier(scene, used)
     boundary = used[0] if carrier is None else _node_of(scene.graph, carrier)
@@ -65,7 +67,7 @@ def find_freed_part(scene: Scene) -> FreedPart | None:
     user = min(users, key=lambda n: n.sequence, default=None)
     maker = _maker(scene, carrier, boundary)
     carried = _carried_name(scene, maker, user)
-    return FreedPart(boundary, carrier, maker, False, tuple(old), user, carried)
+    return FreedPart(boundary, carrier, maker, whole, tuple(old), user, carried)
 
 
 def _carried_name(scene: Scene, maker: Moment | None, user: GraphNode | None) -> str:
@@ -189,13 +191,51 @@ def _carrier(scene: Scene, used: list[GraphNode]) -> NamedTensor | None:
 
 
 def backward_calls(scene: Scene) -> tuple[Moment, ...]:
-    """Every backward the program called so far, oldest first, the failed one left out."""
+    """Every backward (and `autograd.grad`) the program called so far, oldest first.
+
+    Not the failed one; and none that keeps the graph, where another one does not.
+    """
     place = scene.place
-    calls = [m for m in scene.history.steps if m.op == "backward"]
+    calls = [m for m in scene.history.steps if m.op == "backward" or _is_grad(m)]
     seen = scene.certainty is Certainty.OBSERVED  # the source is only followed up to the failure
     if seen and calls and place is not None and calls[-1].place.line == place.line:
         calls = calls[:-1]
-    return tuple(calls)
+    freeing = [m for m in calls if not _keeps_graph(scene, m)]
+    return tuple(freeing or calls)
+
+
+def _is_grad(moment: Moment) -> bool:
+    """`torch.autograd.grad(…)`, not `torch.func.grad(f)`."""
+    return moment.op == "grad" and moment.operands[:1] not in (("torch.func",), ("func",))
+
+
+def _keeps_graph(scene: Scene, moment: Moment) -> bool:
+    """Whether the call at a moment says `retain_graph=True` (or `create_graph=True`)."""
+    statement = statement_at(scene.program, moment.place)
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
+    named = [c for c in calls if getattr(c.func, "attr", "") in ("backward", "grad")]
+    if len(named) != 1:
+        return False
+    given = {k.arg: k.value for k in named[0].keywords}
+    said = given.get("retain_graph", given.get("create_graph"))
+    return isinstance(said, ast.Constant) and said.value is True
+
+
+def came_before_loop(scene: Scene, moment: Moment) -> bool:
+    """Whether it happened before a loop around the failing line, in a round of one around that.
+
+    `for epoch: draw(); for batch: …`: once for all rounds of the inner loop.
+    """
+    for made, failed in zip((*moment.chain, moment.place), failing_path(scene), strict=False):
+        source = scene.program.source_at(failed)
+        if source is None or (made.cell, made.file) != (failed.cell, failed.file):
+            return False
+        loops = [x for x in failing_loops(scene) if x[0] == source.filename]
+        around = [x for x in loops if x[1] < failed.line <= x[2]]
+        inner = max(around, key=lambda x: x[1], default=None)
+        if made.line != failed.line:
+            return inner is not None and made.line < inner[1]
+    return False
 
 
 def steps_since(scene: Scene, moment: Moment) -> tuple[Moment, ...]:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
+from .code import dotted, targets, unpacked
 from .draft import Draft
 from .locate import Statement, Tree, tree_at
 from .move import lifted, statements_across
@@ -70,8 +71,9 @@ def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits 
 def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits | None:
     """Move a statement from before a loop to right before the statement in the loop that uses it.
 
-    For a term computed once (`reg = lam * w.pow(2).sum()`) whose graph every round needs anew.
-    None where the statement builds on its own old value or reads what the loop assigns.
+    For a term computed once (`reg = lam * w.pow(2).sum()`) whose graph every round needs anew, or
+    a call that keeps it in an object (`model.resample()`).  None where the statement builds on its
+    own old value or reads what the loop assigns.
     """
     tree, goal = _goal(program, use_place)
     origin = _statement(program, place)
@@ -80,12 +82,12 @@ def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits |
     own = effects(origin[1])
     loops = [a for a in tree.ancestors(goal) if isinstance(a, (cst.For, cst.While))]
     loops = loops[: next((i for i, a in enumerate(loops) if tree.inside(origin[1], a)), None)]
-    if not loops or own.reads & own.writes or not isinstance(origin[1], cst.Assign):
+    if not loops or own.barrier or not _computes(origin[1]):
         return None
     level = lifted(tree, goal, tree.module) if origin[0] is not tree else goal
     if level is None or not _same_scope(tree, goal, *origin):
         return None
-    if _writes(loops[-1]) & (own.reads | own.writes):
+    if _written_inside(tree, loops[-1]) & (own.reads | own.writes):
         return None
     between = _between(program, origin, (tree, loops[-1]))
     if between is None or any(_rebinds(s, own.reads | own.writes) for s in between):
@@ -98,6 +100,17 @@ def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits |
     edits = [leaving.edit()] if draft is leaving else [leaving.edit(), arriving.edit()]
     done = tuple(e for e in edits if e is not None)
     return done if len(done) == len(edits) else None
+
+
+def _computes(statement: Statement) -> bool:
+    """An assignment that does not build on its target, or a call whose result is dropped (not one
+    that makes a container longer each time)."""
+    if isinstance(statement, cst.Expr):
+        call = statement.value if isinstance(statement.value, cst.Call) else None
+        name = (dotted(call.func) or "") if call is not None else ""
+        return bool(name) and name.rpartition(".")[2] not in ("append", "extend", "add", "insert")
+    own = effects(statement)
+    return isinstance(statement, cst.Assign) and not own.reads & own.writes
 
 
 def repeat_after(program: Program, place: Place, target_place: Place) -> Edits | None:
@@ -158,6 +171,26 @@ def _rebinds(statement: Statement, names: set[str]) -> bool:
 
 def _writes(statement: Statement) -> set[str]:
     return effects(statement).writes
+
+
+def _written_inside(tree: Tree, loop: cst.For | cst.While) -> set[str]:
+    """What a loop writes; a backward writes gradients only, whatever it is called on."""
+    found: set[str] = set()
+    for statement in tree.statements:
+        if not tree.inside(statement, loop):
+            continue
+        if isinstance(statement, cst.BaseSmallStatement):
+            found |= set() if _is_backward(statement) else _writes(statement)
+        else:
+            leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
+            found |= {path for leaf in leaves if (path := dotted(leaf))}
+    return found
+
+
+def _is_backward(statement: Statement) -> bool:
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    method = call.func if isinstance(call, cst.Call) else None
+    return isinstance(method, cst.Attribute) and method.attr.value == "backward"
 
 
 def _between(

@@ -49,6 +49,30 @@ def test_recompute_in_another_cell() -> None:
     assert applied(program, edits)[2] == "if x:\n    d = D(g)\n    (-d).backward()\n"
 
 
+def into_loop(code: str, needle: str, use: str) -> str | None:
+    program = program_of(code)
+    return result(compute_in_loop(program, at(program, needle), at(program, use)))
+
+
+def test_call_computed_in_the_inner_loop() -> None:
+    code = "for e in es:\n    net.draw()\n    for x in xs:\n        net(x).sum().backward()\n"
+    assert into_loop(code, "net.draw", "net(x)") == (
+        "for e in es:\n    for x in xs:\n        net.draw()\n        net(x).sum().backward()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "terms.append(f(w))\nfor x in xs:\n    use(x)\n",  # would grow in every round
+        "draw(net)\nfor net in nets:\n    use(net)\n",
+        "draw(net, x)\nfor x in xs:\n    use(net)\n",
+    ],
+)
+def test_call_stays_before_the_loop(code: str) -> None:
+    assert into_loop(code, "(", "use") is None
+
+
 IN_LOOP = "reg = l2 * w.sum()  # r\nfor x in xs:\n    loss = f(x) + reg\n    loss.backward()\n"
 
 

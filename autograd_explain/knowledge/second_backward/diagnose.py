@@ -13,6 +13,7 @@ from autograd_explain.inspect.freed import (
     assigned_names,
     backward_calls,
     bound_place,
+    came_before_loop,
     failing_loops,
     find_freed_part,
     inside_failing_loop,
@@ -60,6 +61,7 @@ def diagnose(scene: Scene) -> Finding | None:
     state, state_kind = _carried_state(scene, fact.names)
     place = scene.place
     first_place = first.place if first is not None else place
+    variant = _variant(scene, part, first, steps)
     return Finding(
         cause="second_backward",
         confidence=Confidence.PROVEN,
@@ -77,8 +79,8 @@ def diagnose(scene: Scene) -> Finding | None:
             "state_kind": state_kind,
         },
         tensors=(fact,),
-        events=_events(scene, part, first),
-        variant=_variant(scene, part, steps),
+        events=_events(scene, part, first, variant),
+        variant=variant,
         places=_places(scene, part),
     )
 
@@ -100,8 +102,8 @@ def _reader(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Plac
     return {"reader": (user.place,)} if part.carried and len(times) == 1 else {}
 
 
-def _same_place(a: Place, b: Place) -> bool:
-    return (a.cell, a.file, a.line) == (b.cell, b.file, b.line)
+def _same_place(a: Place, b: Place | None) -> bool:
+    return b is not None and (a.cell, a.file, a.line) == (b.cell, b.file, b.line)
 
 
 def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
@@ -113,17 +115,19 @@ def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Plac
     return {"failed": (failed,), "use": (use,), "old": distinct(old)}
 
 
-def _variant(scene: Scene, part: FreedPart, steps: tuple[Moment, ...]) -> str:
+def _variant(scene: Scene, part: FreedPart, first: Moment | None, steps: tuple[Moment, ...]) -> str:
     if _ran_twice(scene):
         return "cell_again"
     if _in_closure(scene):
         return "closure"
     maker = part.maker
     if maker is not None and inside_failing_loop(scene, maker):
-        return "carried"
+        if part.whole and first is not None and not _same_place(first.place, scene.place):
+            return "same_loss"
+        return "computed_once" if came_before_loop(scene, maker) else "carried"
     if _in_loop(scene):
         return "computed_once"
-    if part.whole and part.carrier is None:
+    if part.whole and not steps:
         return "same_loss"
     return "shared_stepped" if steps else "shared"
 
@@ -227,12 +231,11 @@ def _expression(name: str) -> ast.expr | None:
         return None
 
 
-def _events(scene: Scene, part: FreedPart, first: Moment | None) -> tuple[Event, ...]:
+def _events(scene: Scene, part: FreedPart, first: Moment | None, variant: str) -> tuple[Event, ...]:
     path = () if part.maker is None else bound_place(scene, part.maker)
     where = {"place": path[-1], "chain": path[:-1]} if path else {}
-    found = [
-        scene.event(What.CAUSE, part.maker, op=part.boundary.name, **where),
-        scene.event(What.FREED, first),
-        scene.failed(),
-    ]
+    cause = scene.event(What.CAUSE, part.maker, op=part.boundary.name, **where)
+    if variant == "same_loss":  # nothing is wrong with the loss: the first backward is to change
+        cause = scene.event(What.CAUSE, first)
+    found = [cause, scene.event(What.FREED, first), scene.failed()]
     return tuple(e for e in found if e is not None)

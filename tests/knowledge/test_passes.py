@@ -1,0 +1,135 @@
+"""Graphs that go backward twice: what each program is taken for, the line its rewrite brings in.
+
+A row is a notebook (cells split by `# %%`), the cause, its variant, and a line that the first
+rewrite brings in ("" where none is honest).
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic import cells_of
+
+HEAD = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+# %%
+"""
+
+PROGRAMS = {
+    "gradient looked at by a function before backward": (
+        """
+def sizes(value, net):
+    found = torch.autograd.grad(value, list(net.parameters()))
+    return [g.norm().item() for g in found]
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(5, 3)
+# %%
+for it in range(3):
+    loss = net(x).pow(2).mean()
+    if it == 1:
+        print(sizes(loss, net))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "same_loss",
+        "    found = torch.autograd.grad(value, list(net.parameters()), retain_graph=True)",
+    ),
+    "gradient of the input first": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+x = torch.randn(5, 3, requires_grad=True)
+loss = net(x).pow(2).mean()
+# %%
+saliency = torch.autograd.grad(loss, x)[0]
+loss.backward()
+""",
+        "second_backward",
+        "same_loss",
+        "saliency = torch.autograd.grad(loss, x, retain_graph=True)[0]",
+    ),
+    "backward twice in a row": (
+        """
+w = torch.ones(3, requires_grad=True)
+loss = (w * w).sum()
+# %%
+loss.backward()
+loss.backward()
+""",
+        "second_backward",
+        "same_loss",
+        "loss.backward(retain_graph=True)",
+    ),
+    "weights drawn once an epoch": (
+        """
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Parameter(torch.randn(3, 1))
+        self.spread = nn.Parameter(torch.zeros(3, 1))
+    def sample(self):
+        self.weight = self.mean + self.spread.exp() * torch.randn(3, 1)
+    def forward(self, x):
+        return x @ self.weight
+net = Noisy()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+batches = torch.randn(4, 5, 3)
+# %%
+for epoch in range(2):
+    net.sample()
+    for x in batches:
+        opt.zero_grad()
+        net(x).pow(2).mean().backward()
+        opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "        net.sample()",
+    ),
+    "mixing matrix of a function, once an epoch": (
+        """
+scores = torch.randn(4, 4, requires_grad=True)
+def mixing():
+    return scores.softmax(dim=1)
+opt = torch.optim.SGD([scores], lr=0.1)
+batches = torch.randn(3, 4, 2)
+# %%
+epoch = 0
+while epoch < 2:
+    mix = mixing()
+    for x in batches:
+        loss = (mix @ x).pow(2).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    epoch += 1
+""",
+        "second_backward",
+        "computed_once",
+        "        mix = mixing()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, cause, variant, line = PROGRAMS[name]
+    cells = cells_of(HEAD + text.lstrip())
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None, found.output
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == (cause, variant)
+    if not line:
+        assert rewrites == ()
+        return
+    assert rewrites
+    repaired = edited(cells, rewrites[0])
+    assert line in [row for cell in repaired for row in cell.splitlines()]
+    run(repaired)
