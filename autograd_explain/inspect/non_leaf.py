@@ -123,10 +123,10 @@ def _named(scene: Scene, spot: Spot) -> Event | None:
     return None
 
 
-def fact(scene: Scene, found: NonLeaf) -> TensorFact:
+def fact(scene: Scene, found: NonLeaf, role: Role = Role.CULPRIT) -> TensorFact:
     """The tensor for the report: live names, then as the statements call it."""
     shown = () if found.shown is None else (found.shown.text,)
-    return scene.fact(Role.CULPRIT, found.tensor, *shown, *found.stored)
+    return scene.fact(role, found.tensor, *shown, *found.stored)
 
 
 def _maker(scene: Scene, tensor: torch.Tensor, shown: Spot | None) -> Spot | None:

@@ -14,7 +14,7 @@ import torch
 from ..model import Event, Place, What
 from .scene import Scene
 from .source_walk import GradientTracer, Spot, Walker, failing_spots
-from .source_walk.bindings import head_of
+from .source_walk.bindings import Part, head_of
 
 
 def walker_of(scene: Scene) -> Walker:
@@ -114,15 +114,28 @@ def event_at(scene: Scene, what: What, spot: Spot, op: str | None = None) -> Eve
 
 
 def stored_names(scene: Scene, spot: Spot) -> tuple[str, ...]:
-    """The names a statement gives to the value of an expression (`self.images`, `h`)."""
+    """The names a statement gives to the value of an expression (`self.images`, `h`), or to the
+    part of it that `spot.path` leads to."""
     statement = walker_of(scene).statement(spot)
     if isinstance(statement, ast.Assign) and statement.value is spot.node:
-        return tuple(ast.unparse(t) for t in statement.targets if not isinstance(t, ast.Tuple))
+        found = [_part_of(t, spot.path) for t in statement.targets]
+        return tuple(ast.unparse(t) for t in found if t is not None)
     if isinstance(statement, ast.AnnAssign) and statement.value is spot.node:
         return (ast.unparse(statement.target),)
     if isinstance(statement, ast.AugAssign):
         return (ast.unparse(statement.target),)
     return ()
+
+
+def _part_of(target: ast.expr, path: tuple[Part, ...]) -> ast.expr | None:
+    """`b` of the target `a, b` for the path (1,)."""
+    for part in path:
+        if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(part, int):
+            break
+        if not -len(target.elts) <= part < len(target.elts):
+            return None
+        target = target.elts[part]
+    return None if isinstance(target, (ast.Tuple, ast.List, ast.Starred)) else target
 
 
 def computation(scene: Scene, root: Spot, limit: int = 400) -> Iterator[Spot]:

@@ -152,34 +152,15 @@ def _operand(node: ast.AST | None) -> ast.expr | None:
 
 
 def plain_value(node: ast.expr, frame: FrameType) -> Any:
-    """The value of a path of names, attributes and constant items; no property or call runs."""
-    if isinstance(node, ast.Name):
-        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
-    if isinstance(node, ast.Attribute):
-        return _attribute(plain_value(node.value, frame), node.attr)
-    if isinstance(node, ast.Subscript):
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        if isinstance(node.slice, ast.Name):
-            key = plain_value(node.slice, frame)
-        return _item(plain_value(node.value, frame), key)
-    return None
+    """The value of an expression that only looks things up, else None; no property or call runs."""
+    from ..inspect.source_walk import live
+    from ..inspect.source_walk.evaluate import evaluate
 
+    def named(name: ast.Name) -> Any:
+        for table in (frame.f_locals, frame.f_globals):
+            if name.id in table:
+                return table[name.id]
+        return live.builtin(name.id)
 
-def _attribute(owner: Any, name: str) -> Any:
-    own = getattr(owner, "__dict__", None)
-    if not isinstance(own, dict):
-        return None
-    for table in (own, *(own.get(t, {}) for t in ("_parameters", "_buffers", "_modules"))):
-        if isinstance(table, dict) and name in table:
-            return table[name]
-    return None
-
-
-def _item(owner: Any, key: Any) -> Any:
-    plain = type(owner) is dict or type(owner) in (list, tuple)
-    if not plain or type(key) not in (int, str):
-        return None
-    try:
-        return owner[key]
-    except (LookupError, TypeError):
-        return None
+    found = evaluate(node, named)
+    return None if found is live.MISSING else found

@@ -8,7 +8,7 @@ import libcst as cst
 
 from ..model import Edit, Finding, Place, What
 from ..program import Program
-from .code import dotted, expression, repeatable, same, targets
+from .code import dotted, expression, repeatable, same, targets, unpacked
 from .code import statement as make
 from .draft import Draft
 from .imports import imports_at
@@ -21,33 +21,56 @@ _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
 def retained(program: Program, finding: Finding) -> Edits | None:
-    """`x.retain_grad()` where the tensor gets its name: at the statement that computed it, else at
-    one that stored what a function returned."""
-    for event in finding.events:
-        if event.what is What.CAUSE or (event.what is What.CREATED and event.op == "named"):
-            edits = None if event.place is None else _after(program, event.place)
-            if edits:
-                return edits
+    """`x.retain_grad()` where each of the tensors gets its name: at the statement that computed
+    it, else at one that stored what a function returned."""
+    names = {n for t in finding.tensors for n in t.names}
+    causes = [e.place for e in finding.events if e.what is What.CAUSE]
+    named = [e.place for e in finding.events if e.what is What.CREATED and e.op == "named"]
+    for places in (causes, causes[:1], *([p] for p in named)):
+        edits = _after_all(program, places, names)
+        if edits:
+            return edits
     return None
 
 
-def _after(program: Program, place: Place) -> Edits | None:
-    tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or not isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
-        return None
+def _after_all(program: Program, places: list[Place | None], names: set[str]) -> Edits | None:
+    """The calls after each of the statements; None where one of them has no place for them."""
+    drafts: dict[tuple[int | None, str | None], Draft] = {}
+    for place in places:
+        tree = tree_at(program, place) if place is not None else None
+        if tree is None or place is None:
+            return None
+        draft = drafts.setdefault((place.cell, place.file), Draft(tree))
+        if not _after(program, draft, place, names):
+            return None
+    edits = [draft.edit() for draft in drafts.values()]
+    whole = tuple(e for e in edits if e is not None)
+    return whole if whole and len(whole) == len(edits) else None
+
+
+def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> bool:
+    tree = draft.tree
+    statement = tree.statement(place)
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+        return False
     target = targets(statement)[-1]
-    if isinstance(target, (cst.Tuple, cst.List)) or not repeatable(target):
-        return None
-    draft = Draft(tree)
-    if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.ListComp):
-        draft.after(statement, [_each(tree, statement, target)])
+    if isinstance(target, (cst.Tuple, cst.List)):
+        meant = [t for t in unpacked(target) if any(same(tree, t, n) for n in names)]
     else:
-        draft.after(statement, [_call(program, target)])
-    return draft.edits()
+        meant = [target]
+    if not meant or not all(repeatable(t) for t in meant):
+        return False
+    if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.ListComp):
+        draft.after(statement, [_each(program, tree, statement, target)])
+    elif len(meant) > 1:
+        display = cst.Tuple([cst.Element(t) for t in meant])
+        draft.after(statement, [_each(program, tree, statement, display)])
+    else:
+        draft.after(statement, [_call(program, meant[0])])
+    return True
 
 
-def _call(program: Program, target: cst.BaseExpression) -> Statement:
+def _call(program: Program, target: cst.BaseExpression) -> cst.BaseSmallStatement | cst.If:
     """The call; guarded where the program also runs the statement with gradients off, since
     `retain_grad()` raises on a tensor that does not require grad."""
     call = make("{x}.retain_grad()", x=target)
@@ -57,9 +80,12 @@ def _call(program: Program, target: cst.BaseExpression) -> Statement:
     return cst.If(expression("{x}.requires_grad", x=target), cst.IndentedBlock([line]))
 
 
-def _each(tree: Tree, statement: Statement, target: cst.BaseExpression) -> cst.For:
+def _each(
+    program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
+) -> cst.For:
     name = cst.Name(fresh(tree, statement, "item"))
-    line = cst.SimpleStatementLine([make("{x}.retain_grad()", x=name)])
+    call = _call(program, name)
+    line = call if isinstance(call, cst.If) else cst.SimpleStatementLine([call])
     return cst.For(name, target, cst.IndentedBlock([line]))
 
 

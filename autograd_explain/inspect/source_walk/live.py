@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import types
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 
@@ -29,9 +28,9 @@ def attribute(base: Any, name: str) -> Any:
     if isinstance(base, types.ModuleType):
         # Lazy modules may import on access; what is not there yet is not the user's business.
         return vars(base).get(name, MISSING)
-    own = _own_attributes(base)
-    if name in own:
-        return own[name]
+    held = own(base)
+    if name in held:
+        return held[name]
     found = class_attribute(base if isinstance(base, type) else type(base), name)
     if isinstance(found, (staticmethod, classmethod)):
         return found.__func__
@@ -74,17 +73,18 @@ def builtin(name: str) -> Any:
     return vars(builtins).get(name, MISSING)
 
 
-def _own_attributes(base: Any) -> Mapping[str, Any]:
+def own(base: Any) -> dict[str, Any]:
+    """What an object itself holds by name, a torch module's parameters and children included."""
     if isinstance(base, type):
         return {}
     try:
-        own = object.__getattribute__(base, "__dict__")
+        held = object.__getattribute__(base, "__dict__")
     except AttributeError:
         return {}
-    if not isinstance(own, dict):
+    if not isinstance(held, dict):
         return {}
     tables = {k: v for table in _tables(base).values() for k, v in table.items()}
-    return {**tables, **own}
+    return {**tables, **held}
 
 
 def _tables(base: Any) -> dict[str, dict[str, Any]]:

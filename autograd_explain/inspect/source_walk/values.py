@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import live
 from .bindings import FUNCTIONS, all_bindings, key_of, reaching
+from .evaluate import Named, evaluate
 from .names import bound
 from .scopes import enclosing
-from .spots import Spot
+from .spots import Scope, Spot
 from .syntax import parameters
 
 if TYPE_CHECKING:
@@ -24,21 +25,12 @@ def value(walker: Walker, spot: Spot, depth: int = 0) -> Any:
     """
     if depth > 12 or spot.path or not isinstance(spot.node, ast.expr):
         return live.MISSING
-    node = spot.node
-    if isinstance(node, ast.Name):
-        return _named(walker, spot, node.id, depth)
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Attribute):
-        base = walker.value(Spot(spot.scope, node.value), depth + 1)
-        if base is live.MISSING or live.is_tensor(base):
-            return live.MISSING
-        return live.attribute(base, node.attr)
-    if isinstance(node, ast.Subscript):
-        base = walker.value(Spot(spot.scope, node.value), depth + 1)
-        key = walker.value(Spot(spot.scope, node.slice), depth + 1)
-        return live.item(base, key) if isinstance(key, (int, str)) else live.MISSING
-    return live.MISSING
+    return evaluate(spot.node, named(walker, spot.scope, depth))
+
+
+def named(walker: Walker, scope: Scope, depth: int = 0) -> Named:
+    """What names are in a scope."""
+    return lambda node: _named(walker, Spot(scope, node), node.id, depth + 1)
 
 
 def _named(walker: Walker, spot: Spot, name: str, depth: int) -> Any:

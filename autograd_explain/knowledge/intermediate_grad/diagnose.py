@@ -1,11 +1,15 @@
 """`.grad` was read of an intermediate result, which backward does not keep."""
 
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.grad_access import non_leaf_read
-from autograd_explain.inspect.non_leaf import events, fact
-from autograd_explain.inspect.origin import place_of
+from autograd_explain.inspect.grad_access import (
+    is_started_from,
+    non_leaf_read,
+    told,
+    unseen_read,
+)
+from autograd_explain.inspect.origin import event_at, place_of
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
 
@@ -19,10 +23,12 @@ EXAMPLE = {
 
 def diagnose(scene: Scene) -> Finding | None:
     found = non_leaf_read(scene)
-    if found is None or found.lost_leaf or found.renamed_leaf:
+    if found is None:
+        return _from_source(scene)
+    if found.lost_leaf or found.renamed_leaf:
         return None
-    culprit = fact(scene, found)
-    maker = found.maker
+    facts, made = told(scene, found)
+    culprit, maker = facts[0], found.maker
     return Finding(
         cause="intermediate_grad",
         confidence=Confidence.PROVEN,
@@ -32,12 +38,28 @@ def diagnose(scene: Scene) -> Finding | None:
             "place": "" if maker is None else label(place_of(scene, maker)),
             "node": culprit.grad_fn or "",
         },
-        tensors=(culprit,),
-        events=(*events(scene, found, culprit.grad_fn), scene.failed()),
-        variant="root" if tensor_is_root(culprit.shape) else "",
+        tensors=facts,
+        events=(*made, scene.failed()),
+        variant="root" if is_started_from(scene, found) else "",
     )
 
 
-def tensor_is_root(shape: tuple[int, ...] | None) -> bool:
-    """A loss is what backward starts from; the gradient at it is the 1 that it was given."""
-    return shape == ()
+def _from_source(scene: Scene) -> Finding | None:
+    """The warning alone says that it is a result; the source may show of what."""
+    read = unseen_read(scene)
+    if read is None:
+        return None
+    tensor, maker = read
+    made = () if maker is None else (event_at(scene, What.CAUSE, maker),)
+    return Finding(
+        cause="intermediate_grad",
+        confidence=Confidence.GENERAL if maker is None else Confidence.LIKELY,
+        facts={
+            "tensor": tensor.names[0],
+            "maker": "" if maker is None else maker.text,
+            "place": "" if maker is None else label(place_of(scene, maker)),
+            "node": "",
+        },
+        tensors=(tensor,),
+        events=(*made, scene.failed()),
+    )

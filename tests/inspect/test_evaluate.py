@@ -1,0 +1,98 @@
+"""Expressions that only look things up are evaluated; what would run code is not."""
+
+from __future__ import annotations
+
+import ast
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from autograd_explain.inspect.source_walk import live
+from autograd_explain.inspect.source_walk.evaluate import evaluate, iterated, taken
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.h0, self.h1 = "zero", "one"
+
+    @property
+    def rate(self) -> str:
+        raise AssertionError("a property ran")
+
+    def __call__(self) -> str:
+        raise AssertionError("a call ran")
+
+
+NAMES: dict[str, Any] = {
+    "net": Counted(),
+    "outs": ["a", "b", "c"],
+    "acts": {"one": 1, "two": 2},
+    "i": 1,
+    "name": "h1",
+    "w": torch.ones(2),
+    "space": SimpleNamespace(k=5),
+}
+
+
+def look(node: ast.Name) -> Any:
+    return NAMES.get(node.id, live.builtin(node.id))
+
+
+def value(text: str) -> Any:
+    return evaluate(ast.parse(text, mode="eval").body, look)
+
+
+FOUND = {
+    "net.h0": "zero",
+    "getattr(net, name)": "one",
+    "getattr(net, f'h{i}')": "one",
+    "getattr(net, 'h' + str(i - 1))": "zero",
+    "outs[-1]": "c",
+    "outs[len(outs) - 2]": "b",
+    "acts.get('two')": 2,
+    "vars(net)['h1']": "one",
+    "space.k": 5,
+}
+UNKNOWN = ["net.rate", "net()", "getattr(net, 'rate')", "w.grad", "outs[9]", "i / 0", "i % 0",
+           "missing.h", "getattr(net, missing)", "f'{i:3}'", "print(1)"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FOUND)
+def test_looked_up(text: str) -> None:
+    assert value(text) == FOUND[text]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_not_run(text: str) -> None:
+    assert value(text) is live.MISSING
+
+
+def test_a_name_of_the_users_hides_the_builtin() -> None:
+    node = ast.parse("getattr(net, name)", mode="eval").body
+    mine = {**NAMES, "getattr": lambda *_: "mine"}
+    assert evaluate(node, lambda n: mine[n.id]) is live.MISSING
+
+
+ROUNDS: dict[str, list[Any]] = {
+    "(i, 2)": [1, 2],
+    "outs": ["a", "b", "c"],
+    "acts": ["one", "two"],
+    "acts.items()": [("one", 1), ("two", 2)],
+    "range(i + 1)": [0, 1],
+    "enumerate(outs)": [(0, "a"), (1, "b"), (2, "c")],
+    "zip(acts, outs)": [("one", "a"), ("two", "b")],
+    "net()": [],
+    "w": [],
+}
+
+
+@pytest.mark.parametrize("text", ROUNDS)
+def test_rounds_of_a_loop(text: str) -> None:
+    assert iterated(ast.parse(text, mode="eval").body, look) == ROUNDS[text]
+
+
+def test_names_of_a_round() -> None:
+    target = ast.parse("i, (name, x)", mode="eval").body
+    assert taken(target, (1, ("a", 2))) == {"i": 1, "name": "a", "x": 2}

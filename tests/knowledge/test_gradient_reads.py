@@ -1,0 +1,132 @@
+"""`.grad` of results, read in the ways people read it: by name, in loops, of several at once.
+
+A row is a notebook, the name shown first, and the lines that the rewrite brings in.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+
+from autograd_explain.render.topic import cells_of
+
+TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+PARTS = """
+class Spring:
+    def __init__(self):
+        self.log = torch.zeros(3, requires_grad=True)
+        self.k, self.c, self.m = self.log.exp()
+spring = Spring()
+loss = (spring.k * spring.c - spring.m).square()
+loss.backward()
+"""
+LAYERS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 4), nn.Linear(4, 1)
+    def forward(self, x):
+        self.h0 = torch.tanh(self.a(x))
+        self.h1 = self.h0 * 2
+        return self.b(self.h1)
+net = Net()
+net(torch.rand(5, 3)).square().mean().backward()
+"""
+ACTS = """
+w = torch.rand(3, requires_grad=True)
+acts = {}
+def forward(x):
+    acts["one"] = x.exp()
+    acts["two"] = acts["one"] * w
+    return acts["two"].sum()
+forward(w).backward()
+"""
+PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
+    "parts of a vector by name": (
+        PARTS + "# %%\nsens = {n: getattr(spring, n).grad for n in ('k', 'c', 'm')}\n",
+        "spring.k",
+        ["for item in (self.k, self.c, self.m):", "item.retain_grad()"],
+    ),
+    "one part of a vector": (
+        PARTS + "# %%\nprint(spring.c.grad)\n",
+        "spring.c",
+        ["self.c.retain_grad()"],
+    ),
+    "layers by number": (
+        LAYERS + '# %%\nfor i in range(2):\n    print(getattr(net, f"h{i}").grad)\n',
+        "net.h0",
+        ["self.h0.retain_grad()", "self.h1.retain_grad()"],
+    ),
+    "values of a dict": (
+        ACTS + "# %%\ngrads = {k: t.grad for k, t in acts.items()}\n",
+        "acts['one']",
+        ['acts["one"].retain_grad()', 'acts["two"].retain_grad()'],
+    ),
+    "two results, one loop that fails": (
+        """
+w = torch.rand(3, 3, requires_grad=True)
+q = w @ torch.ones(3)
+k = w.t() @ torch.ones(3)
+(q * k).sum().backward()
+# %%
+for t in (q, k):
+    print(t.grad.norm())
+""",
+        "q",
+        ["q.retain_grad()", "k.retain_grad()"],
+    ),
+    "two states of a recurrent network": (
+        """
+rnn = nn.LSTM(3, 4, batch_first=True)
+out, (h, c) = rnn(torch.rand(2, 5, 3))
+(out.sum() + c.square().sum()).backward()
+# %%
+print(out.grad)
+print(c.grad)
+""",
+        "out",
+        ["for new_item in (out, c):", "new_item.retain_grad()"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kept(name: str) -> None:
+    text, shown, lines = PROGRAMS[name]
+    cells = cells_of(TORCH + "# %%" + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    diagnosis = found.diagnosis
+    assert diagnosis.finding.cause == "intermediate_grad"
+    assert diagnosis.finding.variant == ""
+    assert diagnosis.finding.tensors[0].names[0] == shown
+    before, after = "\n".join(cells), "\n".join(edited(cells, diagnosis.rewrites[0]))
+    new = [line.strip() for line in after.splitlines() if line not in before.splitlines()]
+    assert new == lines
+
+
+UNHELD = """
+w = torch.rand(3, requires_grad=True)
+def feats():
+    return w.exp()
+feats().sum().backward()
+# %%
+print(feats().grad)
+"""
+
+
+def test_a_result_that_nothing_holds() -> None:
+    """The warning is explained from the source; there is no tensor to keep a gradient of."""
+    cells = cells_of(TORCH + "# %%" + UNHELD)
+    found = play(cells).diagnosis
+    assert found is not None
+    finding = found.finding
+    assert (finding.cause, finding.facts["maker"]) == ("intermediate_grad", "w.exp()")
+    assert not found.rewrites
+
+
+def test_a_loss_is_one_that_backward_was_called_on() -> None:
+    cells = cells_of(TORCH + "# %%" + PARTS + "# %%\nprint(loss.grad)\n")
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.variant == "root"
