@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch.autograd.graph import increment_version
 
 from ..history import Moment, SavedTensor
-from .trace import Step, Trace, Write, storage_of, version_of
+from .trace import Step, Trace, Write, storage_of, tensors_in, version_of
+
+_MANY = 8
 
 
 def writes_past(trace: Trace, twin: SavedTensor, live: SavedTensor) -> tuple[Moment, ...]:
@@ -28,7 +30,7 @@ def writes_past(trace: Trace, twin: SavedTensor, live: SavedTensor) -> tuple[Mom
         version: int | None = write.after + shift
         if version is not None and version > live.current_version:
             version = None
-        via = tuple(s.moment for s in aliases(trace, write.tensor, twin.tensor))
+        via = tuple(s.moment for s in aliases(trace, write.tensor, twin))
         moments.append(write.step.as_moment(version, via, write.name))
     return tuple(moments)
 
@@ -52,25 +54,50 @@ def sharing(writes: Sequence[Write], tensor: torch.Tensor) -> list[Write]:
     return found
 
 
-def aliases(trace: Trace, written: torch.Tensor, saved: torch.Tensor) -> list[Step]:
-    """The steps that made `written` another name for memory, outermost alias last."""
+def aliases(trace: Trace, written: torch.Tensor, saved: SavedTensor) -> list[Step]:
+    """The steps that made `written` another name for the saved memory, outermost alias last.
+
+    What made the saved tensor itself a view is no part of it.
+    """
+    known = {id(t) for given in _saved_as(trace, saved) for t, _ in _lineage(trace, given)}
     found: list[Step] = []
-    step = trace.birth(written)
-    while step is not None and len(found) < 8:
-        source = next(
-            (
-                t for t in step.inputs
-                if isinstance(t, torch.Tensor) and t is not written
-                and storage_of(t) == storage_of(written)
-            ),
-            None,
-        )  # fmt: skip
-        if source is None or step.writes:
+    for tensor, step in _lineage(trace, written):
+        if id(tensor) in known or step is None or len(found) == _MANY:
             break
         found.insert(0, step)
-        written = source
-        step = trace.birth(written)
     return found
+
+
+def _lineage(trace: Trace, tensor: torch.Tensor) -> Iterator[tuple[torch.Tensor, Step | None]]:
+    """A stand-in and what it is an alias of, up to the owner of the memory, each with the step
+    that made it an alias (None for the owner)."""
+    for _ in range(2 * _MANY):
+        step = trace.birth(tensor)
+        source = None if step is None or step.writes else _source(step, tensor)
+        yield tensor, None if source is None else step
+        if source is None:
+            return
+        tensor = source
+
+
+def _source(step: Step, made: torch.Tensor) -> torch.Tensor | None:
+    given = (t for t in step.inputs if isinstance(t, torch.Tensor) and t is not made)
+    return next((t for t in given if storage_of(t) == storage_of(made)), None)
+
+
+def _saved_as(trace: Trace, saved: SavedTensor) -> Iterator[torch.Tensor]:
+    """The stand-ins that the saving step was given, or gave back, and that the slot holds.
+
+    The slot's own tensor is a new object, and `h.detach()` looks the same as `h`.
+    """
+    step = trace.owner(saved.node.sequence)
+    for tensor in () if step is None else tensors_in((*step.inputs, *step.outputs)):
+        if storage_of(tensor) == storage_of(saved.tensor) and _same_part(tensor, saved.tensor):
+            yield tensor
+
+
+def _same_part(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.storage_offset() == b.storage_offset() and a.shape == b.shape
 
 
 def statement(moment: Moment) -> tuple[object, ...]:

@@ -1,0 +1,79 @@
+"""Programs whose first rewrite must be the one that runs: the cause, and the lines it brings in.
+
+The repaired notebook is run; what it asserts holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic import cells_of
+
+TORCH = "# %%\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A notebook without its imports, and the new lines of its first rewrite in order."""
+
+    name: str
+    text: str
+    cause: str
+    lines: tuple[str, ...]
+    watched: bool = False
+
+
+PROGRAMS = (
+    Program(
+        "the saved tensor is a view itself, and a helper writes through another view of it",
+        """
+def masked(image):
+    rows = image.squeeze(1)
+    rows[:, :2] = 0.0
+    return rows.unsqueeze(1)
+net = nn.Conv2d(1, 2, 3)
+# %%
+image = torch.rand(6, 6, 6).unsqueeze(1)
+# %%
+clean = net(image)
+loss = (clean - net(masked(image))).square().mean()
+# %%
+loss.backward()
+""",
+        "saved_value_overwritten",
+        ("rows = image.squeeze(1).clone()",),
+    ),
+    Program(
+        "the saved tensor is a view itself, and its detached alias is written",
+        """
+w = torch.rand(4, requires_grad=True)
+x = torch.rand(8).view(2, 4)[0]
+y = (w * x).sum()
+numbers = x.detach()
+numbers += 1
+# %%
+y.backward()
+""",
+        "saved_value_overwritten",
+        ("numbers = x.detach().clone()",),
+    ),
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_first_rewrite(program: Program) -> None:
+    cells = cells_of(TORCH + "# %%" + program.text)
+    found = play(cells, watched=program.watched)
+    assert found.trouble == ""
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.cause == program.cause
+    assert found.diagnosis.rewrites, found.output
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    old = [line.strip() for cell in cells for line in cell.splitlines()]
+    rows = [line.strip() for cell in repaired for line in cell.splitlines()]
+    assert tuple(r for r in rows if r and r not in old) == program.lines
+    run(repaired)
