@@ -18,6 +18,7 @@ _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 WORDS: Mapping[str, tuple[str, str, str]] = {
     # what happened at a line
     "created": ("created[ `{name}`]", "[`{name}` を]ここで作成", "在此创建[ `{name}`]"),
+    "carried": ("still carried a gradient", "ここまでは勾配がつながる", "到这里仍带有梯度"),
     "saved": (
         "saved[ `{name}`][ (version {version})][ for the gradient of `{op}`]",
         "保存[：`{name}`][（バージョン {version}）][、`{op}` の勾配計算に使用]",

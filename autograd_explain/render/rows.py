@@ -127,6 +127,8 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return _cause_label(event, diagnosis, language)
         case What.FAILED:
             return _failed_label(diagnosis, culprit, language)
+        case What.CREATED if event.op == "operand":
+            return label("carried", language)
         case _:
             return label(event.what.value, language, name=name)
 

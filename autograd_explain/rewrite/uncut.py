@@ -106,14 +106,27 @@ def replacement(program: Program, place: Place | None, code: str) -> list[Patch]
 
 
 def without_cut(program: Program, place: Place | None) -> list[Patch]:
-    """`x.detach().numpy()`, `float(x)`, `x.long()` -> `x`; `math.sin(x)` -> `torch.sin(x)`."""
+    """`x.detach().numpy()`, `float(x)`, `x.long()` -> `x`; `x.data.clone()` -> `x.clone()`;
+    `math.sin(x)` -> `torch.sin(x)`."""
     node = node_at(program, place)
     if node is None or place is None:
         return []
-    inner = _inner(node)
+    inner, behind = _inner(node), ""
+    copied = _copied(inner)
+    if copied is not None and _inner(copied) is not copied:
+        inner, behind = _inner(copied), ".clone()"
     if inner is node:
         return torch_instead_of_numpy(program, place)
-    return replacement(program, place, code_of(program, place, inner))
+    code = code_of(program, place, inner)
+    whole = isinstance(inner, _ATOMS) or not behind
+    return replacement(program, place, f"{code}{behind}" if whole else f"({code}){behind}")
+
+
+def _copied(node: ast.expr) -> ast.expr | None:
+    """`x` of `x.clone()`: the copy stays, for what it protects from a later write."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.value if node.func.attr == "clone" else None
+    return None
 
 
 def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:

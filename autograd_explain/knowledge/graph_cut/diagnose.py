@@ -1,5 +1,7 @@
 """Backward was called on a value whose graph an operation had cut."""
 
+import ast
+
 from autograd_explain.inspect.accuracy import accuracy_objective
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.freezing import freezing, missing_flag
@@ -73,10 +75,11 @@ def _causes(scene: Scene, found: NoGraph, cut: Cut) -> tuple[Event, ...]:
     """The cut to blame, then the others of its statement (`f(a.item(), b.item())`)."""
     walker = walker_of(scene)
     statement = walker.statement(cut.spot)
+    within = {id(n) for n in ast.walk(cut.spot.node)}
     others = [
         c
         for c in found.trace.cuts
-        if c.kind is cut.kind and c.spot.node is not cut.spot.node
+        if c.kind is cut.kind and id(c.spot.node) not in within
         and walker.statement(c.spot) is statement
     ]  # fmt: skip
     return tuple(event_at(scene, What.CAUSE, c.spot, c.kind.value) for c in (cut, *others))
