@@ -50,6 +50,52 @@ def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edi
     return draft.edits()
 
 
+def mode_of_caller(program: Program, block: Place) -> Edits | None:
+    """`with torch.set_grad_enabled(self.training):` in a module's `forward` goes, its body stays.
+
+    None for any other condition: there somebody decides on the mode who knows what it is for.
+    """
+    tree = tree_at(program, block)
+    outer = None if tree is None else tree.statement(block)
+    if tree is None or not isinstance(outer, cst.With):
+        return None
+    function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
+    switches = [item for item in outer.items if _follows_training(program, block, item.item)]
+    own = function is not None and any(
+        _is_training_of(node, function) for item in switches for node in walk(item)
+    )
+    if len(switches) != len(outer.items) or not own:
+        return None
+    draft = Draft(tree)
+    draft.instead(outer, [Draft(tree).piece(s) for s in statements_in(outer.body)])
+    return draft.edits()
+
+
+def _follows_training(program: Program, place: Place, node: cst.BaseExpression) -> bool:
+    """`torch.set_grad_enabled(self.training)`, `torch.inference_mode(not self.training)`."""
+    if not isinstance(node, cst.Call) or len(node.args) != 1:
+        return False
+    value = node.args[0].value
+    full = imports_at(program, place).full(dotted(node.func))
+    if full == "torch.inference_mode" and isinstance(value, cst.UnaryOperation):
+        return isinstance(value.operator, cst.Not) and isinstance(value.expression, cst.Attribute)
+    return full in _SETTERS and isinstance(value, cst.Attribute)
+
+
+_SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
+
+
+def _is_training_of(node: cst.CSTNode, method: cst.FunctionDef) -> bool:
+    """`self.training`, of the method's first parameter."""
+    first = method.params.params[:1]
+    return (
+        isinstance(node, cst.Attribute)
+        and node.attr.value == "training"
+        and isinstance(node.value, cst.Name)
+        and any(p.name.value == node.value.value for p in first)
+    )
+
+
 def without_decorator(program: Program, place: Place) -> Edits | None:
     """The decorator on the place's line taken away; its span is no statement's."""
     return remove_grad_switch(program, replace(place, span=None))

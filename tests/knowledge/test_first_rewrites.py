@@ -61,6 +61,43 @@ y.backward()
         "saved_value_overwritten",
         ("numbers = x.detach().clone()",),
     ),
+    Program(
+        "forward sets the gradient mode by the training flag",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bn, self.out = nn.BatchNorm1d(3), nn.Linear(3, 1)
+    def forward(net, x):
+        with torch.set_grad_enabled(net.training):
+            x = net.bn(x)
+            x = net.out(x)
+        return x
+# %%
+model = Net().eval()
+loss = model(torch.rand(4, 3)).sum()
+loss.backward()
+""",
+        "grad_mode_off",
+        (),
+    ),
+    Program(
+        "forward without gradients unless it trains, in inference mode",
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(3, 1)
+    def forward(self, x):
+        with torch.inference_mode(not self.training):
+            return self.out(x)
+# %%
+model = Net().eval()
+model(torch.rand(4, 3)).sum().backward()
+""",
+        "grad_mode_off",
+        (),
+    ),
 )
 
 
@@ -76,4 +113,5 @@ def test_first_rewrite(program: Program) -> None:
     old = [line.strip() for cell in cells for line in cell.splitlines()]
     rows = [line.strip() for cell in repaired for line in cell.splitlines()]
     assert tuple(r for r in rows if r and r not in old) == program.lines
+    assert rows != old
     run(repaired)

@@ -8,6 +8,7 @@ from autograd_explain.rewrite import block_instead_of_switch
 from autograd_explain.rewrite.leave_no_grad import (
     block_instead_of_enter,
     decorated_generator,
+    mode_of_caller,
     out_of_block,
     without_decorator,
 )
@@ -35,5 +36,6 @@ def _fixes(
     elif by == "decorator":
         yield "decorator", without_decorator(program, place)
     elif by == "block":
+        yield "mode_of_caller", mode_of_caller(program, place)
         needed = finding.places.get("unrecorded", ())
         yield "outside", out_of_block(program, place, list(needed))
