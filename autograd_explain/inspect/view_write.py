@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +13,8 @@ from ..model import Certainty, Event, Role, TensorFact, What
 from .names import shares_memory
 from .origin import event_at, inside, outer_names, surfaced, walker_of
 from .scene import Scene
-from .source_walk import Each, Spot
+from .source_walk import Each, Off, Spot
+from .source_walk.grad_mode import switched_off_around
 from .statements import Write, base_of, write_of
 
 
@@ -209,6 +210,33 @@ def base_expression(scene: Scene, found: ViewWrite) -> Spot | None:
     if maker.path and maker.path[0] is Each.ITEM:
         return maker
     return inside(maker, maker.node.value) if isinstance(maker.node, ast.Subscript) else None
+
+
+def made_unrecorded(scene: Scene, found: ViewWrite) -> tuple[ViewWrite, Off | None]:
+    """The view with, as its maker, what made it or a view behind it (`self.window` of
+    `self.window[:, -1]`) while gradients were off, and what had turned them off."""
+    at = found
+    for _ in range(_VIEWS_OF_VIEWS):
+        off = None if at.maker is None else switched_off_around(walker_of(scene), at.maker)
+        if off is not None:
+            return at, off
+        base = _looked_into(scene, at)
+        makers = [] if base is None else walker_of(scene).makers(base)
+        if at.maker is None or len(makers) != 1 or makers[0].node is at.maker.node:
+            break
+        at = replace(at, maker=replace(makers[0], via=(*makers[0].via, *at.maker.via)))
+    return found, None
+
+
+_VIEWS_OF_VIEWS = 6
+
+
+def _looked_into(scene: Scene, found: ViewWrite) -> Spot | None:
+    """What a view was taken of, `x` of `x.T` and `x.view(-1)` included."""
+    node = None if found.maker is None else found.maker.node
+    if found.maker is not None and isinstance(node, ast.Attribute):
+        return inside(found.maker, node.value)
+    return base_expression(scene, found)
 
 
 def changed(scene: Scene, found: ViewWrite) -> Event:

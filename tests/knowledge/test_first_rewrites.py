@@ -98,6 +98,46 @@ model(torch.rand(4, 3)).sum().backward()
         "grad_mode_off",
         (),
     ),
+    Program(
+        "a view of what a property gives without gradients",
+        """
+class Line:
+    def __init__(self):
+        self.memory = torch.zeros(2, 6)
+    @property
+    @torch.no_grad()
+    def window(self):
+        return self.memory[:, 2:4]
+    def push(self, sample):
+        newest = self.window[:, -1]
+        newest.copy_(sample)
+# %%
+gain = torch.ones(2, requires_grad=True)
+line = Line()
+line.push(gain * 3)
+(line.memory * 2).sum().backward()
+assert gain.grad.tolist() == [6, 6]
+""",
+        "view_made_under_no_grad",
+        (),
+    ),
+    Program(
+        "a transposed view of what a helper gives without gradients",
+        """
+@torch.no_grad()
+def rows(table, n):
+    return table[:n]
+# %%
+weight = torch.ones(2, requires_grad=True)
+table = torch.zeros(4, 2)
+columns = rows(table, 3).T
+columns[0] += weight[0] * 5
+table.sum().backward()
+assert weight.grad.tolist() == [15, 0]
+""",
+        "view_made_under_no_grad",
+        (),
+    ),
 )
 
 

@@ -64,6 +64,8 @@ def _getter(cls: type, name: str) -> types.FunctionType | None:
     found = live.class_attribute(cls, name)
     function = found.fget if isinstance(found, property) else getattr(found, "func", None)
     plain = isinstance(found, (property, functools.cached_property))
+    while isinstance(getattr(function, "__wrapped__", None), types.FunctionType):
+        function = function.__wrapped__  # type: ignore[union-attr]  # decorated: `@torch.no_grad()`
     return function if plain and isinstance(function, types.FunctionType) else None
 
 

@@ -9,7 +9,6 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import event_at, inside, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.source_walk.grad_mode import switched_off_around
 from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, What
 
@@ -40,9 +39,8 @@ def diagnose(scene: Scene) -> Finding | None:
     found = view_write.find(scene)
     if found is None:
         return None
-    walker = walker_of(scene)
-    off = None if found.maker is None else switched_off_around(walker, found.maker)
-    off_place = None if off is None else walker.place_of(off.scope, off.node)
+    found, off = view_write.made_unrecorded(scene, found)
+    off_place = None if off is None else walker_of(scene).place_of(off.scope, off.node)
     culprit = view_write.fact(scene, found)
     place = scene.place
     return Finding(
