@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from ..model import Certainty, Place
+from ..model import Certainty
+from .bound import Values, assigned_names, bound_place
 from .graph import Graph, GraphNode
 from .history import Moment
 from .levels import failing_path
@@ -76,9 +77,16 @@ def _carried_name(scene: Scene, maker: Moment | None, user: GraphNode | None) ->
     if maker is None or reader is None:
         return ""
     read = {o.replace(" ", "") for o in reader.operands}
-    bound = bound_place(scene, maker)
-    names = assigned_names(scene, None if bound is None else bound[-1])
-    return next((n for n in names if n.replace(" ", "") in read), "")
+    names = assigned_names(scene, bound_place(scene, maker)[-1])
+    carried = (n for n in names if n.replace(" ", "") in read)
+    return next((n for n in carried if not _given_again(scene, n, maker, reader)), "")
+
+
+def _given_again(scene: Scene, name: str, maker: Moment, reader: Moment) -> bool:
+    """Whether the name has got another value between the two."""
+    values = Values(scene, name, bound_place(scene, maker)[-1])
+    makers = (scene.history.maker(n) for n in scene.graph.nodes if n in values)
+    return any(m is not None and maker.order < m.order < reader.order for m in makers)
 
 
 def carried_across(scene: Scene, moment: Moment) -> tuple[str, str]:
@@ -110,24 +118,6 @@ def _expression(name: str) -> ast.expr | None:
         return None
 
 
-def bound_place(scene: Scene, moment: Moment) -> tuple[Place, ...]:
-    """The lines down to the one at which a made value is first kept under a name.
-
-    A function that only returns what it computes leaves that to its caller; so does the line that
-    raised, when everything above it only passed the value on.
-    """
-    path = (*moment.chain, moment.place)
-    while len(path) > 1 and _only_returns(statement_at(scene.program, path[-1])):
-        path = path[:-1]
-    return path
-
-
-def _only_returns(statement: ast.stmt | None) -> bool:
-    shown = statement.value if isinstance(statement, ast.Return) else None
-    displays = (ast.Dict, ast.List, ast.Tuple, ast.ListComp, ast.DictComp, ast.Set)
-    return shown is not None and not isinstance(shown, displays)
-
-
 def _maker(scene: Scene, carrier: NamedTensor | None, boundary: GraphNode) -> Moment | None:
     made = None if carrier is None else scene.history.creation(carrier.tensor)
     return made or scene.history.maker(boundary)
@@ -147,8 +137,32 @@ def _made_before(scene: Scene, nodes: list[GraphNode]) -> list[GraphNode]:
     makers = [(n, scene.history.maker(n)) for n in nodes]
     old = [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
     # Two losses may both be made before the first backward, which passed only its own graph.
-    reached = _reached_by(scene, calls[-1])
+    reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
     return [n for n in old if id(n.node) in reached] or old
+
+
+def _below_values(scene: Scene, calls: tuple[Moment, ...], old: list[GraphNode]) -> set[int]:
+    """The nodes below what went backward, where the failing graph uses that again.
+
+    `loss.backward(); losses.append(loss)`: everything else was made before and not freed.
+    """
+    found: set[int] = set()
+    for call in {m.place: m for m in calls}.values():
+        name = call.operands[0] if call.operands else ""
+        values = Values(scene, name, call.place) if name.isidentifier() else ()
+        for node in old:
+            if node in values:
+                _descend(scene.graph, node, found)
+    return found
+
+
+def _descend(graph: Graph, node: GraphNode, found: set[int]) -> None:
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        if id(node.node) not in found:
+            found.add(id(node.node))
+            todo += [n for c in node.children if (n := graph.find(c)) is not None]
 
 
 def _reached_by(scene: Scene, call: Moment) -> set[int]:
@@ -241,19 +255,6 @@ def came_before_loop(scene: Scene, moment: Moment) -> bool:
 def steps_since(scene: Scene, moment: Moment) -> tuple[Moment, ...]:
     """Optimizer steps after a moment."""
     return tuple(m for m in scene.history.steps if m.op == "step" and m.order > moment.order)
-
-
-def assigned_names(scene: Scene, place: Place | None) -> tuple[str, ...]:
-    """What the statement at a place assigns to, attributes first: they outlive the call."""
-    statement = statement_at(scene.program, place)
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            targets.extend(target.elts if isinstance(target, ast.Tuple) else [target])
-    elif isinstance(statement, (ast.AugAssign, ast.AnnAssign)):
-        targets.append(statement.target)
-    targets.sort(key=lambda t: not isinstance(t, (ast.Attribute, ast.Subscript)))
-    return tuple(ast.unparse(t) for t in targets)
 
 
 def failing_loops(scene: Scene) -> tuple[tuple[str, int, int], ...]:

@@ -58,6 +58,20 @@ def detach_use(
     return found[0].edits() if len(found) == 1 else None
 
 
+def detached_at(program: Program, place: Place) -> Edits | None:
+    """`.detach()` on the expression at the place's span: `queue.append(z)` -> `…(z.detach())`."""
+    tree = tree_at(program, place)
+    found = [] if tree is None or place.span is None else tree.expressions(place.span)
+    if tree is None or not found:
+        return None
+    ended = _ended(found[0], "detach", False)
+    if ended is found[0]:
+        return None
+    draft = Draft(tree)
+    draft.replace(found[0], ended)
+    return draft.edits()
+
+
 def detach_before(
     program: Program, place: Place, expr: str, *, state: bool = False
 ) -> Edits | None:

@@ -114,6 +114,184 @@ while epoch < 2:
         "computed_once",
         "        mix = mixing()",
     ),
+    "function with a cache": (
+        """
+from functools import cache
+scores = torch.randn(4, 4, requires_grad=True)
+@cache
+def mixing():
+    return scores.softmax(dim=1)
+opt = torch.optim.SGD([scores], lr=0.1)
+batches = torch.randn(3, 4, 2)
+# %%
+for x in batches:
+    loss = (mixing() @ x).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "remembered",
+        "def mixing():",
+    ),
+    "cached property": (
+        """
+from functools import cached_property
+class Kernel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(4))
+    @cached_property
+    def matrix(self):
+        spread = self.scale.exp()
+        return torch.outer(spread, spread)
+kernel = Kernel()
+opt = torch.optim.SGD(kernel.parameters(), lr=0.1)
+# %%
+for x in torch.randn(3, 4):
+    loss = (kernel.matrix @ x).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "remembered",
+        "    @property",
+    ),
+    "attribute filled once": (
+        """
+class Graph(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.logits = nn.Parameter(torch.randn(4, 4))
+        self._adj = None
+    def adjacency(self):
+        if self._adj is None:
+            weights = torch.sigmoid(self.logits)
+            self._adj = weights / weights.sum(dim=1, keepdim=True)
+        return self._adj
+    def forward(self, x):
+        return self.adjacency() @ x
+graph = Graph()
+opt = torch.optim.SGD(graph.parameters(), lr=0.1)
+# %%
+for x in torch.randn(3, 4, 2):
+    loss = graph(x).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "remembered",
+        "        weights = torch.sigmoid(self.logits)",
+    ),
+    "dictionary of what was computed": (
+        """
+table = torch.randn(6, 3, requires_grad=True)
+kept = {}
+def positions(length):
+    if length in kept:
+        return kept[length]
+    kept[length] = torch.tanh(table[:length])
+    return kept[length]
+opt = torch.optim.SGD([table], lr=0.1)
+# %%
+for x in torch.randn(3, 4, 3):
+    loss = (x + positions(4)).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "remembered",
+        "    kept[length] = torch.tanh(table[:length])",
+    ),
+    "average that begins with the first value": (
+        """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+center = None
+# %%
+for x in torch.randn(3, 4, 3):
+    out = net(x)
+    if center is None:
+        center = out.mean(dim=0).tanh()
+    else:
+        center = 0.9 * center + 0.1 * out.mean(dim=0).tanh()
+    loss = (out * center).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "carried",
+        "    center = center.detach()",
+    ),
+    "memory bank of embeddings": (
+        """
+from collections import deque
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+class Bank:
+    def __init__(self):
+        self.rows = []
+    def remember(self, name, rows):
+        self.rows.append((name, rows * 2))
+bank = Bank()
+# %%
+for number, x in enumerate(torch.randn(4, 5, 3)):
+    z = net(x)
+    loss = z.pow(2).mean()
+    for _, old in bank.rows:
+        loss = loss + (z @ old.t()).mean()
+    bank.remember(number, z)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "carried",
+        "        self.rows.append((name, (rows * 2).detach()))",
+    ),
+    "dictionary of earlier embeddings": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+seen = {}
+data = [(i % 2, torch.randn(5, 3)) for i in range(4)]
+# %%
+for user, x in data:
+    z = net(x)
+    loss = z.pow(2).mean()
+    if user in seen:
+        loss = loss + (z - seen[user]).pow(2).mean()
+    seen[user] = z
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "carried",
+        "    seen[user] = z.detach()",
+    ),
+    "list of this round's values never emptied": (
+        """
+net = nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+log_probs = []
+# %%
+for episode in range(3):
+    for x in torch.randn(4, 3):
+        log_probs.append(net(x).log())
+    loss = -torch.stack(log_probs).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "carried",
+        "    log_probs.clear()",
+    ),
 }
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import torch
 
 from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.bound import assigned_names, bound_place
 from autograd_explain.inspect.freed import (
     FreedPart,
-    assigned_names,
     backward_calls,
-    bound_place,
     came_before_loop,
     failing_loops,
     find_freed_part,
@@ -20,6 +20,7 @@ from autograd_explain.inspect.freed import (
     steps_since,
 )
 from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.kept import stored
 from autograd_explain.inspect.levels import (
     at_one_level,
     distinct,
@@ -27,10 +28,20 @@ from autograd_explain.inspect.levels import (
     path_of,
     paths_of,
 )
+from autograd_explain.inspect.remembered import Remembered, remembered
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk.bindings import head_of
 from autograd_explain.inspect.statements import resolve
-from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
+from autograd_explain.model import (
+    Certainty,
+    Confidence,
+    Event,
+    Finding,
+    Place,
+    Role,
+    TensorFact,
+    What,
+)
 
 PATTERNS = ("backward-twice",)
 
@@ -46,6 +57,8 @@ EXAMPLE = {
     "step_place": "?",
     "state": "hidden",
     "state_kind": "tensor",
+    "memory": "",
+    "memory_place": "?",
 }
 
 
@@ -56,12 +69,15 @@ def diagnose(scene: Scene) -> Finding | None:
     calls = backward_calls(scene)
     first = calls[-1] if calls else None
     steps = steps_since(scene, first) if first is not None else ()
-    fact = _culprit(scene, part)
-    bound = _bound(scene, part)
+    memory = _memory(scene, part)
+    variant = "remembered" if memory is not None else _variant(scene, part, first, steps)
+    storing = _storing(scene, part) if variant == "carried" else None
+    bound = storing or _bound(scene, part)
+    fact = _culprit(scene, part, memory)
     state, state_kind = _carried_state(scene, fact.names)
     place = scene.place
     first_place = first.place if first is not None else place
-    variant = _variant(scene, part, first, steps)
+    cause = memory.place if memory is not None else bound
     return Finding(
         cause="second_backward",
         confidence=Confidence.PROVEN,
@@ -77,11 +93,13 @@ def diagnose(scene: Scene) -> Finding | None:
             "step_place": label(steps[0].place if steps else None),
             "state": state,
             "state_kind": state_kind,
+            "memory": memory.place.source if memory is not None else "",
+            "memory_place": label(memory.place if memory is not None else None),
         },
         tensors=(fact,),
-        events=_events(scene, part, first, variant),
+        events=_events(scene, part, first, variant, cause),
         variant=variant,
-        places=_places(scene, part),
+        places={**_places(scene, part), "stored": () if storing is None else (storing,)},
     )
 
 
@@ -159,7 +177,19 @@ def _ran_twice(scene: Scene) -> bool:
     return bool(earlier) and (made is None or made.place.cell != number)
 
 
-def _culprit(scene: Scene, part: FreedPart) -> TensorFact:
+def _memory(scene: Scene, part: FreedPart) -> Remembered | None:
+    """What makes the function that computed the old value hand it out again."""
+    made, running = part.maker, failing_path(scene)
+    return None if made is None else remembered(scene.program, path_of(made), running)
+
+
+def _storing(scene: Scene, part: FreedPart) -> Place | None:
+    """The statement that puts the old value into a mere memory of earlier rounds."""
+    found = stored(scene, part)
+    return None if found is None or found.read_again else found.place
+
+
+def _culprit(scene: Scene, part: FreedPart, memory: Remembered | None) -> TensorFact:
     bound = assigned_names(scene, _bound(scene, part))
     assigned = tuple(dict.fromkeys(n for n in (part.carried, *bound) if n))
     if part.carrier is not None:
@@ -169,6 +199,8 @@ def _culprit(scene: Scene, part: FreedPart) -> TensorFact:
         if part.whole and scene.roots:
             tensor, live = scene.roots[0], (*scene.names.of(scene.roots[0]), *live)
     first = _live_twins(scene, (part.carried,)) if part.carried else ()
+    if memory is not None:
+        first = (memory.name, *_live_twins(scene, (memory.name,)))
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
     names = (*names, *(n for n in map(_without_item, names[:2]) if n not in names))
     if tensor is None:
@@ -231,9 +263,13 @@ def _expression(name: str) -> ast.expr | None:
         return None
 
 
-def _events(scene: Scene, part: FreedPart, first: Moment | None, variant: str) -> tuple[Event, ...]:
+def _events(
+    scene: Scene, part: FreedPart, first: Moment | None, variant: str, at: Place | None
+) -> tuple[Event, ...]:
     path = () if part.maker is None else bound_place(scene, part.maker)
-    where = {"place": path[-1], "chain": path[:-1]} if path else {}
+    where: dict[str, Any] = {"place": path[-1], "chain": path[:-1]} if path else {}
+    if at is not None and at not in path:  # what keeps the value is to change
+        where = {"place": at, "chain": (), "certainty": Certainty.INFERRED}
     cause = scene.event(What.CAUSE, part.maker, op=part.boundary.name, **where)
     if variant == "same_loss":  # nothing is wrong with the loss: the first backward is to change
         cause = scene.event(What.CAUSE, first)

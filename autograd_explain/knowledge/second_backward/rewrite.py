@@ -17,17 +17,21 @@ from autograd_explain.rewrite import (
     recompute_attribute,
 )
 from autograd_explain.rewrite.backward import bound_again, clear_after
+from autograd_explain.rewrite.detach import detached_at
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.recompute import compute_in_loop, recompute_before, repeat_inside
-from autograd_explain.rewrite.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.unremembered import always_computed, without_memory
 
 Edits = tuple[Edit, ...] | None
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    if finding.variant == "carried":
-        yield from _carried(finding, program)
+    if finding.variant == "remembered":
+        yield from _not_remembered(finding, program)
+    elif finding.variant == "carried":
+        stored = finding.places.get("stored", ())
+        yield from _detached(program, stored[0]) if stored else _carried(finding, program)
     elif finding.variant in ("same_loss", "shared"):
         yield from _kept(finding, program)
         yield from _again(finding, program)
@@ -71,15 +75,25 @@ def _attribute_every_round(finding: Finding, program: Program) -> Iterator[Propo
             return
 
 
+def _not_remembered(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """What a function remembers from its first call is computed at every call."""
+    cause = _place(finding, What.CAUSE)
+    edits = None
+    if cause is not None:
+        edits = without_memory(program, cause) or always_computed(program, cause)
+    if edits:
+        yield Proposal("not_remembered", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
 def _detached_where_kept(finding: Finding, program: Program) -> Iterator[Proposal]:
     """One of several values that were computed before the loop: the others are not made again."""
     kept, fact = finding.places.get("kept", ()), finding.tensor(Role.CULPRIT)
-    inside = fact is not None and fact.names and fact.names[0].endswith("]")
-    value = None if not kept or not inside else node_at(program, kept[-1])
-    if value is None:
-        return
-    code = f"{code_of(program, kept[-1], value)}.detach()"
-    edits = apply_patches(replacement(program, kept[-1], code))
+    if kept and fact is not None and fact.names and fact.names[0].endswith("]"):
+        yield from _detached(program, kept[-1])
+
+
+def _detached(program: Program, place: Place) -> Iterator[Proposal]:
+    edits = detached_at(program, place)
     if edits:
         yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
