@@ -42,6 +42,12 @@ class Overwrite:
         return self.writes[0] if self.writes else None
 
     @property
+    def alias(self) -> bool:
+        """Whether it was written under another name: `flat = x.view(-1)`, then `flat[0] = 1`."""
+        guilty = self.guilty
+        return guilty is not None and any(not _same_line(m, guilty) for m in guilty.via)
+
+    @property
     def by_step(self) -> bool:
         """Whether an optimizer's `step()` wrote it."""
         if self.guilty is not None:
@@ -76,14 +82,31 @@ def _may_have_stepped(scene: Scene, maker: Moment | None) -> bool:
     return maker is None or not steps or steps[-1].order > maker.order
 
 
+def _same_line(a: Moment, b: Moment) -> bool:
+    return (a.place.cell, a.place.file, a.place.line) == (b.place.cell, b.place.file, b.place.line)
+
+
+def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
+    """The first writes to what else was overwritten: each would fail once `found` is repaired."""
+    if found.guilty is None:
+        return ()
+    places = {}
+    for saved in islice(scene.graph.overwritten(), _MANY):
+        first = next(iter(scene.history.writes(saved)), None)
+        if first is not None and first.op != "step" and not _same_line(first, found.guilty):
+            places[(first.place.cell, first.place.file, first.place.line)] = first.place
+    return tuple(places.values())
+
+
 def _savers(scene: Scene, saved: SavedTensor) -> int:
-    """The different statements whose operations saved memory of the overwritten tensor."""
+    """How many different operations of the program saved memory of the overwritten tensor."""
     found = set()
     for other in islice(scene.graph.overwritten(), _MANY):
         shared = shares_memory(other.tensor, saved.tensor)
         maker = scene.history.maker(other.node) if shared else None
         if maker is not None:
-            found.add((maker.place.cell, maker.place.file, maker.place.line))
+            where = maker.place
+            found.add((where.cell, where.file, where.line, where.span, other.node.name, other.name))
     return max(len(found), 1)
 
 
@@ -165,7 +188,8 @@ def is_parameter(overwrite: Overwrite) -> bool:
 def read_operand(overwrite: Overwrite) -> str:
     """How the saving statement spells the operand that holds the overwritten tensor, "" if unknown.
 
-    The operand that names the written tensor; the only one where there is one.
+    The operand that names the written tensor; the only one where there is one; of two the one that
+    the slot stands for (MulBackward0 calls them `self` and `other`).
     """
     maker = overwrite.maker
     if maker is None or overwrite.saved.name == "result":
@@ -175,7 +199,11 @@ def read_operand(overwrite: Overwrite) -> str:
     named = [o for o in operands if _base(o) in known]
     if named:
         return named[0]
-    return operands[0] if len(operands) == 1 else ""
+    at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
+    return operands[at] if at < len(operands) <= 2 else ""
+
+
+_OPERAND = {"self": 0, "other": 1, "mat2": 1, "vec": 1, "exponent": 1}
 
 
 def _base(expression: str) -> str:

@@ -36,6 +36,14 @@ def hands_back_argument(program: Program, place: Place, name: str) -> bool:
     return scope is not None and _is_argument(scope, name) and _handed_back(scope, name)
 
 
+def changes_argument(program: Program, place: Place, target: ast.expr) -> bool:
+    """Whether the function around a place writes to its argument and returns nothing of it."""
+    scope = _scope(program, place)
+    if scope is None or not isinstance(target, ast.Name):
+        return False
+    return _is_argument(scope, target.id) and not _handed_back(scope, target.id)
+
+
 def _scope(program: Program, place: Place) -> ast.AST | None:
     """The function around a place, or the whole source."""
     source = program.source_at(place)
@@ -70,8 +78,10 @@ def _is_argument(scope: ast.AST, name: str) -> bool:
 
 
 def _handed_back(scope: ast.AST, name: str) -> bool:
-    """The function returns something made from the name, so callers need not see the write."""
-    returns = (n for n in ast.walk(scope) if isinstance(n, ast.Return) and n.value is not None)
+    """The function returns (or yields) something made from the name, so callers need not see the
+    write."""
+    kinds = (ast.Return, ast.Yield)
+    returns = (n for n in ast.walk(scope) if isinstance(n, kinds) and n.value is not None)
     return any(
         isinstance(n, ast.Name) and n.id == name for r in returns for n in ast.walk(r)
     ) or _is_forward(scope)

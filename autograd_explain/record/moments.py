@@ -54,7 +54,8 @@ class Moments:
             return None
         spot, chain = found
         op = self._op(site)
-        target = self._written(site, spot)
+        # Without an alias in between, an item written as a whole is a tensor of a list or dict.
+        target = (self._item(site, spot) if not via else "") or self._written(site, spot)
         operands = _operands(spot)
         if op == "__setitem__":
             op = _ITEM
@@ -109,6 +110,21 @@ class Moments:
             rest = rest[1:]
         names = [n for f, n in rest[1:] if _ends(f, (_MODULE,))]
         return bool(rest) and rest[0][1] == "forward" and len(names) == len(rest) - 1 <= 2
+
+    def _item(self, number: int, spot: Spot) -> str:
+        """`xs[0]` in `xs[0] += 1` and `xs[0].mul_(2)`, "" for other writes."""
+        statement, node = spot.statement, spot.node
+        if self._op(number) in ("step", "__setitem__"):
+            return ""
+        if isinstance(statement, ast.AugAssign) and node in (statement, statement.target):
+            written: ast.expr = statement.target
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            written = node.func.value
+            if not is_inplace_name(node.func.attr) or not self._is_direct(number):
+                return ""
+        else:
+            return ""
+        return spot.text(written) if isinstance(written, ast.Subscript) else ""
 
     def _written(self, number: int, spot: Spot) -> str:
         """The user's expression for the written tensor, "" where it has none."""

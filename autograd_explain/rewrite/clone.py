@@ -25,6 +25,7 @@ from .imports import Imports, imports_at
 from .inplace_writes import base_of, is_view, without_data
 from .locate import Statement, Tree, tree_at
 from .names import can_rebind, fresh, is_own_local, read_later
+from .no_grad_block import outermost_block
 from .written import written_parts
 
 Edits = tuple[Edit, ...]
@@ -44,7 +45,7 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
     for statement in tree.candidates(place):
         written = _written(program, tree, imports, statement, target)
         if written is not None:
-            drafts.append(_cloned_first(tree, statement, written))
+            drafts.append(_cloned_first(tree, imports, statement, written))
     return drafts[0].edits() if len(drafts) == 1 else None
 
 
@@ -206,7 +207,9 @@ def _written(
     return None if target is None else parse(target)
 
 
-def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression) -> Draft:
+def _cloned_first(
+    tree: Tree, imports: Imports, statement: Statement, written: cst.BaseExpression
+) -> Draft:
     draft = Draft(tree)
     name = without_data(written)
     if not isinstance(name, (cst.Name, cst.Attribute, cst.Subscript)) or not repeatable(name):
@@ -225,7 +228,8 @@ def _cloned_first(tree: Tree, statement: Statement, written: cst.BaseExpression)
         draft.before(statement, [make("{v} = {x}", v=local, x=value), copied])
         draft.replace(statement.value, local)
     else:
-        draft.before(statement, [copied])
+        # Made under no_grad the copy would have no graph for those who read it afterwards.
+        draft.before(outermost_block(tree, imports, statement, name), [copied])
     for node in head(statement):
         if isinstance(node, cst.Attribute) and _is_data_of(tree, node, name):
             draft.replace(node, node.value)

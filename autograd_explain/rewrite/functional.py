@@ -11,10 +11,11 @@ from ..model import Edit, Place
 from ..program import Program
 from .code import find, head, repeatable, right_operand, same, targets, walk
 from .draft import Draft
-from .imports import imports_at
+from .imports import Imports, imports_at
 from .inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
 from .locate import Statement, Tree, tree_at
 from .names import can_rebind, is_own_local, loop_element_is_unseen, read_later
+from .no_grad_block import blocks_around
 from .written import written_tensor
 
 _BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
@@ -87,7 +88,20 @@ class _Site:
                 return False
         elif not isinstance(written, cst.Name | cst.Attribute) or is_view(written):
             return False
+        if self.loses_graph(written):
+            return False
         return repeatable(written) and can_rebind(self.tree, self.statement, written)
+
+    def loses_graph(self, written: cst.BaseExpression) -> bool:
+        """Whether the new tensor is made under no_grad and read after that block.
+
+        A write under no_grad leaves the tensor its history; a new tensor has none.
+        """
+        imports = Imports.of(self.program, self.tree.source)
+        blocks = blocks_around(self.tree, imports, self.statement)
+        return isinstance(written, cst.Name) and any(
+            read_later(self.tree, block, written.value) for block in blocks
+        )
 
 
 def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:

@@ -126,7 +126,7 @@ def remove_grad_switch(program: Program, place: Place) -> Edits | None:
         if isinstance(node, cst.With) and _only_switches(imports, node):
             return _without_block(tree, node)
         if isinstance(node, cst.FunctionDef):
-            gone = [d for d in node.decorators if _turns_off(imports, d.decorator)]
+            gone = [d for d in node.decorators if turns_off(imports, d.decorator)]
             if gone:
                 for decorator in gone:
                     draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
@@ -164,17 +164,18 @@ def _without_block(tree: Tree, node: cst.With) -> Edits | None:
 
 def _is_off(tree: Tree, imports: Imports, node: cst.CSTNode) -> bool:
     if isinstance(node, cst.With):
-        return any(_turns_off(imports, item.item) for item in node.items)
+        return any(turns_off(imports, item.item) for item in node.items)
     if isinstance(node, cst.FunctionDef):
-        return any(_turns_off(imports, d.decorator) for d in node.decorators)
+        return any(turns_off(imports, d.decorator) for d in node.decorators)
     return False
 
 
 def _only_switches(imports: Imports, node: cst.With) -> bool:
-    return all(_turns_off(imports, item.item) for item in node.items)
+    return all(turns_off(imports, item.item) for item in node.items)
 
 
-def _turns_off(imports: Imports, node: cst.BaseExpression) -> bool:
+def turns_off(imports: Imports, node: cst.BaseExpression) -> bool:
+    """Whether a `with` item or a decorator switches gradients off."""
     if not isinstance(node, cst.Call):
         return imports.full(dotted(node)) in _OFF[:2]
     full = imports.full(dotted(node.func))

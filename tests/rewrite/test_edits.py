@@ -10,6 +10,7 @@ from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     apply,
+    clone_before_write,
     clone_operand,
     detach_use,
     merge,
@@ -127,7 +128,7 @@ def test_the_users_own_file(tmp_path: Path) -> None:
     assert edited is not None
     moved = edited.place(place)
     assert moved is not None and moved.line == 5
-    assert out_of_place(edited.program, moved) is not None
+    assert clone_before_write(edited.program, moved) is not None
     assert path.read_text().count("no_grad") == 0
 
 

@@ -5,6 +5,7 @@ from autograd_explain.inspect.attribution import (
     culprit,
     events,
     find_overwrite,
+    further_writes,
     is_parameter,
     label,
     read_operand,
@@ -29,6 +30,7 @@ EXAMPLE = {
     "operand": "",
     "parameter": "no",
     "savers": "1",
+    "target": "gate",
     "write": "gate += 0.1",
     "write_place": "In[2]:4",
     "saved_version": "0",
@@ -55,6 +57,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "operand": read_operand(found),
             "parameter": "yes" if is_parameter(found) else "no",
             "savers": str(found.savers),
+            "target": guilty.target if guilty else "",
             "write": guilty.place.source if guilty else "",
             "write_place": label(guilty.place if guilty else None),
             "saved_version": str(found.saved.saved_version),
@@ -69,12 +72,14 @@ def diagnose(scene: Scene) -> Finding | None:
 
 
 def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
-    """The write and the failing line at the level where they differ: one can wait for the other."""
+    """The write and the failing line at the level where they differ: one can wait for the other;
+    and the writes to other tensors that backward needs."""
+    further = {"further": places} if (places := further_writes(scene, found)) else {}
     failing = failing_path(scene)
     if found.guilty is None or not failing:
-        return {}
+        return further
     write, failed = at_one_level([path_of(found.guilty), failing])
-    return {"write": (write,), "failed": (failed,)}
+    return {"write": (write,), "failed": (failed,), **further}
 
 
 def _variant(found: Overwrite) -> str:
@@ -82,6 +87,6 @@ def _variant(found: Overwrite) -> str:
         return "write_unknown"
     if found.maker is None:
         return "saver_unknown"
-    if found.guilty.via:
+    if found.alias:
         return "alias"
     return "own_output" if found.saved.name == "result" else ""

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
-from autograd_explain.inspect.rebinding import rebinding_is_enough
-from autograd_explain.inspect.statements import Form, write_at
+from autograd_explain.inspect.rebinding import changes_argument, rebinding_is_enough
+from autograd_explain.inspect.statements import Form, Write, write_at
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     clone_alias,
+    clone_before_write,
     clone_operand,
     clone_result,
     functional_write,
     module_not_inplace,
     move_after,
     out_of_place,
+    then,
 )
 from autograd_explain.rewrite.clone import view_of_read_later
+from autograd_explain.rewrite.clone_for_call import clone_for_call
 from autograd_explain.rewrite.hook_output import returned_from_hook
 from autograd_explain.rewrite.proposal import Proposal
 
@@ -27,11 +31,27 @@ Edits = tuple[Edit, ...] | None
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     seen = set()
-    for fix, edits in _candidates(finding, program):
+    for fix, edits in _with_further_writes(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
             # An update that waits uses the gradients of both backwards.
             yield Proposal(fix, edits, intended_difference=fix == "move_write")
+
+
+def _with_further_writes(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
+    """Each candidate with the other overwritten tensors spared as well, where that can be done; a
+    copy may do alone."""
+    for fix, edits in _candidates(finding, program):
+        whole = edits
+        for write in finding.places.get("further", ()):
+            whole = then(program, whole, _new_tensor_at, replace(write, span=None))
+        yield fix, whole
+        if whole is None or fix.startswith("clone"):
+            yield fix, edits
+
+
+def _new_tensor_at(program: Program, place: Place) -> Edits:
+    return out_of_place(program, place) or functional_write(program, place)
 
 
 def _candidates(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
@@ -41,11 +61,15 @@ def _candidates(finding: Finding, program: Program) -> Iterator[tuple[str, Edits
         if write is not None and view_of_read_later(program, alias, write):
             yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
+    ways: list[tuple[str, Edits]] = []
     if write is not None and finding.facts["parameter"] == "yes":
         yield from _parameter_update(finding, program)
     elif write is not None:
-        yield from _at_the_write(finding, program, write)
-    yield from _at_the_saver(finding, program)
+        ways = list(_at_the_write(finding, program, write))
+    yield from ways
+    # One of several savers with a copy: the next one would fail.
+    if finding.facts["savers"] == "1" or not any(edits for _, edits in ways):
+        yield from _at_the_saver(finding, program)
 
 
 def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[tuple[str, Edits]]:
@@ -53,25 +77,80 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
     write = write_at(program, place)
     if write is None:
         yield "not_inplace", module_not_inplace(program, place)
-    elif finding.variant == "alias":
         return
-    elif edits := _in_hook(program, place, write.target):
+    if finding.variant == "alias":
+        return
+    target = _written(finding, write)
+    if edits := _in_hook(program, place, target):
         yield "return_from_hook", edits
-    elif write.form is Form.ITEM:
-        # Others may look at the buffer that is filled item by item: the saver's copy is safer,
-        # unless several statements saved parts of it.
-        if finding.facts["savers"] != "1":
-            yield "functional_write", functional_write(program, place)
-        yield from _at_the_saver(finding, program)
-        yield "functional_write", functional_write(program, place)
     elif write.form is Form.CALL:
         yield "not_inplace", module_not_inplace(program, place)
         yield "out_of_place", out_of_place(program, place)
-    elif rebinding_is_enough(program, place, write.target):
-        yield "out_of_place", out_of_place(program, place)
+    elif changes_argument(program, place, target):
+        yield from _for_the_caller(finding, program, target)
     else:
+        yield from _in_place_of_the_write(finding, program, write, target)
+
+
+def _in_place_of_the_write(
+    finding: Finding, program: Program, write: Write, target: ast.expr
+) -> Iterator[tuple[str, Edits]]:
+    place = _place(finding, What.CHANGED)
+    assert place is not None
+    part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
+    new = _new_tensor(program, place, target, part)
+    # Others may look at the buffer that is filled item by item: the saver's copy is safer,
+    # unless several operations saved parts of it.
+    enough = not part and rebinding_is_enough(program, place, target)
+    if not enough and finding.facts["savers"] == "1":
         yield from _at_the_saver(finding, program)
+    yield from new
+    if isinstance(target, ast.Name):  # an argument that is given back: the caller may see it, too
+        yield "clone_argument", _clone_for_call(finding, program, target.id)
+
+
+def _new_tensor(
+    program: Program, place: Place, target: ast.expr, part: bool
+) -> Iterator[tuple[str, Edits]]:
+    name = ast.unparse(target)
+    if not part:
+        edits = out_of_place(program, place) or out_of_place(program, place, name)
+        if edits:
+            yield "out_of_place", edits
+            return
+    copied = functional_write(program, place) or functional_write(program, place, name)
+    yield "functional_write", copied or clone_before_write(program, place, name)
+
+
+def _for_the_caller(
+    finding: Finding, program: Program, target: ast.expr
+) -> Iterator[tuple[str, Edits]]:
+    """The function writes to its argument and returns nothing of it: the caller makes the copy."""
+    place = _place(finding, What.CHANGED)
+    assert place is not None and isinstance(target, ast.Name)
+    copied = _clone_for_call(finding, program, target.id)
+    yield "clone_argument", copied
+    if finding.facts["savers"] == "1":
+        yield from _at_the_saver(finding, program)
+    if copied is None:
         yield "out_of_place", out_of_place(program, place)
+
+
+def _clone_for_call(finding: Finding, program: Program, name: str) -> Edits:
+    write = finding.event(What.CHANGED)
+    if write is None or write.place is None:
+        return None
+    return clone_for_call(program, write.place, name, write.chain)
+
+
+def _written(finding: Finding, write: Write) -> ast.expr:
+    """The tensor as the write calls it: `xs[0]` where xs is a list, else what it shows."""
+    try:
+        named = ast.parse(finding.facts["target"], mode="eval").body
+    except SyntaxError:
+        return write.target
+    plain = isinstance(named, (ast.Name, ast.Attribute, ast.Subscript))
+    return named if plain else write.target
 
 
 def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits:

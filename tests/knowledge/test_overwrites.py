@@ -1,0 +1,114 @@
+"""Overwritten values with the write in a helper, a method, an object: the names, the line, and a
+first rewrite whose gradients are those that were meant."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.model import Role, What
+
+START = """import torch
+from torch import nn
+torch.manual_seed(0)
+w = torch.randn(4, requires_grad=True)
+"""
+#: What stands before, the failing cell, the tensor's name, the writing line, a line of the rewrite.
+PROGRAMS = {
+    "rows chosen by a mask, handed back": (
+        "def flipped(t):\n    t[t.sum(1) < 0] *= -1\n    return t\n",
+        "h = w * torch.eye(4)\ncost = (h * h).sum() + (h ** 3).sum()\n"
+        "(cost + flipped(h).sum()).backward()",
+        "h", "t[t.sum(1) < 0] *= -1", "    t = t.clone()",
+    ),
+    "a helper that returns nothing": (
+        "def zero_small(t):\n    t[t < 0.5] = 0\n",
+        "h = w.exp()\ncost = h.square().sum()\nzero_small(h)\n(cost + h.sum()).backward()",
+        "h", "t[t < 0.5] = 0", "h = h.clone()",
+    ),
+    "a method called under no_grad": (
+        "class Best:\n    def update(self, s):\n        s -= s.max()\n        self.best = s.sum()\n"
+        "tracker = Best()\n",
+        "s = (w * 2).sigmoid()\ncost = s.square().sum()\nwith torch.no_grad():\n"
+        "    tracker.update(s)\ncost.backward()",
+        "s", "s -= s.max()", "s = s.clone()\nwith torch.no_grad():",
+    ),
+    "out= under no_grad": (
+        "",
+        "a = torch.sigmoid(w)\ncost = (a * 3).sum()\nwith torch.no_grad():\n"
+        "    torch.clamp(a, 0.4, 0.6, out=a)\n(cost + a.sum()).backward()",
+        "a", "torch.clamp(a, 0.4, 0.6, out=a)", "a = a.clone()\nwith torch.no_grad():",
+    ),
+    "an item of a list": (
+        "",
+        "xs = [w.exp(), w.sin()]\ncost = xs[0].square().sum() + (xs[0] * w).sum()\n"
+        "xs[0] += xs[1]\n(cost + xs[0].sum()).backward()",
+        "xs[0]", "xs[0] += xs[1]", "xs[0] = xs[0] + xs[1]",
+    ),
+    "items in a loop over positions": (
+        "def unit(rows):\n    for i in range(len(rows)):\n        rows[i] /= rows[i].norm()\n"
+        "    return rows\n",
+        "rows = [w.exp(), w.exp() * 2]\ncost = sum((r * r).sum() for r in rows)\n"
+        "(cost + unit(rows)[0][0]).backward()",
+        "rows[i]", "rows[i] /= rows[i].norm()", "        rows[i] = rows[i] / rows[i].norm()",
+    ),
+    "a part of what several operations saved": (
+        "class Env:\n    def clip(self, obs):\n        obs[:2] *= 0.1\n        return obs\n"
+        "env = Env()\n",
+        "h = w + 1\ncost = (h * h).sum()\ncost = cost + (h ** 3).sum()\n"
+        "(cost + env.clip(h).sum()).backward()",
+        "h", "obs[:2] *= 0.1", "        obs = obs.clone()",
+    ),
+    "two fields written in turns": (
+        "from dataclasses import dataclass\n@dataclass\nclass State:\n    pos: torch.Tensor\n"
+        "    vel: torch.Tensor\n    def kick(self, force):\n        self.vel += 0.1 * force\n"
+        "        self.pos += 0.1 * self.vel\n",
+        "s = State(torch.ones(4), torch.zeros(4))\nenergy = 0\nfor _ in range(3):\n"
+        "    s.kick(-w * s.pos)\n    energy = energy + s.vel.square().sum()\nenergy.backward()",
+        "s.pos", "self.pos += 0.1 * self.vel",
+        "        self.vel = self.vel + 0.1 * force\n        self.pos = self.pos + 0.1 * self.vel",
+    ),
+    "buffers taken from a list in turns": (
+        "def react(u, a, n):\n    bufs = [u.clone(), torch.empty_like(u)]\n    for k in range(n):\n"
+        "        src, dst = bufs[k % 2], bufs[(k + 1) % 2]\n"
+        "        dst.copy_(src + a * src * (1 - src))\n    return bufs[n % 2]\n",
+        "u = react(torch.rand(4), w, 4)\nu.sum().backward()",
+        "u", "dst.copy_(src + a * src * (1 - src))",
+        "        dst.copy_(src.clone() + a * src.clone() * (1 - src.clone()))",
+    ),
+    "two buffers handed to a function": (
+        "def advance(cur, nxt, r):\n    nxt[1:-1] = cur[1:-1] + r * cur[:-2] * cur[2:]\n"
+        "def simulate(u, r):\n    a, b = u.clone(), u.clone()\n    for _ in range(4):\n"
+        "        advance(a, b, r)\n        a, b = b, a\n    return a\n",
+        "u = simulate(torch.rand(6), w)\nu.sum().backward()",
+        "u", "nxt[1:-1] = cur[1:-1] + r * cur[:-2] * cur[2:]",
+        "        b = b.clone()\n        advance(a, b, r)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("watched", [False, True], ids=["afterwards", "watched"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str, watched: bool) -> None:
+    before, failing, tensor, line, wanted = PROGRAMS[name]
+    cells = (START + before, failing)
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    culprit, changed = found.finding.tensor(Role.CULPRIT), found.finding.event(What.CHANGED)
+    assert culprit is not None and tensor in culprit.names
+    assert changed is not None and changed.place is not None and changed.place.source == line
+    new = edited(cells, found.rewrites[0])
+    assert wanted in "\n".join(new)
+    torch.testing.assert_close(run(new)["w"].grad, _meant(cells))
+
+
+def _meant(cells: tuple[str, ...]) -> torch.Tensor:
+    """The gradient of the program as written, with a copy of everything that backward needs.
+
+    Not allow_mutation_on_saved_tensors: a write through another view passes it (torch 2.13).
+    """
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        gradient: torch.Tensor = run(cells)["w"].grad
+        return gradient
