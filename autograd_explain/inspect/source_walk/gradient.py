@@ -7,7 +7,7 @@ no gradient although something it read does.  Live tensors decide where a name s
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,6 +73,10 @@ class GradientTracer:
         self.walker = walker
         self._held = {id(p) for p in held}
         self._known: dict[tuple[object, ...], Trace] = {}
+
+    def holds(self, tensors: Iterable[torch.Tensor]) -> bool:
+        """Whether an optimizer was given one of the tensors."""
+        return any(id(t) in self._held for t in tensors)
 
     def trace(self, spot: Spot, depth: int = 0) -> Trace:
         """What is known of the gradient behind `spot`."""
@@ -166,7 +170,7 @@ class GradientTracer:
         if not parameters:
             return _NOTHING
         if any(p.requires_grad for p in parameters):
-            return Trace(True, (), any(id(p) in self._held for p in parameters))
+            return Trace(True, (), self.holds(parameters))
         assert isinstance(maker.node, ast.Call)
         return Trace(False, (), False, (Spot(maker.scope, maker.node.func),))
 

@@ -12,6 +12,7 @@ methods are these functions.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import replace
 
 from ...incident import Incident
@@ -28,6 +29,7 @@ from .spots import Scope, Spot
 
 _MAX_DEPTH = 40
 _MAX_STEPS = 20_000
+_MAX_WITHIN = 2
 
 
 class Walker:
@@ -38,6 +40,7 @@ class Walker:
         self.incident = incident
         self._indexes: dict[int, Index] = {}
         self._steps = 0
+        self._within: Counter[tuple[object, ...]] = Counter()
 
     # -- places ------------------------------------------------------------------------------
 
@@ -75,7 +78,15 @@ class Walker:
         """The expressions that computed the value of `spot`, nearest first; several where
         branches, loops or list elements leave several."""
         found: list[Spot] = []
-        self._follow(spot, 0, found, set())
+        mark = (id(spot.node), spot.path)
+        # What a step has to know may be asked through the same expression again (`self.x =
+        # self.x.sin()`): nothing new would come of it.
+        if self._within[mark] < _MAX_WITHIN:
+            self._within[mark] += 1
+            try:
+                self._follow(spot, 0, found, set())
+            finally:
+                self._within[mark] -= 1
         return found
 
     def _follow(
@@ -92,7 +103,9 @@ class Walker:
             return
         via = (*spot.via, spot) if key_of(spot.node) is not None else spot.via
         for following in onward:
-            self._follow(replace(following, via=via), depth + 1, found, seen)
+            # What was found inside a container has come through names of its own.
+            inner = tuple(s for s in following.via if not s.path)
+            self._follow(replace(following, via=(*via, *inner)), depth + 1, found, seen)
 
     def _onward(self, spot: Spot) -> list[Spot] | None:
         """Where the same value was before, or None where this expression computed it."""

@@ -9,6 +9,7 @@ from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recor
 from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
 from autograd_explain.inspect.part_to_train import part_to_train
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.inspect.shared_module import shared_module
 from autograd_explain.inspect.source_walk import Cut, CutKind
 from autograd_explain.inspect.uncut_value import uncut_value
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
@@ -95,28 +96,28 @@ def _uses(scene: Scene, cut: Cut) -> tuple[Event, ...]:
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
     frozen = freezing(scene, found.frozen)
     part = part_to_train(scene, found.frozen, frozen.statement)
+    shared = None if part is not None else shared_module(scene, frozen.statement)
     root = root_fact(scene, found)
-    cause = (
-        ()
-        if frozen.statement is None
-        else (event_at(scene, What.CAUSE, frozen.statement, "freeze"),)
-    )
+    freeze = frozen.statement
+    froze = () if freeze is None else (event_at(scene, What.CAUSE, freeze, "freeze"),)
+    given = () if shared is None else (event_at(scene, What.CAUSE, shared.given, "shared"),)
+    names = (*(() if shared is None else (shared.frozen, shared.trained)), *frozen.names)
     return Finding(
         cause="graph_cut",
         confidence=Confidence.PROVEN if frozen.whole else Confidence.LIKELY,
         facts={
             "root": _root_name(found),
-            "tensor": frozen.names[0] if frozen.names else found.frozen[0].text,
-            "operation": "" if not cause or cause[0].place is None else cause[0].place.source,
+            "tensor": names[0] if names else found.frozen[0].text,
+            "operation": "" if not froze or froze[0].place is None else froze[0].place.source,
             "operand": "",
-            "instead": "",
+            "instead": "" if shared is None else shared.trained,
             "part": "" if part is None else ", ".join(part.parts),
             "labels": "",
-            "place": "" if frozen.statement is None else label(place_of(scene, frozen.statement)),
+            "place": "" if freeze is None else label(place_of(scene, freeze)),
         },
-        tensors=(TensorFact(Role.CULPRIT, (*frozen.names, *root.names), requires_grad=False), root),
-        events=(*cause, scene.failed()),
-        variant="frozen",
+        tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
+        events=(*given, *froze, scene.failed()),
+        variant="frozen" if shared is None else "shared",
         places=places_at(scene, freeze=None if part is None else part.after),
     )
 

@@ -7,6 +7,8 @@ torch.manual_seed(0)
 def select(score):
     soft = torch.sigmoid(score)
     return {"soft": soft, "hard": (soft > 0.5).float()}
+
+
 # %%
 weight = torch.randn(3, requires_grad=True)
 inputs, wanted = torch.randn(8, 3), torch.randint(0, 2, (8,)).float()

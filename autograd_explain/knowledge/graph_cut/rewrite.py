@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
+from autograd_explain.rewrite.deep_copy import deep_copied
 from autograd_explain.rewrite.imports import imports_at
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.training import statements_after
@@ -241,6 +242,12 @@ def _unfrozen(finding: Finding, program: Program, place: Place) -> Iterator[Prop
             yield Proposal("unfreeze", edits, intended_difference=True)
 
 
+def _copied(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+    edits = deep_copied(program, place)
+    if edits:
+        yield Proposal("copy_module", edits, intended_difference=True)
+
+
 Maker = Callable[[Finding, Program, Place], Iterator[Proposal]]
 _MAKERS: dict[str, Maker] = {
     "number": _uncut,
@@ -253,4 +260,5 @@ _MAKERS: dict[str, Maker] = {
     "sample": _rsample,
     "flag": _flag,
     "frozen": _unfrozen,
+    "shared": _copied,
 }

@@ -1,0 +1,144 @@
+"""Graphs cut in ways that take a second look: modules under two names, properties, copies.
+
+A row is a notebook, the variant, and the lines that the first rewrite brings in.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic import cells_of
+
+TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
+    "target network that is the network": (
+        """
+critic = nn.Linear(3, 1)
+opt = torch.optim.Adam(critic.parameters())
+target = critic
+target.requires_grad_(False)
+# %%
+x = torch.rand(4, 3)
+with torch.no_grad():
+    goal = target(x + 1)
+loss = (critic(x) - goal).square().mean()
+loss.backward()
+""",
+        "shared",
+        ["import copy", "target = copy.deepcopy(critic)"],
+    ),
+    "one model passed as teacher and student": (
+        """
+import copy
+class Distil:
+    def __init__(self, teacher, student):
+        self.teacher, self.student = teacher, student
+        for p in self.teacher.parameters():
+            p.requires_grad = False
+        self.opt = torch.optim.SGD(student.parameters(), lr=0.1)
+    def step(self, x):
+        loss = (self.student(x) - self.teacher(x + 1)).square().mean()
+        loss.backward()
+# %%
+net = nn.Linear(3, 1)
+Distil(net, net).step(torch.rand(4, 3))
+""",
+        "shared",
+        ["Distil(copy.deepcopy(net), net).step(torch.rand(4, 3))"],
+    ),
+    "one model under two keys": (
+        """
+from copy import deepcopy
+online = nn.Linear(3, 1)
+nets = {"online": online, "target": online}
+opt = torch.optim.SGD(nets["online"].parameters(), lr=0.1)
+def freeze(m):
+    for p in m.parameters():
+        p.requires_grad_(False)
+freeze(nets["target"])
+# %%
+x = torch.rand(4, 3)
+loss = (nets["online"](x) - nets["target"](x + 1)).square().mean()
+loss.backward()
+""",
+        "shared",
+        ['nets = {"online": online, "target": deepcopy(online)}'],
+    ),
+    "local name of one model": (
+        """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def freeze(model):
+    inner = model
+    for p in inner.parameters():
+        p.requires_grad_(False)
+freeze(net)
+# %%
+loss = net(torch.rand(4, 3)).mean()
+loss.backward()
+""",
+        "frozen",
+        [],
+    ),
+    "copy of the data in a property": (
+        """
+class Particles:
+    def __init__(self):
+        self.at = torch.zeros(2)
+    @property
+    def positions(self):
+        return self.at.data.clone()
+# %%
+speed = torch.ones(2, requires_grad=True)
+cloud = Particles()
+path = []
+for _ in range(3):
+    cloud.at = cloud.at + speed
+    path.append(cloud.positions)
+loss = torch.stack(path).sum()
+loss.backward()
+""",
+        "detach",
+        ["return self.at.clone()"],
+    ),
+    "snapshots of a method": (
+        """
+class Chain:
+    def __init__(self, x):
+        self.x = x
+    def step(self):
+        self.x = self.x.sin()
+        return self.snapshot()
+    def snapshot(self):
+        return self.x.detach().clone()
+# %%
+x = torch.rand(3, requires_grad=True)
+chain = Chain(x)
+total = sum(chain.step().sum() for _ in range(3))
+total.backward()
+""",
+        "detach",
+        ["return self.x.clone()"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_cut(name: str) -> None:
+    text, variant, lines = PROGRAMS[name]
+    cells = cells_of(TORCH + "# %%" + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("graph_cut", variant)
+    if not lines:
+        assert not rewrites
+        return
+    repaired = edited(cells, rewrites[0])
+    before = [line for cell in cells for line in cell.splitlines()]
+    new = [line.strip() for cell in repaired for line in cell.splitlines() if line not in before]
+    assert new == lines
+    run(repaired)
