@@ -35,6 +35,13 @@ def at_one_level(paths: Sequence[Path]) -> tuple[Place, ...]:
     return tuple(p[depth] for p in paths)
 
 
+def below(path: Path, level: Place) -> tuple[Place, ...]:
+    """The line of a path inside what the statement at `level` calls; () where there is none."""
+    lines = [(p.cell, p.file, p.line) for p in path]
+    at = (level.cell, level.file, level.line)
+    return path[lines.index(at) + 1 :][:1] if at in lines else ()
+
+
 def _same_line(places: Sequence[Place]) -> bool:
     return len({(p.cell, p.file, p.line) for p in places}) == 1
 

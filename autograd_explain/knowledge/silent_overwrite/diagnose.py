@@ -1,7 +1,10 @@
 """A value saved for backward was overwritten in a way that no version counter notices."""
 
+import ast
+
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.levels import at_one_level, below, path_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.silent import (
     culprit,
@@ -11,7 +14,7 @@ from autograd_explain.inspect.silent import (
     tensors,
     worst_difference,
 )
-from autograd_explain.model import Certainty, Confidence, Event, Finding, What
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What
 
 PATTERNS = ("silent-overwrite",)
 
@@ -28,6 +31,7 @@ EXAMPLE = {
     "written": "gate.data",
     "parameter": "no",
     "backward": "loss.backward()",
+    "operand": "",
     "gradient": "",
     "wrong": "",
     "right": "",
@@ -59,6 +63,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "written": write.target if write else "",
             "parameter": "yes" if evidence.get("parameter") else "no",
             "backward": backward.place.source if backward else "",
+            "operand": _operand(saver, alias, str(evidence.get("slot", ""))),
             "gradient": worst.name if worst else "",
             "wrong": worst.plain if worst else "",
             "right": worst.reference if worst else "",
@@ -66,7 +71,16 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         events=_events(scene, way),
         variant=way if write is not None else "unknown_write",
+        places=_places(write, backward),
     )
+
+
+def _places(write: Moment | None, backward: Moment | None) -> dict[str, tuple[Place, ...]]:
+    """Write and backward at the level where they differ, and the write one level deeper."""
+    if write is None or backward is None:
+        return {}
+    level, failed = at_one_level([path_of(write), path_of(backward)])
+    return {"write": (level,), "failed": (failed,), "inner": below(path_of(write), level)}
 
 
 def _source_names(scene: Scene) -> tuple[str, ...]:
@@ -82,6 +96,19 @@ def _source_names(scene: Scene) -> tuple[str, ...]:
         elif not evidence.get("parameter"):
             names += _plain(saver)
     return tuple(names)
+
+
+def _operand(saver: Moment | None, alias: Moment | None, slot: str) -> str:
+    """What the saving statement calls the tensor written through `.data`: the same path, or the
+    only one that ends in the same attribute (`clusters.centres`, `self.centres`)."""
+    written = alias.operands[0] if alias is not None and alias.operands else ""
+    if saver is None or not written or slot == "result":
+        return ""
+    read = [n for o in saver.operands if o for n in ast.walk(ast.parse(o, mode="eval"))]
+    paths = {ast.unparse(n) for n in read if isinstance(n, (ast.Name, ast.Attribute))}
+    tail = written.rpartition(".")
+    alike = [p for p in paths if tail[1] and p.rpartition(".")[1:] == tail[1:]]
+    return written if written in paths else alike[0] if len(alike) == 1 else ""
 
 
 def _plain(saver: Moment) -> list[str]:

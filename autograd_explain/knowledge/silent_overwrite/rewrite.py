@@ -15,13 +15,14 @@ from autograd_explain.rewrite import (
     out_of_place,
 )
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.wait_outside import wait_outside
 
 Edits = tuple[Edit, ...] | None
 _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    write, backward = _place(finding, What.CHANGED), _place(finding, What.FAILED)
+    write = _place(finding, What.CHANGED)
     if write is None:
         return
     if finding.variant == "numpy":
@@ -33,8 +34,21 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _made("clone_alias", clone_alias(program, alias))
     elif finding.variant in ("data", "function", "context") and finding.facts["parameter"] == "no":
         yield from _recorded(program, write)
-    if backward is not None and finding.variant in ("data", "set_data", "step", "numpy"):
-        yield from _made("move_write", move_after(program, write, backward))
+    if finding.variant in ("data", "set_data", "step", "numpy"):
+        yield from _made("move_write", _later(finding, program))
+    saver = _place(finding, What.SAVED)
+    if saver is not None and finding.facts["operand"]:
+        yield from _made("save_value", clone_operand(program, saver, finding.facts["operand"]))
+
+
+def _later(finding: Finding, program: Program) -> Edits:
+    """The write waits, alone or as the call of a helper that makes it."""
+    for write in finding.places.get("write", ()):
+        for failed in finding.places.get("failed", ()):
+            edits = move_after(program, write, failed)
+            inner = finding.places.get("inner", ())
+            return edits or (wait_outside(program, write, inner[0], failed) if inner else None)
+    return None
 
 
 def _recorded(program: Program, write: Place) -> Iterator[Proposal]:
