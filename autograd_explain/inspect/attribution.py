@@ -164,7 +164,7 @@ def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
     )
     changed = [scene.event(What.CHANGED, moment) for moment in overwrite.writes]
     guilty = overwrite.guilty
-    via = [scene.event(What.CREATED, m) for m in guilty.via] if guilty is not None else []
+    via = [scene.event(What.CREATED, m, op="alias") for m in guilty.via] if guilty is not None else []
     return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
 
 

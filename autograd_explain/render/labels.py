@@ -18,6 +18,11 @@ _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 WORDS: Mapping[str, tuple[str, str, str]] = {
     # what happened at a line
     "created": ("created[ `{name}`]", "[`{name}` を]ここで作成", "在此创建[ `{name}`]"),
+    "alias": (
+        "another name for the same memory",
+        "同じメモリを指す別名",
+        "同一块内存的另一个名字",
+    ),
     "carried": ("still carried a gradient", "ここまでは勾配がつながる", "到这里仍带有梯度"),
     "saved": (
         "saved[ `{name}`][ (version {version})][ for the gradient of `{op}`]",

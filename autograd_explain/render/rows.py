@@ -44,7 +44,7 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     finding = diagnosis.finding
     guilty = [e for e in (finding.event(What.CHANGED), finding.event(What.CAUSE)) if e]
     before = _saved_version(finding)
-    events = sorted(dict.fromkeys(finding.events), key=lambda e: _PHASE.get(e.what, 2))
+    events = sorted(dict.fromkeys(finding.events), key=_phase)
     places = [_spot(e.place) for e in guilty if e.place is not None]
     chain: tuple[Place, ...] = ()
     for event in events:
@@ -58,6 +58,11 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
         yield _row(shown, text, tone, word(certainty, language) if certainty else "", language)
         if event.what in (What.SAVED, What.CHANGED) and event.version is not None:
             before = event.version
+
+
+def _phase(event: Event) -> int:
+    """An alias is told after what was saved: it matters for the write alone."""
+    return 1 if event.op == "alias" else _PHASE.get(event.what, 2)
 
 
 def _says_nothing_new(failed: Event, places: list[Spot | None], finding: Finding) -> bool:
@@ -129,6 +134,8 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return _failed_label(diagnosis, culprit, language)
         case What.CREATED if event.op == "operand":
             return label("carried", language)
+        case What.CREATED if event.op == "alias":
+            return label("alias", language)
         case _:
             return label(event.what.value, language, name=name)
 
