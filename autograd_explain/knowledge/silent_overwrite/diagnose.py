@@ -138,4 +138,4 @@ def _alias(scene: Scene) -> Event | None:
     alias, write = moment(scene, "alias"), moment(scene, "changed")
     if alias is None or write is None or alias.place.line == write.place.line:
         return None
-    return event(scene, What.CREATED, "alias")
+    return event(scene, What.CREATED, "alias", op="alias")
