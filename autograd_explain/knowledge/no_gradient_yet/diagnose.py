@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.grad_alias import GradAlias, grad_alias
 from autograd_explain.inspect.origin import attribute_read, place_of, places_at, surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
@@ -21,6 +22,9 @@ EXAMPLE = {
     "use": "w.grad.zero_()",
     "cleared": "",
     "cleared_place": "?",
+    "leaf": "",
+    "maker": "",
+    "maker_place": "?",
 }
 
 
@@ -31,7 +35,8 @@ def diagnose(scene: Scene) -> Finding | None:
     if shown is None or (isinstance(tensor, torch.Tensor) and not _is_missing(tensor)):
         return None
     cleared = _cleared(scene, shown)
-    variant = _variant(scene, shown, tensor, cleared)
+    alias = grad_alias(scene, shown, tensor)
+    variant = "alias" if alias is not None else _variant(scene, shown, tensor, cleared)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
     sure = variant and isinstance(tensor, torch.Tensor)
     return told(
@@ -43,14 +48,23 @@ def diagnose(scene: Scene) -> Finding | None:
             "use": "" if place is None else place.source,
             "cleared": "" if cleared is None else cleared.text,
             "cleared_place": label(place_of(scene, cleared)),
+            "leaf": "" if alias is None else alias.leaf,
+            "maker": "" if alias is None or alias.maker is None else alias.maker.text,
+            "maker_place": label(place_of(scene, None if alias is None else alias.maker)),
         },
-        at=cleared if variant == "cleared" else shown,
+        at=_blamed(shown, variant, cleared, alias),
         op=variant or None,
         variant=variant,
         confidence=Confidence.PROVEN if sure else Confidence.LIKELY,
         tensors=(fact,),
-        places=places_at(scene, read=shown),
+        places=places_at(scene, read=shown, leaf=None if alias is None else alias.original),
     )
+
+
+def _blamed(shown: Spot, variant: str, cleared: Spot | None, alias: GradAlias | None) -> Spot:
+    if alias is not None:
+        return alias.maker or shown
+    return cleared if variant == "cleared" and cleared is not None else shown
 
 
 def _is_missing(tensor: torch.Tensor) -> bool:

@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import move_after
 from autograd_explain.rewrite.calls import statement_replaced
+from autograd_explain.rewrite.own_gradient import parameters_themselves, read_of_leaf, undetached
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.uncut import code_of, node_at
 
@@ -25,3 +26,17 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         edits = move_after(program, cause.place, read[0])
         if edits:
             yield Proposal("clear_later", edits)
+    elif cause.op == "alias":
+        yield from _of_alias(finding, program, cause.place, read[0])
+
+
+def _of_alias(finding: Finding, program: Program, maker: Place, read: Place) -> Iterator[Proposal]:
+    leaf = next(iter(finding.places.get("leaf", ())), None)
+    for fix, edits in (
+        ("parameters", parameters_themselves(program, maker)),
+        ("read_leaf", read_of_leaf(program, read, leaf)),
+        ("undetached", undetached(program, read, maker)),
+    ):
+        if edits:
+            yield Proposal(fix, edits)
+            return
