@@ -240,7 +240,6 @@ class Finding:
     tensors: tuple[TensorFact, ...] = ()
     events: tuple[Event, ...] = ()
     variant: str = ""
-    warnings: tuple[str, ...] = ()
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
 
     def event(self, what: What) -> Event | None:

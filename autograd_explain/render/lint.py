@@ -13,7 +13,7 @@ from .fill import is_cjk, joined_lines, placeholders
 from .table import columns_of
 from .texts import LANGUAGES, Document, parser, split_title
 
-_KNOWN = re.compile(r"(summary|cause|warnings)( \w+)?\Z|fix [\w-]+\Z|(check|background)\Z")
+_KNOWN = re.compile(r"(summary|cause|check)( \w+)?\Z|fix [\w-]+\Z|(warnings|background)\Z")
 _LISTS = ("warnings", "check")
 _KANA = re.compile(r"[ぁ-んァ-ヺ]")
 _HALF_WIDTH = re.compile(r"[、-鿿][,;!?.](?![\w.(])")

@@ -130,11 +130,13 @@ class Document:
         _, reason = split_title(self.sections.get(f"fix {fix}", ""))
         return passage(reason, facts)
 
-    def items(self, section: str, facts: Mapping[str, str]) -> tuple[Passage, ...]:
+    def items(
+        self, section: str, facts: Mapping[str, str], variant: str = ""
+    ) -> tuple[Passage, ...]:
         """The entries of a section that is a bullet list, each one a line."""
         return tuple(
             Passage((token,), inline=True)
-            for token in self.passage(section, facts).tokens
+            for token in self.passage(section, facts, variant).tokens
             if token.type == "inline"
         )
 

@@ -144,12 +144,18 @@ def _parts(topic: Topic, document: Document) -> Iterator[Part]:
             body=document.fix_reason(fix, facts),
         )
     for key in ("check", "warnings"):
-        items = document.items(key, facts)
+        items = _all_items(document, key, facts)
         if items:
             yield Part(key, word(key, language), items=items)
     background = with_table(document.passage("background", None), topic.folder, language, facts)
     if background:
         yield Part("background", word("background", language), body=background)
+
+
+def _all_items(document: Document, key: str, facts: Mapping[str, str]) -> tuple[Passage, ...]:
+    """The list and those of its variants."""
+    named = [name for name in document.sections if name == key or name.startswith(f"{key} ")]
+    return tuple(item for name in named for item in document.items(name, facts))
 
 
 def _cause(document: Document, facts: Mapping[str, str], language: str) -> Iterator[Part]:

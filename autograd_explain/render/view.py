@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from ..model import (
     Diagnosis,
-    Finding,
     Kind,
     Outcome,
     Reason,
@@ -78,24 +77,13 @@ def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
         culprit=name_of(finding.tensor(Role.CULPRIT)),
         why=document.passage("cause", facts, finding.variant),
         rewrites=told_apart(_rewrites(diagnosis, document, language), language),
-        check=document.items("check", facts),
-        warnings=warnings_of(finding, document),
+        check=document.items("check", facts, finding.variant),
+        warnings=document.items("warnings", facts),
         tensors=tuple(_tensor(t, language) for t in finding.tensors),
         see=document.see,
         notes=tuple(reason_label(n, language) for n in diagnosis.notes),
         hints=tuple(_hints(diagnosis, language)),
     )
-
-
-def warnings_of(finding: Finding, document: Document) -> tuple[Passage, ...]:
-    """Those of the cause; `Finding.warnings` names further sections `## warnings <name>`."""
-    named = [w for name in finding.warnings for w in _named_warnings(name, finding, document)]
-    return (*named, *document.items("warnings", finding.facts))
-
-
-def _named_warnings(name: str, finding: Finding, document: Document) -> tuple[Passage, ...]:
-    section = f"warnings {name}"
-    return document.items(section, finding.facts) if section in document.sections else ()
 
 
 def reason_label(reason: Reason, language: str) -> Passage:

@@ -61,6 +61,12 @@ def test_variants_and_fallbacks() -> None:
     assert found.items("warnings", {}) == ()
 
 
+def test_a_variant_has_its_own_list() -> None:
+    found = read("---\ntitle: T\n---\n## check\n- general\n\n## check numpy\n- the array\n")
+    assert [i.plain() for i in found.items("check", {}, "numpy")] == ["the array"]
+    assert [i.plain() for i in found.items("check", {}, "data")] == ["general"]
+
+
 def test_fixes() -> None:
     found = read(TEXT)
     assert found.fixes() == ("clone",)
