@@ -11,16 +11,14 @@ from itertools import islice
 import torch
 
 from ..model import Place
-from ..program import Source
 from .bound import Values, assigned_names, bound_place
 from .definitions import own_nodes
 from .freed import FreedPart
 from .graph import GraphNode
+from .puts import PUTS, put_of
 from .scene import Scene
 from .statements import statement_at
 
-_PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
-_KEYS = re.compile(r"\[([^\[\]]*)\]")
 _MANY = 2_000
 
 
@@ -33,75 +31,26 @@ class Stored:
     """
 
     place: Place
-    value: str
     read_again: bool
 
 
 def stored(scene: Scene, part: FreedPart) -> Stored | None:
     """Where the container that holds the old value got it; None where that is not one statement."""
-    container, keys = _container(scene, part)
-    puts = list(_puts(scene, container.rpartition(".")[2])) if container else []
-    if len(puts) != 1:
-        return None
-    source, statement, value = puts[0]
-    value = _part(value, keys[1:])
-    place = source.place(statement.lineno, None, value)
-    return Stored(place, ast.unparse(value), _read_again(scene, part, container))
-
-
-def _container(scene: Scene, part: FreedPart) -> tuple[str, list[str]]:
-    """The container of the old value as it is named, and the keys that lead to it: of the live
-    tensor, else as the line that reads it is spelled (`seen[user]`)."""
-    names = scene.names.of(part.carrier.tensor) if part.carrier is not None else ()
-    user = None if part.user is None else scene.history.maker(part.user)
-    spelled = () if user is None or part.carrier is not None else user.operands
-    for name in (*names, *spelled):
-        container = re.sub(r"(\[[^\[\]]*\])+$", "", name)
-        if container != name:
-            return container, _KEYS.findall(name[len(container) :])
-    return "", []
-
-
-def _puts(scene: Scene, name: str) -> Iterator[tuple[Source, ast.stmt, ast.expr]]:
-    """The statements that put something into a container of this name, with what they put in."""
-    for source in scene.program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.stmt):
-                value = _put(node, name)
-                if value is not None:
-                    yield source, node, value
-
-
-def _put(node: ast.stmt, name: str) -> ast.expr | None:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        call = node.value
-        method = call.func if isinstance(call.func, ast.Attribute) else None
-        if method is not None and method.attr in _PUTS and call.args:
-            return call.args[-1] if _named(method.value, name) else None
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        return node.value if _named(node.targets[0].value, name) else None
+    for name in _paths(scene, part):
+        found = put_of(scene.program, name)
+        if found is not None:
+            container, put = found
+            return Stored(put.place, _read_again(scene, part, container))
     return None
 
 
-def _named(node: ast.expr, name: str) -> bool:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return getattr(node, "attr", getattr(node, "id", "")) == name
-
-
-def _part(value: ast.expr, keys: list[str]) -> ast.expr:
-    """The element meant of a tuple or a dict that is put in as a whole."""
-    for key in keys:
-        if isinstance(value, ast.Tuple) and key.isdigit() and int(key) < len(value.elts):
-            value = value.elts[int(key)]
-        elif isinstance(value, ast.Dict):
-            found = [v for k, v in zip(value.keys, value.values, strict=True) if _is(k, key)]
-            value = found[0] if len(found) == 1 else value
-    return value
-
-
-def _is(key: ast.expr | None, text: str) -> bool:
-    return isinstance(key, ast.Constant) and repr(key.value) == text
+def _paths(scene: Scene, part: FreedPart) -> Iterator[str]:
+    """How the old value is reached: by live names, else as the line spells it that reads it."""
+    if part.carrier is not None:
+        yield from scene.names.of(part.carrier.tensor)
+    elif part.user is not None:
+        user = scene.history.maker(part.user)
+        yield from user.operands if user is not None else ()
 
 
 def _read_again(scene: Scene, part: FreedPart, container: str) -> bool:
@@ -181,7 +130,7 @@ def _keeps(node: ast.stmt, name: str) -> bool:
         return _is_name(node.value, name)
     call = node.value if isinstance(node, ast.Expr) else None
     method = call.func if isinstance(call, ast.Call) else None
-    puts = isinstance(method, ast.Attribute) and method.attr in _PUTS
+    puts = isinstance(method, ast.Attribute) and method.attr in PUTS
     return puts and isinstance(call, ast.Call) and any(_is_name(a, name) for a in call.args[-1:])
 
 

@@ -292,6 +292,69 @@ for episode in range(3):
         "carried",
         "    log_probs.clear()",
     ),
+    "targets in a list of a shared function": (
+        """
+net = nn.Linear(3, 3)
+def gram(rows):
+    flat = net(rows)
+    return flat.t() @ flat
+targets = [gram(x) for x in torch.randn(2, 4, 3)]
+picture = torch.randn(4, 3, requires_grad=True)
+opt = torch.optim.SGD([picture], lr=0.1)
+# %%
+for step in range(3):
+    loss = sum((gram(picture) - t).pow(2).mean() for t in targets)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "targets = [gram(x).detach() for x in torch.randn(2, 4, 3)]",
+    ),
+    "states handed to a buffer as keywords": (
+        """
+cell = nn.GRUCell(3, 2)
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+class Replay:
+    def __init__(self):
+        self.items = []
+    def push(self, **item):
+        self.items.append(item)
+replay, h = Replay(), torch.zeros(1, 2)
+for x in torch.randn(4, 1, 3):
+    replay.push(x=x, h=h)
+    h = cell(x, h)
+# %%
+for epoch in range(2):
+    loss = sum(cell(i["x"], i["h"]).pow(2).sum() for i in replay.items[1:])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "    replay.push(x=x, h=h.detach())",
+    ),
+    "batch that a function returns": (
+        """
+policy = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+def collect(x):
+    return {"x": x, "old": policy(x).log_softmax(dim=1)}
+batch = collect(torch.randn(5, 3))
+# %%
+for epoch in range(3):
+    ratio = (policy(batch["x"]).log_softmax(dim=1) - batch["old"]).exp()
+    loss = -ratio.mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        '    return {"x": x, "old": policy(x).log_softmax(dim=1).detach()}',
+    ),
 }
 
 

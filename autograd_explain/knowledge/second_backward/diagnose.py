@@ -71,7 +71,7 @@ def diagnose(scene: Scene) -> Finding | None:
     steps = steps_since(scene, first) if first is not None else ()
     memory = _memory(scene, part)
     variant = "remembered" if memory is not None else _variant(scene, part, first, steps)
-    storing = _storing(scene, part) if variant == "carried" else None
+    storing = _storing(scene, part) if variant in ("carried", "computed_once") else None
     bound = storing or _bound(scene, part)
     fact = _culprit(scene, part, memory)
     state, state_kind = _carried_state(scene, fact.names)
@@ -268,8 +268,11 @@ def _events(
 ) -> tuple[Event, ...]:
     path = () if part.maker is None else bound_place(scene, part.maker)
     where: dict[str, Any] = {"place": path[-1], "chain": path[:-1]} if path else {}
-    if at is not None and at not in path:  # what keeps the value is to change
-        where = {"place": at, "chain": (), "certainty": Certainty.INFERRED}
+    if at is not None and path and not _same_place(at, path[-1]):  # what keeps it is to change
+        outer = next((i for i, p in enumerate(path) if _same_place(p, at)), None)
+        where = {"place": at, "chain": path[:outer] if outer is not None else ()}
+        if outer is None:
+            where["certainty"] = Certainty.INFERRED
     cause = scene.event(What.CAUSE, part.maker, op=part.boundary.name, **where)
     if variant == "same_loss":  # nothing is wrong with the loss: the first backward is to change
         cause = scene.event(What.CAUSE, first)

@@ -36,7 +36,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _kept(finding, program)
         yield from _again(finding, program)
     elif finding.variant == "computed_once":
-        yield from _detached_where_kept(finding, program)
+        for place in finding.places.get("stored", ()):
+            yield from _detached(program, place)
         yield from _every_round(finding, program)
         yield from _attribute_every_round(finding, program)
     elif finding.variant == "closure":
@@ -83,13 +84,6 @@ def _not_remembered(finding: Finding, program: Program) -> Iterator[Proposal]:
         edits = without_memory(program, cause) or always_computed(program, cause)
     if edits:
         yield Proposal("not_remembered", edits, Safety.CHANGES_MEANING, intended_difference=True)
-
-
-def _detached_where_kept(finding: Finding, program: Program) -> Iterator[Proposal]:
-    """One of several values that were computed before the loop: the others are not made again."""
-    kept, fact = finding.places.get("kept", ()), finding.tensor(Role.CULPRIT)
-    if kept and fact is not None and fact.names and fact.names[0].endswith("]"):
-        yield from _detached(program, kept[-1])
 
 
 def _detached(program: Program, place: Place) -> Iterator[Proposal]:
