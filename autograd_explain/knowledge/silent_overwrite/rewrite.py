@@ -32,13 +32,30 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     alias = _place(finding, What.CREATED)
     if alias is not None:
         yield from _made("clone_alias", clone_alias(program, alias))
-    elif finding.variant in ("data", "function", "context") and finding.facts["parameter"] == "no":
-        yield from _recorded(program, write)
-    if finding.variant in ("data", "set_data", "step", "numpy"):
-        yield from _made("move_write", _later(finding, program))
+    else:
+        yield from _another_way(finding, program, write)
+    if alias is not None:
+        yield from _waiting(finding, program)
     saver = _place(finding, What.SAVED)
     if saver is not None and finding.facts["operand"]:
         yield from _made("save_value", clone_operand(program, saver, finding.facts["operand"]))
+
+
+def _another_way(finding: Finding, program: Program, write: Place) -> Iterator[Proposal]:
+    """The write is recorded, or it waits; what an object keeps from round to round better stays
+    the same tensor."""
+    kept = "." in finding.facts["alias"].removesuffix(".data")
+    if kept:
+        yield from _waiting(finding, program)
+    if finding.variant in ("data", "function", "context") and finding.facts["parameter"] == "no":
+        yield from _recorded(program, write)
+    if not kept:
+        yield from _waiting(finding, program)
+
+
+def _waiting(finding: Finding, program: Program) -> Iterator[Proposal]:
+    if finding.variant in ("data", "set_data", "step", "numpy"):
+        yield from _made("move_write", _later(finding, program))
 
 
 def _later(finding: Finding, program: Program) -> Edits:
