@@ -1,9 +1,10 @@
 """A hook returned something that is no gradient."""
 
 from autograd_explain.inspect.definitions import returned_by
+from autograd_explain.inspect.hook import hook_named
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
-from autograd_explain.model import Finding
+from autograd_explain.model import Finding, Role, TensorFact
 
 PATTERNS = (
     "hook-returns-non-tensor",
@@ -23,6 +24,7 @@ EXAMPLE = {
     "type": "",
     "expected": "",
     "count": "",
+    "gradient": "grad",
 }
 
 VARIANTS = {
@@ -36,10 +38,15 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
+    name = scene.match.captures.get("hook", "")
+    hook = hook_named(scene.program, name)
+    names = () if hook is None else (*hook.tensors, hook.gradient)
     return told(
         scene,
         "hook_result",
         EXAMPLE,
         VARIANTS,
-        at=returned_by(scene.program, scene.match.captures.get("hook", "")),
+        at=returned_by(scene.program, name) if hook is None else hook.returned,
+        facts={"gradient": "" if hook is None else hook.gradient},
+        tensors=(TensorFact(Role.CULPRIT, tuple(n for n in names if n)),) if names else (),
     )
