@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from ..model import Certainty
+from ..model import Certainty, Place
+from ..program import Source
 from .bound import Values, assigned_names, bound_place
 from .graph import Graph, GraphNode
 from .history import Moment
@@ -103,12 +104,37 @@ def carried_across(scene: Scene, moment: Moment) -> tuple[str, str]:
             continue
         for user in scene.graph.parents(node):
             name = _carried_name(scene, maker, user)
+            if name and _begins_anew(scene, name, scene.history.maker(user)):
+                continue
             value = resolve(_expression(name), scene.incident.user_frames[-1]) if name else None
             if isinstance(value, torch.Tensor):
                 return name, "tensor"
             if isinstance(value, tuple):
                 return name, "tuple"
     return "", ""
+
+
+def _begins_anew(scene: Scene, name: str, reader: Moment | None) -> bool:
+    """Whether each round of the loop around the failing line gives the name a first value before
+    it is read there: `total = 0.0`."""
+    live = scene.incident.user_frames[-1]
+    source = scene.program.source(live.filename)
+    if source is None or reader is None:
+        return False
+    loops = [n for n in ast.walk(source.tree) if isinstance(n, (ast.For, ast.While))]
+    around = [n for n in loops if n.lineno < live.line <= (n.end_lineno or 0)]
+    body = max(around, key=lambda n: n.lineno).body if around else []
+    path = [p.line - source.offset for p in (*reader.chain, reader.place) if _is_in(p, source)]
+    before = [s for s in body if isinstance(s, ast.Assign) and path and s.lineno < path[0]]
+    return any(
+        any(ast.unparse(t) == name for t in s.targets)
+        and not any(ast.unparse(n) == name for n in ast.walk(s.value))
+        for s in before
+    )
+
+
+def _is_in(place: Place, source: Source) -> bool:
+    return (place.cell, place.file) == (source.cell, source.file)
 
 
 def _expression(name: str) -> ast.expr | None:

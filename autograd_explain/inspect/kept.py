@@ -89,8 +89,8 @@ def _mentions(code: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", code) is not None
 
 
-def spent(scene: Scene, needed: Iterable[GraphNode]) -> tuple[Place, str] | None:
-    """Where a value that went backward already is kept, and its name: `curve.append(loss)`.
+def spent(scene: Scene, needed: Iterable[GraphNode]) -> Place | None:
+    """Where a value that went backward already is kept: the `loss` of `curve.append(loss)`.
 
     None unless cutting it there leads past all the `needed` nodes and leaves something else to go
     backward to.
@@ -106,7 +106,7 @@ def spent(scene: Scene, needed: Iterable[GraphNode]) -> tuple[Place, str] | None
         seen.add(where)
         places = list(_keepers(scene, call.place, name))
         if len(places) == 1 and _cuts_off(scene, call.place, name, forbidden):
-            return places[0], name
+            return places[0]
     return None
 
 
@@ -119,23 +119,24 @@ def _keepers(scene: Scene, call: Place, name: str) -> Iterator[Place]:
     scopes = [n for n in ast.walk(source.tree) if isinstance(n, (ast.FunctionDef, ast.Module))]
     scope = next((s for s in scopes if any(n is statement for n in own_nodes(s))), source.tree)
     for node in own_nodes(scope):
-        if isinstance(node, ast.stmt) and _keeps(node, name):
-            yield source.place(node.lineno, call.function, node)
+        value = _kept_value(node)
+        if isinstance(value, ast.Name) and value.id == name:
+            yield source.place(value.lineno, call.function, value)
 
 
-def _keeps(node: ast.stmt, name: str) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return isinstance(node.op, ast.Add) and _is_name(node.value, name)
+def _kept_value(node: ast.AST) -> ast.expr | None:
+    """What a statement keeps for later: `total += loss`, `curve.append(loss)`, `best[k] = loss`."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        return node.value
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-        return _is_name(node.value, name)
+        return node.value
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+        left = ast.unparse(node.value.left) == ast.unparse(node.targets[0])
+        return node.value.right if left and isinstance(node.value.op, ast.Add) else None
     call = node.value if isinstance(node, ast.Expr) else None
     method = call.func if isinstance(call, ast.Call) else None
     puts = isinstance(method, ast.Attribute) and method.attr in PUTS
-    return puts and isinstance(call, ast.Call) and any(_is_name(a, name) for a in call.args[-1:])
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+    return call.args[-1] if puts and isinstance(call, ast.Call) and call.args else None
 
 
 def _cuts_off(scene: Scene, call: Place, name: str, forbidden: set[int]) -> bool:

@@ -355,6 +355,47 @@ for epoch in range(3):
         "computed_once",
         '    return {"x": x, "old": policy(x).log_softmax(dim=1).detach()}',
     ),
+    "losses of an inner loop kept for the outer one": (
+        """
+weights = torch.zeros(3, requires_grad=True)
+def inner(x):
+    net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    total = 0.0
+    for k in range(3):
+        loss = net(x).pow(2).mean()
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        opt.step()
+        total = total + weights.softmax(0)[k]
+        total += loss
+    return total
+# %%
+for x in torch.randn(2, 4, 2):
+    outer = inner(x)
+    outer.backward()
+""",
+        "step_between_backwards",
+        "",
+        "        total += loss.detach()",
+    ),
+    "losses kept that nothing else feeds": (
+        """
+net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+curve = []
+for x in torch.randn(3, 4, 2):
+    loss = net(x).pow(2).mean()
+    loss.backward(retain_graph=True)
+    opt.step()
+    curve.append(loss)
+# %%
+torch.stack(curve).sum().backward()
+""",
+        "step_between_backwards",
+        "",
+        "",
+    ),
 }
 
 

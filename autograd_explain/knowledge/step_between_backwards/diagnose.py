@@ -8,6 +8,7 @@ from autograd_explain.inspect.attribution import (
     label,
 )
 from autograd_explain.inspect.freed import carried_across
+from autograd_explain.inspect.kept import spent
 from autograd_explain.inspect.levels import (
     at_one_level,
     distinct,
@@ -84,7 +85,13 @@ def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
         return {}
     forward = forward_paths(scene, found.saved.node)
     step, failed, *rest = at_one_level([path_of(found.guilty), failing_path(scene), *forward])
-    return {"step": (step,), "failed": (failed,), "forward": distinct(rest)}
+    kept = spent(scene, [s.node for s in scene.graph.overwritten()])
+    return {
+        "step": (step,),
+        "failed": (failed,),
+        "forward": distinct(rest),
+        "spent": () if kept is None else (kept,),
+    }
 
 
 def _variant(scene: Scene, found: Overwrite) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
+from autograd_explain.rewrite.detach import detached_at
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.loops import reorder_items, split_and_move, step_in_own_loop
 from autograd_explain.rewrite.proposal import Proposal
@@ -23,6 +24,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     later = _proposal("move_step", _move_step(program, step, failed), Safety.SAME_GRADIENTS)
     moved = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
     again = _proposal("recompute", moved, Safety.CHANGES_MEANING)
+    yield from _without_spent(finding, program)
     if _same_line(step, failed):
         yield from _in_one_loop(finding, program, step, forward)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would
@@ -32,6 +34,14 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         if proposal is not None:
             yield proposal
     yield from _without_history(finding, program)
+
+
+def _without_spent(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """A loss that went backward before the step is kept as a number."""
+    for place in finding.places.get("spent", ()):
+        edits = detached_at(program, place)
+        if edits:
+            yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
 def _without_history(finding: Finding, program: Program) -> Iterator[Proposal]:
