@@ -6,7 +6,7 @@ history and carry its certainty.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -164,7 +164,9 @@ def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
     )
     changed = [scene.event(What.CHANGED, moment) for moment in overwrite.writes]
     guilty = overwrite.guilty
-    via = [scene.event(What.CREATED, m, op="alias") for m in guilty.via] if guilty is not None else []
+    via = (
+        [scene.event(What.CREATED, m, op="alias") for m in guilty.via] if guilty is not None else []
+    )
     return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
 
 
@@ -185,11 +187,12 @@ def is_parameter(overwrite: Overwrite) -> bool:
     return leaf.is_leaf and leaf.requires_grad
 
 
-def read_operand(overwrite: Overwrite) -> str:
+def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
     """How the saving statement spells the operand that holds the overwritten tensor, "" if unknown.
 
-    The operand that names the written tensor; the only one where there is one; of two the one that
-    the slot stands for (MulBackward0 calls them `self` and `other`).
+    The operand that names the written tensor; the one that ends as one of its live `names` does
+    (`self.items.weight` is `model.items.weight`); the only one where there is one; of two the one
+    that the slot stands for (MulBackward0 calls them `self` and `other`).
     """
     maker = overwrite.maker
     if maker is None or overwrite.saved.name == "result":
@@ -197,10 +200,17 @@ def read_operand(overwrite: Overwrite) -> str:
     operands = tuple(o for o in maker.operands if o)
     known = {_base(name) for name in source_names(overwrite)}
     named = [o for o in operands if _base(o) in known]
+    named = named or [o for o in operands if any(_same_attribute(o, name) for name in names)]
     if named:
         return named[0]
     at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
     return operands[at] if at < len(operands) <= 2 else ""
+
+
+def _same_attribute(operand: str, name: str) -> bool:
+    """Whether two paths may be the same attribute of one object that has two names."""
+    head, _, attributes = operand.partition(".")
+    return head.isidentifier() and bool(attributes) and name.endswith(f".{attributes}")
 
 
 _OPERAND = {"self": 0, "other": 1, "mat2": 1, "vec": 1, "exponent": 1}

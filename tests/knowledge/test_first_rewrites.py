@@ -205,6 +205,25 @@ step(torch.rand(6, 5))
         (),
         watched=True,
     ),
+    Program(
+        "a lookup with max_norm behind a product with the whole table",
+        """
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(6, 3, max_norm=1.0)
+        self.out = nn.Linear(3, 4)
+    def forward(self, x):
+        table = self.out(self.words.weight)
+        rows = self.words(x)
+        return self.out(rows) @ table.t()
+# %%
+net = Scores()
+net(torch.arange(4)).sum().backward()
+""",
+        "saved_value_overwritten",
+        ("table = self.out(self.words.weight.clone())",),
+    ),
 )
 
 

@@ -54,7 +54,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "saver_place": label(maker.place if maker else None),
             "node": found.saved.node.name,
             "slot": found.saved.name,
-            "operand": read_operand(found),
+            "operand": read_operand(found, fact.names),
             "parameter": "yes" if is_parameter(found) else "no",
             "savers": str(found.savers),
             "target": guilty.target if guilty else "",
@@ -89,4 +89,6 @@ def _variant(found: Overwrite) -> str:
         return "saver_unknown"
     if found.alias:
         return "alias"
+    if found.guilty.op.startswith("embedding"):
+        return "max_norm"
     return "own_output" if found.saved.name == "result" else ""
