@@ -33,7 +33,7 @@ def under_no_grad(program: Program, place: Place, last_place: Place | None = Non
     if first is None or last is None or guard is None:
         return None
     run = run_between(tree, first, last)
-    if not run or any(_is_off(tree, imports, s) for s in (first, *tree.ancestors(first))):
+    if not run or any(is_off(tree, imports, s) for s in (first, *tree.ancestors(first))):
         return None
     if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
         return None  # a generator would leave the mode on outside; declarations guard nothing
@@ -103,7 +103,7 @@ def block_instead_of_switch(
     if not rest:
         return None
     draft.remove(switch)
-    draft.wrap(rest[0], rest[-1], lambda body: _with(guard, body))
+    draft.wrap(rest[0], rest[-1], lambda body: with_guard(guard, body))
     return draft.edits()
 
 
@@ -147,11 +147,11 @@ def run_between(tree: Tree, first: Statement, last: Statement) -> list[Statement
 
 def _wrapped(tree: Tree, first: Statement, last: Statement, guard: str) -> Edits | None:
     draft = Draft(tree)
-    draft.wrap(first, last, lambda body: _with(guard, body))
+    draft.wrap(first, last, lambda body: with_guard(guard, body))
     return draft.edits()
 
 
-def _with(guard: str, body: cst.IndentedBlock) -> cst.With:
+def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
     return cst.With([cst.WithItem(expression(f"{guard}()"))], body)
 
 
@@ -162,7 +162,7 @@ def _without_block(tree: Tree, node: cst.With) -> Edits | None:
     return draft.edits()
 
 
-def _is_off(tree: Tree, imports: Imports, node: cst.CSTNode) -> bool:
+def is_off(tree: Tree, imports: Imports, node: cst.CSTNode) -> bool:
     if isinstance(node, cst.With):
         return any(turns_off(imports, item.item) for item in node.items)
     if isinstance(node, cst.FunctionDef):

@@ -10,6 +10,7 @@ from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import functional_write, last_update, out_of_place, under_no_grad
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.writes_off import writes_under_no_grad
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
@@ -20,17 +21,21 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     update = finding.variant in ("update", "init") or _stays_the_leaf(finding, program, place)
     makers = (_no_grad, _out_of_place) if update else (_out_of_place, _no_grad)
     for make in makers:
-        yield from make(program, place, update)
+        yield from make(finding, program, place, update)
 
 
-def _no_grad(program: Program, place: Place, update: bool) -> Iterator[Proposal]:
-    edits = under_no_grad(program, place, last_update(program, place))
+def _no_grad(finding: Finding, program: Program, place: Place, update: bool) -> Iterator[Proposal]:
+    names = [n for t in finding.tensors for n in t.names]
+    whole = writes_under_no_grad(program, place, names) if update else None
+    edits = whole or under_no_grad(program, place, last_update(program, place))
     if edits:
         safety = Safety.SAME_GRADIENTS if update else Safety.CHANGES_MEANING
         yield Proposal("no_grad", edits, safety, intended_difference=not update)
 
 
-def _out_of_place(program: Program, place: Place, update: bool) -> Iterator[Proposal]:
+def _out_of_place(
+    finding: Finding, program: Program, place: Place, update: bool
+) -> Iterator[Proposal]:
     if update:
         return  # a rebound parameter is no longer the one that the optimizer or the model holds
     edits = functional_write(program, place) or out_of_place(program, place)
