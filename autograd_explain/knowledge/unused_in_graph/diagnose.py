@@ -34,6 +34,7 @@ EXAMPLE = {
     "used": "positions",
     "cut": "",
     "cut_place": "",
+    "inputs": "1",
 }
 
 
@@ -68,6 +69,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "used": other,
             "cut": "" if cut_place is None else _cut_text(cuts[0], cut_place),
             "cut_place": "" if cut_place is None else label(cut_place),
+            "inputs": str(len(differentiated(scene))),
         },
         at=cut_place or shown or given,
         op=_op(shown, blamed),

@@ -18,7 +18,7 @@ from autograd_explain.rewrite.uncut import (
     tensors_instead_of_copy,
     without_cut,
 )
-from autograd_explain.rewrite.unused import unused_allowed
+from autograd_explain.rewrite.unused import unused_allowed, unused_as_zeros
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
@@ -33,6 +33,11 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         if edits:
             yield Proposal("use_source", edits, Safety.CHANGES_MEANING, intended_difference=True)
     asked = next(iter(finding.places.get("input", ())), cause.place)
+    if finding.facts.get("inputs", "1") != "1" and not finding.variant:
+        # One loss of several skips a part of the parameters: its gradient is zero.
+        edits = unused_as_zeros(program, asked)
+        if edits:
+            yield Proposal("zeros", edits, Safety.CHANGES_MEANING, intended_difference=True)
     edits = unused_allowed(program, asked)
     if edits:
         yield Proposal("allow_unused", edits, Safety.CHANGES_MEANING, intended_difference=True)
