@@ -23,7 +23,7 @@ from .code import statement as make
 from .draft import Draft
 from .imports import Imports, imports_at
 from .locate import Statement, Tree, tree_at
-from .move import move_before
+from .move import lifted, move_before
 
 Edits = tuple[Edit, ...]
 
@@ -36,17 +36,42 @@ def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) 
 def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
     tree = tree_at(program, step_place)
-    statement = None if tree is None else tree.statement(step_place)
-    if tree is None or not isinstance(statement, cst.Expr):
+    found = None if tree is None else _step(tree, step_place)
+    if tree is None or found is None:
         return None
-    call = statement.value
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.args:
+    statement, optimizer = found
+    draft = Draft(tree)
+    draft.after(statement, [make("{x}.zero_grad()", x=optimizer)])
+    return draft.edits()
+
+
+def zero_grad_before(program: Program, step_place: Place, backward_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` on a line before the backward whose gradients its step uses.
+
+    Before the loop that the backward stands in, where the step stands behind that loop.
+    """
+    tree = tree_at(program, step_place)
+    found = None if tree is None else _step(tree, step_place)
+    if tree is None or found is None or tree_at(program, backward_place) is not tree:
         return None
-    if call.func.attr.value != "step":
+    statement, optimizer = found
+    backward = tree.statement(backward_place)
+    level = None if backward is None else lifted(tree, backward, tree.block_of(statement))
+    if level is None or tree.start(level) >= tree.start(statement):
         return None
     draft = Draft(tree)
-    draft.after(statement, [make("{x}.zero_grad()", x=call.func.value)])
+    draft.before(level, [make("{x}.zero_grad()", x=optimizer)])
     return draft.edits()
+
+
+def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | None:
+    """The statement `optimizer.step()` at a place, and its optimizer."""
+    statement = tree.statement(place)
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if statement is None or not isinstance(call, cst.Call) or call.args:
+        return None
+    method = call.func if isinstance(call.func, cst.Attribute) else None
+    return (statement, method.value) if method is not None and method.attr.value == "step" else None
 
 
 def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:

@@ -12,6 +12,7 @@ from autograd_explain.rewrite import (
     remove_statement,
     zero_grad_first,
 )
+from autograd_explain.rewrite.training import zero_grad_before
 
 
 def test_zero_grad_first() -> None:
@@ -23,6 +24,26 @@ def test_zero_grad_first() -> None:
 def test_zero_grad_does_not_pass_a_step() -> None:
     program = program_of("loss.backward()\nopt.step()\nopt.zero_grad()\n")
     assert zero_grad_first(program, at(program, "zero"), at(program, "backward")) is None
+
+
+def cleared_before(code: str) -> str | None:
+    program = program_of(code)
+    return result(zero_grad_before(program, at(program, "step"), at(program, "backward")))
+
+
+def test_zero_grad_before_the_backward_of_a_step() -> None:
+    assert cleared_before("loss = f()\nloss.backward()\no.d.step()\n") == (
+        "loss = f()\no.d.zero_grad()\nloss.backward()\no.d.step()\n"
+    )
+    assert cleared_before("for p in ps:\n    f(p).backward()\nopt.step()\n") == (
+        "opt.zero_grad()\nfor p in ps:\n    f(p).backward()\nopt.step()\n"
+    )
+
+
+def test_zero_grad_before_declines() -> None:
+    assert cleared_before("opt.step()\nloss.backward()\n") is None
+    assert cleared_before("def f():\n    loss.backward()\nopt.step()\n") is None
+    assert cleared_before("loss.backward()\nscaler.step(opt)\n") is None
 
 
 def test_backward_into() -> None:

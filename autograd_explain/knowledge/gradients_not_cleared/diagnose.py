@@ -26,7 +26,7 @@ def diagnose(scene: Scene) -> Finding | None:
     names = [name_of(scene, p) for p in parameters[:4]]
     name = optimizer_name(scene)
     facts = (scene.fact(Role.CULPRIT, parameters[0], *names, name),) if parameters else ()
-    cause = event(scene, What.CAUSE, "step")
+    cause, own = event(scene, What.CAUSE, "step"), moment(scene, "own_backward")
     return Finding(
         cause="gradients_not_cleared",
         confidence=Confidence.PROVEN,
@@ -39,4 +39,5 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=facts or (TensorFact(Role.CULPRIT, (name,)),),
         events=() if cause is None else (cause,),
+        places={} if own is None else {"own_backward": (own.place,)},
     )

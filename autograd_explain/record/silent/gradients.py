@@ -6,6 +6,7 @@ import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from torch import Tensor
@@ -20,6 +21,7 @@ from .suspect import Budget, Mark, Marks, Suspect, Weak
 _NEVER = Mark(0, 0)
 _MAX_PAST = 20
 _MAX_WALK = 5_000
+_MAX_FILLS = 100
 
 
 @dataclass
@@ -40,6 +42,8 @@ class Followed:
     all_had: bool = False  #: a step at which every parameter had a gradient
     leftovers: list[tuple[Mark, Mark]] = field(default_factory=list)
     filled: Mark | None = None  #: the last backward after which there was a gradient
+    fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
+    seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
 
 
 class Gradients:
@@ -57,6 +61,7 @@ class Gradients:
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
         self.held: dict[int, Weak] = {}
         self.last_step = _NEVER
+        self._steps: deque[tuple[int, int]] = deque(maxlen=_MAX_PAST)  #: clock and optimizer
         self._looks = Budget(share=0.003, free=20)
         self._settled: set[int] = set()  #: sites whose last look showed no new leaf
         self._filled: dict[int, Weak] = {}
@@ -97,8 +102,14 @@ class Gradients:
     def after_backward(self) -> None:
         for followed in self.followed.values():
             optimizer = followed.optimizer()
-            if optimizer is not None and optimizer.param_groups[0]["params"][0].grad is not None:
-                followed.filled = self._backward
+            gradient = None if optimizer is None else optimizer.param_groups[0]["params"][0].grad
+            if gradient is None or self._backward is None:
+                continue
+            followed.filled = self._backward
+            seen = id(gradient), version(gradient)
+            if seen != followed.seen and len(followed.fills) < _MAX_FILLS:
+                followed.fills.append(self._backward)
+            followed.seen = seen
 
     def zeroed(self, optimizer: Any, mark: Mark) -> None:
         """About to be cleared by an optimizer; None: already cleared, by something else."""
@@ -125,6 +136,8 @@ class Gradients:
             self._hold(parameters)
         followed.steps += 1
         followed.stepped = self.last_step = mark
+        followed.fills.clear()
+        self._steps.append((mark.clock, id(optimizer)))
         followed.zeroed = None
         followed.cleared = False
         probe = _first_gradient(parameters)
@@ -194,8 +207,21 @@ class Gradients:
     def _report_left_over(self, followed: Followed, backward: Mark, mark: Mark) -> None:
         first = followed.leftovers[0][0]
         marks: Marks = {"backward": (backward,), "step": (mark,), "earlier_step": (first,)}
+        own = self._own_backward(followed)
+        if own is not None:
+            marks["own_backward"] = (own,)
         evidence = {"optimizer": followed.optimizer, "times": len(followed.leftovers)}
         self.found.append(Suspect("gradients-not-cleared", marks, evidence))
+
+    def _own_backward(self, followed: Followed) -> Mark | None:
+        """The first backward for this step, where one for another optimizer's step came before it:
+        what that one added is no part of this sum."""
+        own = id(followed.optimizer())
+        foreign = [clock for clock, who in self._steps if who != own]
+        for before, after in pairwise(followed.fills):
+            if any(before.clock < clock < after.clock for clock in foreign):
+                return after
+        return None
 
     def _written(self, gradient: Tensor, since: int) -> bool:
         """Whether the program itself wrote a gradient (clearing or scaling it by hand)."""

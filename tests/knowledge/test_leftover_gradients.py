@@ -1,0 +1,74 @@
+"""Steps that use gradients of earlier steps, in watched sessions: where the clearing goes."""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic import cells_of
+
+HEAD = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+gen, disc = nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+opt_g = torch.optim.SGD(gen.parameters(), lr=0.1)
+opt_d = torch.optim.SGD(disc.parameters(), lr=0.1)
+# %%
+"""
+
+PROGRAMS = {
+    "the other network's loss in between": (
+        """
+def train(x):
+    opt_g.zero_grad()
+    d_loss = disc(x).mean() - disc(gen(x).detach()).mean()
+    d_loss.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    g_loss = disc(gen(x)).mean()
+    g_loss.backward()
+    opt_g.step()
+for x in torch.randn(4, 5, 2):
+    train(x)
+""",
+        "    opt_d.zero_grad()\n    d_loss.backward()",
+    ),
+    "several backwards for one step, behind the other's": (
+        """
+for x in torch.randn(4, 6, 2):
+    for part in x.split(3):
+        d_loss = disc(part).mean() - disc(gen(part).detach()).mean()
+        d_loss.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    disc(gen(x)).mean().backward()
+    opt_g.step()
+""",
+        "    opt_d.zero_grad()\n    for part in x.split(3):",
+    ),
+    "two losses that both are meant": (
+        """
+for x in torch.randn(4, 5, 2):
+    disc(x).mean().backward()
+    disc(-x).pow(2).mean().backward()
+    opt_d.step()
+""",
+        "    opt_d.step()\n    opt_d.zero_grad()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, lines = PROGRAMS[name]
+    cells = cells_of(HEAD + text.lstrip())
+    found = play(cells, watched=True)
+    assert found.trouble == ""
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.cause == "gradients_not_cleared"
+    assert found.diagnosis.rewrites
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert lines in repaired[1]
+    run(repaired)
