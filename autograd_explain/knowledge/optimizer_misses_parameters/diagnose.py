@@ -3,6 +3,8 @@
 import ast
 
 from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.exchanged import exchanges
+from autograd_explain.inspect.remade_parameter import remade_parameter
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.silent import (
     assignments,
@@ -33,7 +35,7 @@ _SHOWN = 4
 
 def diagnose(scene: Scene) -> Finding | None:
     missing = tensors(scene, "parameters")
-    if not missing:
+    if not missing or remade_parameter(scene) is not None:
         return None
     names = tuple(name_of(scene, p) for p in missing)
     optimizer = optimizer_name(scene)
@@ -74,6 +76,7 @@ def _replacement(scene: Scene, parameter: str, made: Place, optimizer: str) -> P
     owner = _shorter(parameter)
     while owner and not optimizer.startswith(f"{owner}."):
         later = [p for p, _ in assignments(scene.program, owner) if _after(p, made)]
+        later = later or [p for p in exchanges(scene.program, owner) if _after(p, made)]
         later = later or _by_attribute(scene, owner.rpartition(".")[2] if "." in owner else "")
         if later:
             return later[-1]

@@ -3,16 +3,23 @@
 import ast
 from collections.abc import Iterator
 
+from autograd_explain.inspect.exchanged import assigns
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import remove_statement, repeat_after, then
+from autograd_explain.rewrite.calls import keyword_removed
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.uncut import node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     made, replaced = finding.event(What.CAUSE), finding.places.get("replaced", ())
     if made is None or made.place is None or not replaced:
         return
+    if assigns(node_at(program, replaced[0]) or ast.Pass()):
+        copied = keyword_removed(program, replaced[0], "assign")
+        if copied:
+            yield Proposal("no_assign", copied, Safety.CHANGES_MEANING, intended_difference=True)
     fix, edits = "repeat_optimizer", repeat_after(program, made.place, replaced[0])
     if edits and not _used_between(program, made.place, replaced[0], finding.facts["optimizer"]):
         moved = then(program, edits, remove_statement, made.place)

@@ -2,6 +2,8 @@
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.history import Moment
+from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.remade_parameter import RemadeParameter, remade_parameter
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.silent import (
     culprit,
@@ -15,7 +17,7 @@ from autograd_explain.inspect.silent import (
 )
 from autograd_explain.model import Certainty, Confidence, Finding, What
 
-PATTERNS = ("graph-cut",)
+PATTERNS = ("graph-cut", "optimizer-misses-parameters")
 
 EXAMPLE = {
     "parameter": "model.encoder.weight",
@@ -32,6 +34,9 @@ _SHOWN = 4
 
 
 def diagnose(scene: Scene) -> Finding | None:
+    if scene.match.pattern != "graph-cut":
+        remade = remade_parameter(scene)
+        return None if remade is None else _of_parameter(scene, remade)
     lost = tensors(scene, "parameters")
     cuts = sorted(moments(scene, "cut"), key=_line)
     if not cuts or not lost:
@@ -49,7 +54,7 @@ def diagnose(scene: Scene) -> Finding | None:
         confidence=Confidence.PROVEN if moment(scene, "backward") else Confidence.LIKELY,
         facts={
             "parameter": names[0],
-            "parameters": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else ""),
+            "parameters": _listed(names),
             "count": str(scene.incident.evidence.get("count", len(names))),
             "operation": text_of(scene, first.place),
             "operand": operand,
@@ -61,6 +66,36 @@ def diagnose(scene: Scene) -> Finding | None:
         events=tuple(e for e in events if e is not None),
         variant=_variant(scene, cuts),
     )
+
+
+def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding:
+    """A new leaf between the computed value and the layer that uses it."""
+    names = tuple(name_of(scene, p) for p in found.lost)
+    step = moment(scene, "step")
+    failed = event(scene, What.FAILED, "step")
+    cause = event_at(scene, What.CAUSE, found.made, "parameter")
+    return Finding(
+        cause="silent_cut",
+        confidence=Confidence.PROVEN,
+        facts={
+            "parameter": names[0],
+            "parameters": _listed(names),
+            "count": str(len(names)),
+            "operation": found.made.text,
+            "operand": found.operand,
+            "place": label(cause.place),
+            "optimizer": optimizer_name(scene),
+            "step": step.place.source if step else "",
+        },
+        tensors=(culprit(scene, found.lost[0], *names[1:], found.operand, found.target),),
+        events=(cause, *(() if failed is None else (failed,))),
+        variant="copy",
+        places={"parameter": (found.statement,)},
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 def _line(cut: Moment) -> tuple[int, int]:

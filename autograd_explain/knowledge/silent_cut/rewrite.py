@@ -5,11 +5,18 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import reconnected
+from autograd_explain.rewrite.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if finding.variant in ("no_grad", "operation"):
+        return
+    made = next(iter(finding.places.get("parameter", ())), None)
+    if made is not None:
+        edits = parameter_as_argument(program, made)
+        if edits:
+            yield Proposal("argument", edits, Safety.CHANGES_MEANING, intended_difference=True)
         return
     events = [e for e in finding.events if e.what is What.CAUSE]
     edits = reconnected(program, [e.place for e in events if e.place is not None])

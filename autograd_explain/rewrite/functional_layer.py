@@ -1,0 +1,121 @@
+"""A computed tensor used in the place of a parameter, without making a parameter of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..model import Edit, Place
+from ..program import Program, Source
+from .imports import torch_at
+from .uncut import Patch, apply_patches
+
+Edits = tuple[Edit, ...]
+
+
+@dataclass(frozen=True)
+class _Made:
+    """`owner.name = Parameter(value)`"""
+
+    statement: ast.Assign
+    owner: str
+    name: str
+    value: ast.expr
+
+
+def parameter_as_argument(program: Program, place: Place) -> Edits | None:
+    """`self.fc.weight = nn.Parameter(w)`, `self.fc(x)` -> `weight = w`,
+    `torch.func.functional_call(self.fc, {"weight": weight}, (x,))`.
+
+    A parameter of the object itself (`self.weight`) is a local name for the rest of the function.
+    None where the function does anything else with the layer.
+    """
+    source, torch = program.source_at(place), torch_at(program, place)
+    function = None if source is None else _function(source, place)
+    if source is None or function is None or torch is None:
+        return None
+    made = [m for m in _all_made(function) if m.owner == _owner_at(source, function, place)]
+    if not made:
+        return None
+    names = {m.name: _fresh(source, m.name) for m in made}
+    patches = [p for m in made for p in _assigned(source, m, names[m.name])]
+    owner, last = made[0].owner, max(m.statement.lineno for m in made)
+    uses = _own_uses if owner == "self" else _layer_uses
+    used = list(uses(source, function, owner, names, last, torch))
+    known = [p for p in used if p is not None]
+    return apply_patches([*patches, *known]) if known and len(known) == len(used) else None
+
+
+def _function(source: Source, place: Place) -> ast.FunctionDef | None:
+    line = place.line - source.offset
+    found = [
+        n
+        for n in ast.walk(source.tree)
+        if isinstance(n, ast.FunctionDef) and n.lineno <= line <= (n.end_lineno or 0)
+    ]
+    return found[-1] if found else None
+
+
+def _all_made(function: ast.FunctionDef) -> Iterator[_Made]:
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        call = getattr(value, "func", None)
+        if isinstance(target, ast.Attribute) and isinstance(value, ast.Call) and value.args:
+            if getattr(call, "attr", getattr(call, "id", "")) == "Parameter":
+                yield _Made(node, ast.unparse(target.value), target.attr, value.args[0])
+
+
+def _owner_at(source: Source, function: ast.FunctionDef, place: Place) -> str:
+    line = place.line - source.offset
+    found = [m.owner for m in _all_made(function) if m.statement.lineno == line]
+    return found[0] if found else ""
+
+
+def _fresh(source: Source, name: str) -> str:
+    taken = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
+    taken |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)}
+    options = [name, f"new_{name}", *(f"{name}_{i}" for i in range(2, 100))]
+    return next(o for o in options if o not in taken)
+
+
+def _assigned(source: Source, made: _Made, local: str) -> Iterator[Patch]:
+    span = source.span(made.statement)
+    value = ast.get_source_segment(source.python, made.value)
+    if span is not None and value is not None:
+        yield Patch(source, span, f"{local} = {value}")
+
+
+def _layer_uses(
+    source: Source, function: ast.FunctionDef, owner: str, names: dict[str, str], last: int,
+    torch: str,
+) -> Iterator[Patch | None]:  # fmt: skip
+    """The calls of the layer behind the assignments; None for one that cannot be replaced."""
+    given = ", ".join(f'"{name}": {local}' for name, local in names.items())
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != owner:
+            continue
+        starred = any(isinstance(a, ast.Starred) for a in node.args)
+        span = source.span(node)
+        if node.keywords or starred or not node.args or span is None or node.lineno < last:
+            yield None
+            continue
+        args = ", ".join(ast.get_source_segment(source.python, a) or "" for a in node.args)
+        args = f"({args},)" if len(node.args) == 1 else f"({args})"
+        call = f"{torch}.func.functional_call({owner}, {{{given}}}, {args})"
+        yield Patch(source, span, call)
+
+
+def _own_uses(
+    source: Source, function: ast.FunctionDef, owner: str, names: dict[str, str], last: int,
+    torch: str,
+) -> Iterator[Patch | None]:  # fmt: skip
+    """The readings of `self.weight` behind the assignments."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        span = source.span(node)
+        if ast.unparse(node.value) == owner and node.attr in names and span is not None:
+            yield None if node.lineno <= last else Patch(source, span, names[node.attr])

@@ -1,0 +1,107 @@
+"""Parameters that are new objects when the optimizer steps: exchanged, or made from others.
+
+A row is a notebook, the cause, the first rewrite, and the lines that it brings in.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic import cells_of
+
+TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+STEPS = """
+# %%
+for _ in range(3):
+    opt.zero_grad()
+    loss = net(torch.rand(4, 3)).square().mean()
+    loss.backward()
+    opt.step()
+"""
+MADE = """
+class Hyper(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gen = nn.Linear(2, 15)
+        self.first, self.last = nn.Linear(3, 5), nn.Linear(5, 1)
+        self.z = torch.ones(2)
+    def forward(self, x):
+"""
+PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+    "state assigned after the optimizer": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+state = {k: v.clone() for k, v in net.state_dict().items()}
+# %%
+net.load_state_dict(state, strict=True, assign=True)
+""",
+        "optimizer_misses_parameters",
+        "no_assign",
+        ["net.load_state_dict(state, strict=True)"],
+    ),
+    "weight norm after the optimizer": (
+        """
+from torch.nn.utils import weight_norm
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+weight_norm(net[0])
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
+    "layer's weight computed in forward": (
+        MADE
+        + """
+        self.first.weight = nn.Parameter(self.gen(self.z).view(5, 3))
+        return self.last(torch.tanh(self.first(x)))
+net = Hyper()
+opt = torch.optim.Adam(net.parameters())
+""",
+        "silent_cut",
+        "argument",
+        [
+            "weight = self.gen(self.z).view(5, 3)",
+            'return self.last(torch.tanh(torch.func.functional_call(self.first, {"weight": '
+            "weight}, (x,))))",
+        ],
+    ),
+    "own weight computed in a method": (
+        """
+class Low(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.rand(1, 2)), nn.Parameter(torch.rand(2, 3))
+        self.bias = nn.Parameter(torch.zeros(1))
+    def forward(self, x):
+        self.weight = nn.Parameter(self.a @ self.b)
+        return nn.functional.linear(x, self.weight, self.bias)
+net = Low()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""",
+        "silent_cut",
+        "argument",
+        ["weight = self.a @ self.b", "return nn.functional.linear(x, weight, self.bias)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, cause, fix, lines = PROGRAMS[name]
+    cells = cells_of(TORCH + "# %%" + text + STEPS)
+    found = play(cells, watched=True)
+    assert found.trouble == ""
+    assert found.diagnosis is not None, found.output
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert finding.cause == cause
+    assert rewrites[0].fix == fix
+    repaired = edited(cells, rewrites[0])
+    before = [line for cell in cells for line in cell.splitlines()]
+    new = [line.strip() for cell in repaired for line in cell.splitlines() if line not in before]
+    assert new == lines
+    run(repaired)
+    assert play(repaired, watched=True).diagnosis is None
