@@ -1,4 +1,4 @@
-"""Steps that use gradients of earlier steps, in watched sessions: where the clearing goes."""
+"""Gradients cleared too late, too early or never, in watched sessions."""
 
 from __future__ import annotations
 
@@ -72,3 +72,23 @@ def test_program(name: str) -> None:
     repaired = edited(cells, found.diagnosis.rewrites[0])
     assert lines in repaired[1]
     run(repaired)
+
+
+THROWN_AWAY = """
+x = torch.randn(5, 2)
+y = x.sum(1, keepdim=True)
+for _ in range(3):
+    loss = nn.functional.mse_loss(disc(x), y)
+    loss.backward()
+    opt_d.zero_grad()
+    opt_d.step()
+    print(loss.item())
+"""
+
+
+def test_gradients_thrown_away_are_not_cut_off() -> None:
+    found = play(cells_of(HEAD + THROWN_AWAY.lstrip()), watched=True)
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.cause == "gradients_thrown_away"
+    assert "gradients_thrown_away" in found.output
+    assert "silent_cut" not in found.output

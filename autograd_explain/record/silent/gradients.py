@@ -270,7 +270,8 @@ class Gradients:
         """
         found = []
         for followed in (*self.past, *self.followed.values()):
-            never = self.never(followed)
+            # What a backward did reach was filled, and thrown away before the step.
+            never = {k: w for k, w in self.never(followed).items() if k not in self._filled}
             together: dict[frozenset[int], list[int]] = {}
             for site, (_, ids) in followed.cuts.items():
                 lost = frozenset(i for i in ids if i in never)
