@@ -145,13 +145,19 @@ def culprit(scene: Scene, overwrite: Overwrite) -> TensorFact:
 
 def source_names(overwrite: Overwrite) -> tuple[str, ...]:
     """How the writing and the saving statement call the tensor, the written name first."""
-    names = [overwrite.guilty.target] if overwrite.guilty is not None else []
-    if overwrite.guilty is not None:
+    names = []
+    if overwrite.guilty is not None and not _renormalises(overwrite.guilty):
+        names = [overwrite.guilty.target]
         # `hard = prob.detach()` then `hard[…] = 0`: prob is what the user knows.
         names = [o for m in overwrite.guilty.via for o in m.operands[:1]] + names
     if overwrite.maker is not None and overwrite.saved.name == "result":
         names.append(overwrite.maker.target)
     return tuple(dict.fromkeys(n for n in names if n))
+
+
+def _renormalises(write: Moment) -> bool:
+    """A lookup with `max_norm`: what the call is given is the indices, not the table."""
+    return write.op.startswith("embedding")
 
 
 def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
@@ -164,9 +170,9 @@ def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
     )
     changed = [scene.event(What.CHANGED, moment) for moment in overwrite.writes]
     guilty = overwrite.guilty
-    via = (
-        [scene.event(What.CREATED, m, op="alias") for m in guilty.via] if guilty is not None else []
-    )
+    # One line that makes the other name and writes through it says so itself.
+    aliases = () if guilty is None else (m for m in guilty.via if not _same_line(m, guilty))
+    via = [scene.event(What.CREATED, m, op="alias") for m in aliases]
     return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
 
 
