@@ -82,6 +82,16 @@ loss.backward()
         "frozen",
         [],
     ),
+    "values sorted into bins": (
+        """
+shift = torch.zeros(1, requires_grad=True)
+level = torch.bucketize(torch.rand(20) + shift, torch.linspace(0, 1, 5))
+loss = torch.bincount(level, minlength=6).float().var()
+loss.backward()
+""",
+        "bins",
+        [],
+    ),
     "copy of the data in a property": (
         """
 class Particles:

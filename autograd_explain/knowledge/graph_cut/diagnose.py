@@ -11,6 +11,7 @@ from autograd_explain.inspect.part_to_train import part_to_train
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.shared_module import shared_module
 from autograd_explain.inspect.source_walk import Cut, CutKind
+from autograd_explain.inspect.torch_call import called
 from autograd_explain.inspect.uncut_value import uncut_value
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
@@ -59,7 +60,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*_causes(scene, found, cut), *_uses(scene, cut), scene.failed()),
-        variant=cut.kind.value,
+        variant="bins" if called(cut.spot.node) in _BINS else cut.kind.value,
         places=places_at(
             scene,
             use=None if instead is None else instead.use,
@@ -68,6 +69,8 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
     )
 
 
+#: Operations that sort values into bins or count them.
+_BINS = ("bucketize", "searchsorted", "bincount", "histc")
 #: Operations that torch defines no gradient for: only the value before them can be used.
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
