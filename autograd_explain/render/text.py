@@ -109,6 +109,15 @@ def short(view: View, width: int) -> list[Text]:
     remedy = [*spaced(_remedy(view, width))]
     if len(why) + len(remedy) <= spare:
         return [*head, *why, *remedy, *foot]
+    if not view.rewrites and why and len(why) <= spare:
+        # The reason of this failure tells more than what to look at in general.
+        rest = spare - len(why)
+        return [
+            *head,
+            *why,
+            *(_capped(remedy, rest, view.language) if rest >= _LEAST else []),
+            *foot,
+        ]
     if len(remedy) > spare:
         remedy = [*spaced(_remedy(view, width, context=False))]
     return [*head, *_capped(remedy, max(spare, _LEAST), view.language), *foot]

@@ -152,3 +152,10 @@ def test_cut(name: str) -> None:
     new = [line.strip() for cell in repaired for line in cell.splitlines() if line not in before]
     assert new == lines
     run(repaired)
+
+
+def test_without_a_rewrite_the_reason_is_shown() -> None:
+    """Before the general list of what to look at, where there is no room for both."""
+    cells = cells_of(TORCH + "# %%" + PROGRAMS["values sorted into bins"][0])
+    shown = play(cells).output
+    assert "smooth weight" in shown
