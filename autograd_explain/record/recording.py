@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -124,8 +125,9 @@ class Recording:
         if "unchanged" in suspect.marks and "changed" not in told:
             before, after = suspect.marks["unchanged"][0], suspect.marks["noticed"][0]
             sites = self.sites.all
+            names = _arrays(moments, suspect.marks.get("shared", ()))
             writer = writer_between(
-                self.program, sites[before.site], sites[after.site], after.clock
+                self.program, sites[before.site], sites[after.site], after.clock, names
             )
             told["changed"] = () if writer is None else (writer,)
         return Signal(suspect.name, told, suspect.evidence)
@@ -175,6 +177,13 @@ def _moment(moments: Moments, role: str, mark: Mark) -> Moment | None:
     if mark.made:
         return moments.made(mark.site, mark.clock)
     return moments.wrote(mark.site, mark.clock, None)
+
+
+def _arrays(moments: Moments, shared: tuple[Mark, ...]) -> frozenset[str]:
+    """What the program calls the arrays that it got from tensors: `a` of `a = t.numpy()`."""
+    spots = [moments.spot(mark.site) for mark in shared]
+    given = [s.statement for s in spots if s is not None and isinstance(s.statement, ast.Assign)]
+    return frozenset(ast.unparse(t) for statement in given for t in statement.targets)
 
 
 def _graph_sequences(incident: Incident) -> Iterator[int]:

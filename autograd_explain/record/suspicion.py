@@ -21,7 +21,8 @@ from .tensors import quiet, tensors_in
 
 
 class Suspicion:
-    """Keeps numbers and weak references, no tensor.
+    """Keeps numbers and weak references; of tensors only memory that numpy may write, for as long
+    as others keep it, too.
 
     `traces`, `shared` and `visited` are read on the recorder's fast path: results that lost their
     graph, whether numpy memory was seen, and the sites whose arguments were looked at once.
@@ -86,7 +87,7 @@ class Suspicion:
 
     def to_numpy(self, tensor: Tensor, site: int, clock: int) -> None:
         self.shared = True
-        self.overwrites.share(tensor, Mark(site, clock))
+        self.overwrites.share(tensor, Mark(site, clock), here=True)
         self.cuts.to_numpy(tensor, Mark(site, clock))
 
     def appeared(self, tensor: Tensor) -> None:
@@ -136,6 +137,8 @@ class Suspicion:
         """A cell begins: what the last one showed was told."""
         self._told = self.log.clock
         self.overwrites.found.clear()
+        with quiet():
+            self.overwrites.let_go()
         self.gradients.found.clear()
 
     def suspects(self) -> tuple[Suspect, ...]:

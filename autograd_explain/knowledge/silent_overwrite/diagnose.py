@@ -71,7 +71,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         events=_events(scene, way),
         variant=way if write is not None else "unknown_write",
-        places=_places(write, backward),
+        places={**_places(write, backward), **_shared(scene)},
     )
 
 
@@ -83,10 +83,19 @@ def _places(write: Moment | None, backward: Moment | None) -> dict[str, tuple[Pl
     return {"write": (level,), "failed": (failed,), "inner": below(path_of(write), level)}
 
 
+def _shared(scene: Scene) -> dict[str, tuple[Place, ...]]:
+    """The call that gave NumPy the memory."""
+    shared = moment(scene, "shared")
+    return {} if shared is None else {"shared": (shared.place,)}
+
+
 def _source_names(scene: Scene) -> tuple[str, ...]:
     """How the writing and the saving statement call the tensor."""
     alias, write, saver = (moment(scene, role) for role in ("alias", "changed", "saved"))
     names = list(alias.operands[:1]) if alias is not None else []
+    shared = moment(scene, "shared")
+    if shared is not None:  # `scores.detach().numpy()`: the user knows `scores`
+        names += [o.removesuffix(".detach()") for o in shared.operands[:1]]
     if write is not None and write.target:
         names.append(write.target.removesuffix(".data"))
     if saver is not None:

@@ -14,6 +14,7 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
+from autograd_explain.rewrite.alias import rebased, without_alias
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.wait_outside import wait_outside
 
@@ -26,29 +27,28 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if write is None:
         return
     if finding.variant == "numpy":
-        yield from _made("copy_array", _own_memory(program, finding.facts["written"]))
+        yield from _made("copy_array", _own_memory(finding, program))
     if finding.variant == "function":
         yield from _made("save_copy", _saved_copy(program, write, finding.facts["written"]))
     alias = _place(finding, What.CREATED)
     if alias is not None:
         yield from _made("clone_alias", clone_alias(program, alias))
-    else:
-        yield from _another_way(finding, program, write)
-    if alias is not None:
-        yield from _waiting(finding, program)
+    yield from _another_way(finding, program, write, alias)
     saver = _place(finding, What.SAVED)
     if saver is not None and finding.facts["operand"]:
         yield from _made("save_value", clone_operand(program, saver, finding.facts["operand"]))
 
 
-def _another_way(finding: Finding, program: Program, write: Place) -> Iterator[Proposal]:
+def _another_way(
+    finding: Finding, program: Program, write: Place, alias: Place | None
+) -> Iterator[Proposal]:
     """The write is recorded, or it waits; what an object keeps from round to round better stays
     the same tensor."""
     kept = "." in finding.facts["alias"].removesuffix(".data")
     if kept:
         yield from _waiting(finding, program)
     if finding.variant in ("data", "function", "context") and finding.facts["parameter"] == "no":
-        yield from _recorded(program, write)
+        yield from _recorded(program, write, alias)
     if not kept:
         yield from _waiting(finding, program)
 
@@ -68,10 +68,12 @@ def _later(finding: Finding, program: Program) -> Edits:
     return None
 
 
-def _recorded(program: Program, write: Place) -> Iterator[Proposal]:
+def _recorded(program: Program, write: Place, alias: Place | None) -> Iterator[Proposal]:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
-    edits = out_of_place(program, write) or functional_write(program, write)
+    where = (program, write) if alias is None else without_alias(program, alias, write)
+    edits = None if where is None else out_of_place(*where) or functional_write(*where)
     if edits:
+        edits = rebased(program, edits)
         yield Proposal("recorded_write", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
@@ -80,8 +82,11 @@ def _made(fix: str, edits: Edits) -> Iterator[Proposal]:
         yield Proposal(fix, edits)
 
 
-def _own_memory(program: Program, written: str) -> Edits:
+def _own_memory(finding: Finding, program: Program) -> Edits:
     """A copy where a tensor and an array came to share memory; None where several lines may be."""
+    for place in finding.places.get("shared", ()):
+        return clone_alias(program, place)
+    written = finding.facts["written"]
     shared = [found for source in program.cells for found in _sharing(source)]
     named = [place for name, place in shared if name == written]
     found = named or [place for _, place in shared]

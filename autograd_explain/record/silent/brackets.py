@@ -4,59 +4,123 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ...inspect.history import Moment
 from ...model import Place
 from ...program import Program, Source
 from ..expressions import Spot, spot_of
 from ..sites import Site, Step
-
-_NUMPY_WRITERS = frozenset(
-    {"fill", "sort", "put", "copyto", "put_along_axis", "resize", "setfield"}
-)
+from .array_writes import changes, may_write_array, writes_array, written_array
 
 
-def writer_between(program: Program, before: Site, after: Site, order: int) -> Moment | None:
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A statement that may have run in between, and the lines that led to it."""
+
+    source: Source
+    statement: ast.stmt
+    chain: tuple[Place, ...] = ()
+
+
+def writer_between(
+    program: Program, before: Site, after: Site, order: int, names: frozenset[str] = frozenset()
+) -> Moment | None:
     """The one statement between two calls that may have written an array; None where several
-    may have, or none is in sight."""
-    common = _common(before.steps, after.steps)
-    if common is None:
+    may have, or none is in sight.  `names` are what the program calls the array."""
+    between = _between(program, before, after)
+    if between is None:
         return None
-    first, last = (spot_of(program, step) for step in common)
-    if first is None or last is None:
-        return None
-    between = tuple(_between(program, first, last))
-    for writes in (_writes_array, _may_write_array):
-        direct = [(source, s) for source, s in between if writes(s)]
-        if len(direct) == 1:
-            return _moment(program, *direct[0], (), order)
+    own = _of_first_call(program, before, names)
+    between += own
+    names |= {written_array(c.statement) for c in own}
+    of_array = [c for c in between if changes(c.statement) and written_array(c.statement) in names]
+    for direct in (
+        of_array,
+        [c for c in between if writes_array(c.statement)],
+        [c for c in between if may_write_array(c.statement)],
+    ):
+        if len({id(c.statement) for c in direct}) == 1:
+            return _moment(direct[0].source, direct[0].statement, direct[0].chain, order)
         if direct:
             return None
-    calling = [(source, s) for source, s in between if _functions(program, s)]
-    return _inside(program, *calling[0], order) if len(calling) == 1 else None
+    calling = [c for c in between if _functions(program, c.statement)]
+    return _inside(program, calling[0], order) if len(calling) == 1 else None
 
 
-def _inside(program: Program, source: Source, call: ast.stmt, order: int) -> Moment:
+def _of_first_call(program: Program, before: Site, names: frozenset[str]) -> list[_Candidate]:
+    """`buffer[:] = t.numpy()`, `t.numpy().sort()`: the call comes first, then its statement writes
+    the array."""
+    spot = spot_of(program, before.steps[0])
+    written = "" if spot is None or spot.statement is None else written_array(spot.statement)
+    if spot is None or spot.statement is None or not (written in names or ".numpy()" in written):
+        return []
+    return [_Candidate(spot.source, spot.statement, _chain(program, before.steps, 0))]
+
+
+def _inside(program: Program, call: _Candidate, order: int) -> Moment:
     """The one write in the functions that a statement calls; else the statement itself."""
-    simple = [(o, s) for o, function in _functions(program, call) for s in _simple(function)]
-    for writes in (_writes_array, _may_write_array):
+    simple = [
+        (o, s) for o, function in _functions(program, call.statement) for s in _simple(function)
+    ]
+    for writes in (writes_array, may_write_array):
         inner = [(owner, s) for owner, s in simple if writes(s)]
         if len(inner) == 1:
-            chain = (source.place(call.lineno, None, call),)
-            return _moment(program, *inner[0], chain, order)
+            line = call.source.place(call.statement.lineno, None, call.statement)
+            return _moment(*inner[0], (*call.chain, line), order)
         if inner:
             break
-    return _moment(program, source, call, (), order)
+    return _moment(call.source, call.statement, call.chain, order)
 
 
-def _common(before: Sequence[Step], after: Sequence[Step]) -> tuple[Step, Step] | None:
-    """The innermost frame that both calls share: where each of them stood in it."""
+def _between(program: Program, before: Site, after: Site) -> list[_Candidate] | None:
+    """The statements that may run between two calls: the rest of the functions that the first one
+    stood in, what follows at the level of both, the beginning of the second one's functions."""
+    level = _common(before.steps, after.steps)
+    if level is None:
+        return None
+    outer, inner = len(before.steps) - level, len(after.steps) - level
+    first, last = (spot_of(program, s) for s in (before.steps[outer], after.steps[inner]))
+    if first is None or last is None:
+        return None
+    own = _chain(program, before.steps, outer)
+    forward = before.steps[outer].instruction < after.steps[inner].instruction
+    return [
+        *(c for at in range(outer) for c in _around(program, before.steps, at, rest=True)),
+        *(_Candidate(o, s, own) for o, s in _at_one_level(program, first, last, forward)),
+        *(c for at in range(inner) for c in _around(program, after.steps, at, rest=False)),
+    ]
+
+
+def _around(program: Program, steps: Sequence[Step], at: int, rest: bool) -> Iterator[_Candidate]:
+    """The statements of the function around a step: those after it, or those before it."""
+    spot = spot_of(program, steps[at])
+    if spot is None or spot.statement is None:
+        return
+    scope = _scope(spot.source.tree, spot.statement)
+    loop = _loop(scope, spot.statement, spot.statement)
+    for statement in _simple(scope):
+        again = loop is not None and _contains(loop, statement)
+        in_order = statement.lineno > spot.line if rest else statement.lineno < spot.line
+        if statement is not spot.statement and (in_order or again):
+            yield _Candidate(spot.source, statement, _chain(program, steps, at))
+
+
+def _chain(program: Program, steps: Sequence[Step], at: int) -> tuple[Place, ...]:
+    """The lines that led to a step, outermost first."""
+    outer = [spot_of(program, step) for step in reversed(steps[at + 1 :])]
+    return tuple(s.place(whole=False) for s in outer if s is not None)
+
+
+def _common(before: Sequence[Step], after: Sequence[Step]) -> int | None:
+    """The innermost frame that both calls share, counted from the outermost (1); None: none."""
     found = None
-    for a, b in zip(reversed(before), reversed(after), strict=False):
+    both = zip(reversed(before), reversed(after), strict=False)
+    for level, (a, b) in enumerate(both, 1):
         whole_cell = _is_cell(a) and _is_cell(b)
         if a.code is not b.code and not whole_cell:
             break
-        found = (a, b)
+        found = level
         if a.code is not b.code or a.instruction != b.instruction:
             break
     return found
@@ -68,10 +132,13 @@ def _is_cell(step: Step) -> bool:
     return step.cell is not None and step.code.co_name.startswith(("<module>", "<cell line:"))
 
 
-def _between(program: Program, first: Spot, last: Spot) -> Iterator[tuple[Source, ast.stmt]]:
+def _at_one_level(
+    program: Program, first: Spot, last: Spot, forward: bool
+) -> Iterator[tuple[Source, ast.stmt]]:
     """Simple statements that may run after `first` and before `last`, their own left out."""
     if first.source is last.source:
-        yield from ((first.source, s) for s in _within(first, last))
+        if not (forward and first.statement is last.statement):
+            yield from ((first.source, s) for s in _within(first, last))
         return
     cells = list(program.cells)
     if first.source not in cells or last.source not in cells:
@@ -135,34 +202,6 @@ def _contains(outer: ast.AST, inner: ast.AST) -> bool:
     return any(n is inner for n in ast.walk(outer))
 
 
-def _writes_array(statement: ast.stmt) -> bool:
-    """`buffer[i] = x`, `buffer.fill(0)`, `np.copyto(buffer, x)`, `np.add(a, b, out=buffer)`."""
-    if isinstance(statement, ast.Assign) and any(_is_item(t) for t in statement.targets):
-        return True
-    if isinstance(statement, ast.AugAssign) and _is_item(statement.target):
-        return True
-    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
-    return not hasattr(statement, "body") and any(_writes_by_call(c) for c in calls)
-
-
-def _may_write_array(statement: ast.stmt) -> bool:
-    """`buffer += x`, which for an array writes it and for a number makes a new one."""
-    return isinstance(statement, ast.AugAssign) and not isinstance(statement.value, ast.Constant)
-
-
-def _is_item(target: ast.expr) -> bool:
-    """An item of an array; a text as the key means a dict."""
-    if not isinstance(target, ast.Subscript):
-        return False
-    key = target.slice
-    return not (isinstance(key, ast.Constant) and isinstance(key.value, str))
-
-
-def _writes_by_call(call: ast.Call) -> bool:
-    named = isinstance(call.func, ast.Attribute) and call.func.attr in _NUMPY_WRITERS
-    return named or any(k.arg == "out" for k in call.keywords)
-
-
 def _functions(program: Program, statement: ast.stmt) -> list[tuple[Source, ast.FunctionDef]]:
     """The user's functions and methods that a statement calls, found by name."""
     names = set()
@@ -182,18 +221,6 @@ def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _moment(
-    program: Program, source: Source, statement: ast.stmt, chain: tuple[Place, ...], order: int
-) -> Moment:
+def _moment(source: Source, statement: ast.stmt, chain: tuple[Place, ...], order: int) -> Moment:
     place = source.place(statement.lineno, None, statement)
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AugAssign):
-        targets = [statement.target]
-    target = targets[0] if targets else None
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    known = target is not None and not isinstance(target, (ast.Tuple, ast.List))
-    written = ast.unparse(target) if known and target is not None else ""
-    return Moment(order, place, "numpy", chain, written)
+    return Moment(order, place, "numpy", chain, written_array(statement))

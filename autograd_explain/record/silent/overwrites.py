@@ -19,6 +19,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from ...nodes import Walk
 from ..log import Log
 from ..tensors import address, root, storage, tensors_in, version
+from .memory import Memory
 from .regions import Region, checksum, overlap, region_of, written_region
 from .suspect import Budget, Mark, Suspect, Weak
 
@@ -36,8 +37,8 @@ class Hidden(NamedTuple):
     `way` is data, set_data, numpy, step or function.  `storages` are the memories written,
     `region` the part (None: all of it), `tensor` the address of the tensor for set_data, `of` the
     tensor whose memory it was.  `after` is the last site at which numpy memory was still unchanged,
-    `alias` the site that read the `.data` which was written through, `stepped` the parameters of
-    a step.
+    `shared` the site that gave numpy the memory, `alias` the site that read the `.data` which was
+    written through, `stepped` the parameters of a step.
     """
 
     way: str
@@ -49,6 +50,7 @@ class Hidden(NamedTuple):
     tensor: int = 0
     of: Weak | None = None
     after: Mark | None = None
+    shared: Mark | None = None
     alias: Mark | None = None
     stepped: tuple[Weak, ...] = ()
 
@@ -60,18 +62,6 @@ class Hidden(NamedTuple):
             if parameter is not None and storage(parameter) == kept:
                 return weak
         return self.of or weakref.ref(saved)
-
-
-class Memory:
-    """A tensor on memory that numpy can write, and what it held when last looked at."""
-
-    def __init__(self, tensor: Tensor, mark: Mark) -> None:
-        self.tensor = weakref.ref(tensor)
-        self.storage = storage(tensor)
-        self.region = region_of(tensor)
-        self.sum = checksum(tensor)
-        self.mark = mark
-        self.nodes = sequence()
 
 
 class Overwrites:
@@ -174,32 +164,38 @@ class Overwrites:
 
     # Memory shared with numpy
 
-    def share(self, tensor: Tensor, mark: Mark) -> None:
-        """A saved tensor's memory may be written by numpy from here on."""
+    def share(self, tensor: Tensor, mark: Mark, *, here: bool = False) -> None:
+        """A tensor's memory may be written by numpy from here on; `here`: this call shared it."""
         key = (storage(tensor), region_of(tensor))
         if not key[0] or tensor.numel() == 0 or tensor.device.type != "cpu" or tensor.is_sparse:
             return
         known = self.memories.get(key)
         if known is None or known.tensor() is None:
-            self.memories[key] = Memory(tensor, mark)
+            self.memories[key] = Memory.of(tensor, mark, mark if here else None)
             while len(self.memories) > _MAX_MEMORIES:
                 del self.memories[next(iter(self.memories))]
+
+    def let_go(self) -> None:
+        """Memory that nobody else has any more is not kept for our sake."""
+        for key, memory in list(self.memories.items()):
+            if memory.tensor() is None or memory.is_ours_alone():
+                del self.memories[key]
 
     def look(self, mark: Mark, *, always: bool = False) -> None:
         """Has any shared memory changed since the last look?"""
         if not self.memories or not (always or self._checks.allows()):
             return
         with self._checks:
-            for key, memory in list(self.memories.items()):
+            self.let_go()
+            for memory in self.memories.values():
                 tensor = memory.tensor()
-                if tensor is None:
-                    del self.memories[key]
-                    continue
-                self._compare(memory, tensor, mark)
+                if tensor is not None:
+                    self._compare(memory, tensor, mark)
 
     def _compare(self, memory: Memory, tensor: Tensor, mark: Mark) -> None:
         now = checksum(tensor)
-        if now != memory.sum and not self._written_by_torch(memory, mark.clock):
+        by_torch = self.log.write_since(memory.mark.clock - 1, memory.storage) is not None
+        if now != memory.sum and not by_torch:
             self._hidden.append(
                 Hidden(
                     "numpy",
@@ -210,17 +206,10 @@ class Overwrites:
                     memory.region,
                     of=memory.tensor,
                     after=memory.mark,
+                    shared=memory.shared,
                 )
             )
         memory.sum, memory.mark, memory.nodes = now, mark, sequence()
-
-    def _written_by_torch(self, memory: Memory, clock: int) -> bool:
-        for wrote in reversed(self.log.wrote):
-            if wrote.clock < memory.mark.clock:
-                return False
-            if wrote.storage == memory.storage:
-                return True
-        return False
 
     # The graph
 
@@ -314,8 +303,9 @@ class Overwrites:
             marks["noticed"] = (Mark(write.site, write.clock),)
         else:
             marks["changed"] = (Mark(write.site, write.clock, made=False),)
-        if write.alias is not None:
-            marks["alias"] = (write.alias,)
+        for role, mark in (("alias", write.alias), ("shared", write.shared)):
+            if mark is not None:
+                marks[role] = (mark,)
         evidence = {
             "way": write.way,
             "node": str(node.name()),
@@ -323,7 +313,7 @@ class Overwrites:
             "shape": str(list(tensor.shape)),
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "version": version(tensor),
-            "parameter": write.way == "step" or _is_leaf(write.of),
+            "parameter": write.way == "step" or _is_leaf(write.of) or _of_leaf(node, tensor),
             "tensor": write.owner(tensor),
         }
         suspect = Suspect("silent-overwrite", marks, evidence)
@@ -338,6 +328,14 @@ def _is_leaf(of: Weak | None) -> bool:
         return False
     base = root(tensor)
     return base.requires_grad and base.grad_fn is None
+
+
+def _of_leaf(node: Any, saved: Tensor) -> bool:
+    """Whether a leaf that the node reads, itself or through one view of it, has this memory."""
+    inputs = [fn for fn, _ in node.next_functions if fn is not None]
+    inputs += [fn for inner in inputs for fn, _ in inner.next_functions if fn is not None]
+    leaves = (getattr(fn, "variable", None) for fn in inputs)
+    return any(isinstance(leaf, Tensor) and storage(leaf) == storage(saved) for leaf in leaves)
 
 
 def _nodes(roots: tuple[Tensor, ...]) -> Iterator[tuple[Any, int]]:
