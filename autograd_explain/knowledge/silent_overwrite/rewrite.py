@@ -27,7 +27,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if write is None:
         return
     if finding.variant == "numpy":
-        yield from _made("copy_array", _own_memory(program, finding.facts["written"]))
+        yield from _made("copy_array", _own_memory(finding, program))
     if finding.variant == "function":
         yield from _made("save_copy", _saved_copy(program, write, finding.facts["written"]))
     alias = _place(finding, What.CREATED)
@@ -82,8 +82,11 @@ def _made(fix: str, edits: Edits) -> Iterator[Proposal]:
         yield Proposal(fix, edits)
 
 
-def _own_memory(program: Program, written: str) -> Edits:
+def _own_memory(finding: Finding, program: Program) -> Edits:
     """A copy where a tensor and an array came to share memory; None where several lines may be."""
+    for place in finding.places.get("shared", ()):
+        return clone_alias(program, place)
+    written = finding.facts["written"]
     shared = [found for source in program.cells for found in _sharing(source)]
     named = [place for name, place in shared if name == written]
     found = named or [place for _, place in shared]
