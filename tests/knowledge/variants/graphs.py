@@ -1,0 +1,339 @@
+"""What a graph reaches: losses, cuts, inputs, outputs."""
+
+from __future__ import annotations
+
+PROGRAMS = {
+    "sum where the program sums": (
+        """
+x = torch.linspace(0, 1, 3, requires_grad=True)
+y = x ** 2
+print(y.sum())
+# %%
+y.backward()
+""",
+        "loss_not_scalar",
+        "",
+        "y.sum().backward()",
+    ),
+    "complex scalar": (
+        """
+z = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+loss = (z * z).sum()
+# %%
+loss.backward()
+""",
+        "loss_not_scalar",
+        "complex",
+        "loss.real.backward()",
+    ),
+    "one of several roots": (
+        """
+x = torch.ones(3, requires_grad=True)
+first, errors = x.sum(), x * 2
+# %%
+torch.autograd.backward([first, errors])
+""",
+        "loss_not_scalar",
+        "",
+        "torch.autograd.backward([first, errors.mean()])",
+    ),
+    "copy instead of the input": (
+        """
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+other = x.detach().clone().requires_grad_()
+y = x.square().sum()
+# %%
+grads = torch.autograd.grad(y, other)
+""",
+        "unused_in_graph",
+        "copy",
+        "grads = torch.autograd.grad(y, x)",
+    ),
+    "name bound again after the forward pass": (
+        """
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+y = x.square().sum()
+x = x.detach().requires_grad_()
+# %%
+grads = torch.autograd.grad(y, x)
+""",
+        "unused_in_graph",
+        "older",
+        "grads = torch.autograd.grad(y, x, allow_unused=True)",
+    ),
+    "input detached inside the model": (
+        """
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 1)
+
+    def forward(self, x):
+        h = x.detach()
+        return self.net(torch.tanh(h))
+critic = Critic()
+mixed = torch.rand(5, 3, requires_grad=True)
+# %%
+scores = critic(mixed)
+slope, = torch.autograd.grad(scores.sum(), mixed, create_graph=True)
+""",
+        "unused_in_graph",
+        "cut",
+        "        h = x",
+    ),
+    "input through data and NumPy on two ways": (
+        """
+x = torch.rand(4, requires_grad=True)
+w = torch.ones(4, requires_grad=True)
+low, high = x.data * 2, x.detach().numpy()
+# %%
+y = (w * (low + torch.tensor(high))).sum()
+g = torch.autograd.grad(y, [w, x])
+""",
+        "unused_in_graph",
+        "cut",
+        "g = torch.autograd.grad(y, [w, x], allow_unused=True)",
+    ),
+    "input behind no_grad": (
+        """
+encoder, head = nn.Linear(3, 3), nn.Linear(3, 1)
+@torch.no_grad()
+def encode(x):
+    return encoder(x).relu()
+x = torch.rand(2, 3, requires_grad=True)
+# %%
+value = head(encode(x)).sum()
+saliency = torch.autograd.grad(outputs=value, inputs=x)[0]
+""",
+        "unused_in_graph",
+        "cut",
+        "def encode(x):",
+    ),
+    "input copied through NumPy": (
+        """
+net = nn.Linear(3, 1)
+x = torch.rand(2, 3, requires_grad=True)
+# %%
+value = net(torch.from_numpy(x.detach().numpy())).sum()
+saliency = torch.autograd.grad(value, x)[0]
+""",
+        "unused_in_graph",
+        "cut",
+        "value = net(x).sum()",
+    ),
+    "input in a no_grad block": (
+        """
+net = nn.Linear(3, 1)
+x = torch.rand(2, 3, requires_grad=True)
+# %%
+with torch.no_grad():
+    scale = net.weight.norm()
+    centred = x - x.mean(0)
+value = net(centred / scale).sum()
+saliency = torch.autograd.grad(value, x)[0]
+""",
+        "unused_in_graph",
+        "cut",
+        "centred = x - x.mean(0)",
+    ),
+    "head given to the optimizer, all frozen": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 3), nn.Linear(3, 2)
+    def forward(self, x):
+        return self.head(self.body(x))
+net = Net()
+net.requires_grad_(False)
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+# %%
+net(torch.ones(1, 3)).sum().backward()
+assert net.body.weight.grad is None and net.head.weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "net.head.requires_grad_(True)",
+    ),
+    "layer replaced before a helper froze": (
+        """
+def freeze(module):
+    for p in module.parameters():
+        p.requires_grad_(False)
+net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 9))
+net[2] = nn.Linear(4, 2)
+freeze(net)
+# %%
+net(torch.ones(1, 3)).sum().backward()
+assert net[0].weight.grad is None and net[2].weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "net[2].requires_grad_(True)",
+    ),
+    "head replaced and frozen in one function": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.fc = nn.Linear(3, 3), nn.Linear(3, 9)
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+def build():
+    m = Net()
+    m.fc = nn.Linear(3, 2)
+    for p in m.parameters():
+        p.requires_grad = False
+    return m
+model = build()
+# %%
+model(torch.ones(1, 3)).sum().backward()
+assert model.body.weight.grad is None and model.fc.weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "    m.fc.requires_grad_(True)",
+    ),
+    "part replaced and frozen in a constructor": (
+        """
+class Tuned(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+        self.body[2] = nn.Linear(4, 2)
+        for p in self.body.parameters():
+            p.requires_grad_(False)
+    def forward(self, x):
+        return self.body(x)
+model = Tuned(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 9)))
+# %%
+model(torch.ones(1, 3)).sum().backward()
+assert model.body[0].weight.grad is None and model.body[2].weight.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "        self.body[2].requires_grad_(True)",
+    ),
+    "frozen with nothing named to learn": (
+        """
+model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 9))
+for p in model.parameters():
+    p.requires_grad = False
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+# %%
+model(torch.ones(1, 3)).sum().backward()
+""",
+        "graph_cut",
+        "frozen",
+        "",
+    ),
+    "accuracy of a function as objective": (
+        """
+net = nn.Linear(4, 3)
+x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+def objective(scores, labels):
+    right = torch.argmax(scores, dim=-1) == labels
+    return -right.float().sum() / len(labels)
+# %%
+loss = objective(net(x), y)
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "    return nn.functional.cross_entropy(scores, labels)",
+    ),
+    "accuracy in one line": (
+        """
+net = nn.Linear(4, 3)
+x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+# %%
+out = net(x)
+loss = 1 - (out.argmax(1) == y).float().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "loss = nn.functional.cross_entropy(out, y)",
+    ),
+    "accuracy of probabilities": (
+        """
+net = nn.Linear(4, 3)
+x, y = torch.randn(12, 4), torch.randint(0, 3, (12,))
+# %%
+out = net(x).softmax(1)
+loss = 1 - (out.argmax(1) == y).float().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "",
+    ),
+    "second of several inputs": (
+        """
+used, idle = nn.Linear(2, 1), nn.Linear(2, 1)
+loss = used(torch.ones(1, 2)).sum()
+# %%
+grads = torch.autograd.grad(loss, [used.weight, idle.weight])
+""",
+        "unused_in_graph",
+        "",
+        "grads = torch.autograd.grad(loss, [used.weight, idle.weight], allow_unused=True)",
+    ),
+    "frozen parameters": (
+        """
+net = nn.Linear(2, 1)
+net.bias.requires_grad_(False)
+loss = net(torch.ones(1, 2)).sum()
+# %%
+grads = torch.autograd.grad(loss, list(net.parameters()))
+""",
+        "input_without_grad",
+        "frozen",
+        "grads = torch.autograd.grad(loss, [p for p in list(net.parameters()) if p.requires_grad])",
+    ),
+    "math.sqrt of a loss": (
+        """
+import math
+w = torch.tensor(4.0, requires_grad=True)
+# %%
+root = math.sqrt(w * w)
+""",
+        "scalar_conversion",
+        "",
+        "root = math.sqrt((w * w).detach())",
+    ),
+    "gradient penalty": (
+        """
+x = torch.ones(2, requires_grad=True)
+loss = (x ** 3).sum()
+# %%
+loss.backward(create_graph=True)
+penalty = x.grad.square().sum()
+penalty.backward()
+""",
+        "create_graph_cycle",
+        "again",
+        "",
+    ),
+    "gradient that is a number": (
+        """
+x = torch.ones(2, requires_grad=True)
+y = x * 2
+# %%
+torch.autograd.backward([y], [1])
+""",
+        "output_gradient_mismatch",
+        "type",
+        "torch.autograd.backward([y], [torch.ones_like(y)])",
+    ),
+    "hessian of a vector": (
+        """
+from torch.autograd.functional import hessian
+# %%
+curvature = hessian(lambda x: x * 2, torch.ones(2))
+""",
+        "functional_argument",
+        "hessian",
+        "",
+    ),
+}

@@ -1,0 +1,196 @@
+"""Writes in place: to leaves, views and saved values."""
+
+from __future__ import annotations
+
+PROGRAMS = {
+    "rows written by their own norm": (
+        """
+w = torch.rand(3, 2, requires_grad=True)
+def unit(mat):
+    out = mat * 1.0
+    for row in out:
+        length = row.norm()
+        row /= length
+    return out
+# %%
+unit(w).sum().backward()
+assert w.grad is not None
+""",
+        "multi_view_written",
+        "loop",
+        "    out = torch.stack(rows)",
+    ),
+    "list of views written in a loop over pairs": (
+        """
+w = torch.rand(2, 3, requires_grad=True)
+def centre(batch):
+    channels = batch.unbind(dim=1)
+    for channel, mean in zip(channels, (0.1, 0.2)):
+        channel.sub_(mean)
+    return torch.stack(channels, dim=1)
+# %%
+out = centre(w * 2)
+out.sum().backward()
+assert out.shape == (2, 3)
+""",
+        "multi_view_written",
+        "",
+        "        channels[i] = channel",
+    ),
+    "pieces written in the head of the loop": (
+        """
+w = torch.rand(2, 6, requires_grad=True)
+h = w * 1
+# %%
+for piece in h.chunk(3, dim=1):
+    piece -= piece.mean()
+    piece /= piece.std()
+h.pow(3).sum().backward()
+assert w.grad is not None
+""",
+        "multi_view_written",
+        "",
+        "h = torch.cat(new_pieces, dim=1)",
+    ),
+    "part of a listed view": (
+        """
+w = torch.rand(2, 6, requires_grad=True)
+parts = (w * 1).split(3, 1)
+# %%
+for part in parts:
+    part[:, 0] = 1.0
+torch.cat(parts).sum().backward()
+""",
+        "multi_view_written",
+        "",
+        "    part = part.clone()",
+    ),
+    "output written by a forward hook": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+def damp(module, inputs, out):
+    out *= 0.5
+for layer in net:
+    if isinstance(layer, nn.Tanh):
+        layer.register_forward_hook(damp)
+# %%
+net(torch.ones(2, 3)).sum().backward()
+""",
+        "saved_value_overwritten",
+        "own_output",
+        "    return out",
+    ),
+    "views kept by number in an object": (
+        """
+class Buffer:
+    @torch.no_grad()
+    def __init__(self, n):
+        self.whole = torch.zeros(n, 2)
+        self.rows = [self.whole[i] for i in range(n)]
+    def add(self, i, value):
+        self.rows[i] += value
+buf = Buffer(3)
+w = torch.ones(2, requires_grad=True)
+# %
+for i in range(3):
+    buf.add(i, w * i)
+buf.whole.sum().backward()
+assert w.grad.tolist() == [3.0, 3.0]
+""",
+        "view_made_under_no_grad",
+        "",
+        "        self.whole[self.rows[i]] += value",
+    ),
+    "views of an object read elsewhere": (
+        """
+class Buffer:
+    @torch.no_grad()
+    def __init__(self, n):
+        self.whole = torch.zeros(n, 2)
+        self.rows = [self.whole[i] for i in range(n)]
+    def add(self, i, value):
+        self.rows[i] += value
+    def row(self, i):
+        return self.rows[i]
+buf = Buffer(3)
+w = torch.ones(2, requires_grad=True)
+# %
+buf.add(1, w)
+""",
+        "view_made_under_no_grad",
+        "",
+        "    def __init__(self, n):",
+    ),
+    "starting value put into a leaf": (
+        """
+w = torch.randn(4, 4, requires_grad=True)
+w[w < 0] = 0.0
+# %%
+torch.tanh(w).sum().backward()
+assert w.grad is not None
+""",
+        "leaf_written",
+        "index",
+        "    w[w < 0] = 0.0",
+    ),
+    "leaf overwritten after its use": (
+        """
+x = torch.rand(3, requires_grad=True)
+y = x * 2
+x[y < 1] = 0.0
+# %%
+(x + y).sum().backward()
+""",
+        "leaf_written",
+        "index",
+        "x = x.clone()",
+    ),
+    "view written, the whole read later": (
+        """
+def bump(h):
+    h = torch.sigmoid(h)
+    rows = h[:, 1:]
+    rows += 0.25
+    return h
+x = torch.zeros(2, 3, requires_grad=True)
+# %%
+out = bump(x)
+assert out[0, 1] == 0.75
+out.sum().backward()
+""",
+        "saved_value_overwritten",
+        "alias",
+        "    h = torch.sigmoid(h).clone()",
+    ),
+    "detach_ on a gradient view": (
+        """
+x = torch.ones(4, requires_grad=True)
+halves = (x * 2).view(2, 2)
+# %%
+state = halves.detach_()
+""",
+        "detach_in_place_on_view",
+        "",
+        "state = halves.detach()",
+    ),
+    "result of another operation written out": (
+        """
+w = torch.ones(2, requires_grad=True)
+buffer = torch.empty(2)
+# %%
+total = torch.add(w, 1, out=buffer).sum()
+""",
+        "out_argument_with_grad",
+        "",
+        "total = torch.add(w, 1).sum()",
+    ),
+    "shifted write over the input": (
+        """
+x = torch.arange(4.0)
+torch.add(x[:-1], 1, out=x[1:])
+""",
+        "written_tensor_overlaps",
+        "input",
+        "",
+    ),
+}
