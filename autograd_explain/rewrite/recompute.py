@@ -35,7 +35,7 @@ def recompute_before(
     if not all(_repeatable(program, o, (tree, goal), known) for o in known):
         return None
     draft = Draft(tree)
-    draft.before(goal, [_bare(statement) for _, statement in known])
+    draft.before(goal, [bare(statement) for _, statement in known])
     return draft.edits()
 
 
@@ -64,7 +64,7 @@ def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits 
     if {name.partition(".")[0] for name in own.reads} & local_names(scope):
         return None
     draft = Draft(tree)
-    draft.before(goal, [_bare(origin[1])])
+    draft.before(goal, [bare(origin[1])])
     return draft.edits()
 
 
@@ -123,7 +123,7 @@ def repeat_after(program: Program, place: Place, target_place: Place) -> Edits |
     if not _same_scope(tree, goal, *origin) or _between(program, origin, (tree, goal)) is None:
         return None
     draft = Draft(tree)
-    draft.after(goal, [_bare(origin[1])])
+    draft.after(goal, [bare(origin[1])])
     return draft.edits()
 
 
@@ -225,7 +225,7 @@ def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement
     )
 
 
-def _bare(statement: Statement) -> Statement:
+def bare(statement: Statement) -> Statement:
     """A copy without what belongs to its line."""
     if isinstance(statement, cst.BaseSmallStatement):
         return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)

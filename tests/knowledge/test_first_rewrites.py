@@ -224,6 +224,24 @@ net(torch.arange(4)).sum().backward()
         "saved_value_overwritten",
         ("table = self.out(self.words.weight.clone())",),
     ),
+    Program(
+        "two heads evaluated once before the epochs, the graph retained",
+        """
+net, pi, v = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 1)
+opt = torch.optim.Adam([*net.parameters(), *pi.parameters(), *v.parameters()])
+x, returns = torch.rand(5, 3), torch.rand(5)
+h = net(x).tanh()
+logits, value = pi(h), v(h).squeeze(-1)
+adv = (returns - value).detach()
+for epoch in range(3):
+    loss = -(logits.log_softmax(1)[:, 0] * adv).mean() + (returns - value).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+""",
+        "step_between_backwards",
+        ("loss.backward()",),
+    ),
 )
 
 

@@ -8,6 +8,7 @@ from autograd_explain.inspect.attribution import (
     label,
 )
 from autograd_explain.inspect.freed import carried_across
+from autograd_explain.inspect.history import Moment
 from autograd_explain.inspect.kept import spent
 from autograd_explain.inspect.levels import (
     at_one_level,
@@ -15,6 +16,7 @@ from autograd_explain.inspect.levels import (
     failing_path,
     forward_paths,
     path_of,
+    paths_of,
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
@@ -91,7 +93,21 @@ def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
         "failed": (failed,),
         "forward": distinct(rest),
         "spent": () if kept is None else (kept,),
+        "whole": _whole(scene, found.guilty),
     }
+
+
+def _whole(scene: Scene, guilty: Moment) -> tuple[Place, ...]:
+    """The statements that made any part of the graph, at the level where step and failure
+    differ; () where they are too many to look at."""
+    nodes = scene.graph.nodes
+    if len(nodes) > _MANY:
+        return ()
+    paths = [path_of(guilty), failing_path(scene), *paths_of(scene, nodes)]
+    return distinct(at_one_level(paths)[2:])
+
+
+_MANY = 400
 
 
 def _variant(scene: Scene, found: Overwrite) -> str:

@@ -8,6 +8,7 @@ from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.detach import detached_at
+from autograd_explain.rewrite.each_round import in_every_round
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.loops import reorder_items, split_and_move, step_in_own_loop
 from autograd_explain.rewrite.proposal import Proposal
@@ -25,6 +26,11 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     moved = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
     again = _proposal("recompute", moved, Safety.CHANGES_MEANING)
     yield from _without_spent(finding, program)
+    if _position(program, failed) < _position(program, step):
+        rounds = in_every_round(program, finding.places.get("whole", ()), failed)
+        if rounds:  # what is computed later in the round only would still hold the old part
+            yield Proposal("each_round", rounds, Safety.CHANGES_MEANING, intended_difference=True)
+            again = None
     if _same_line(step, failed):
         yield from _in_one_loop(finding, program, step, forward)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would

@@ -1,0 +1,55 @@
+"""What is computed once before a loop, computed in every round."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import at, program_of, result
+
+from autograd_explain.rewrite.each_round import in_every_round
+
+
+def rounds(code: str, *needles: str) -> str | None:
+    program = program_of(code)
+    places = [at(program, n) for n in needles]
+    return result(in_every_round(program, places, at(program, "backward")))
+
+
+def test_value_that_is_needed_before_the_loop_stays() -> None:
+    code = (
+        "logp, v = net(x)\nadv = (r - v).detach()  # fixed\nfor _ in range(3):\n"
+        "    ratio = (logp - old).exp()\n    loss = (ratio * adv).mean()\n"
+        "    loss.backward(retain_graph=True)\n    opt.step()\n"
+    )
+    assert rounds(code, "logp, v =", "ratio =") == (
+        "logp, v = net(x)\nadv = (r - v).detach()  # fixed\nfor _ in range(3):\n"
+        "    logp, v = net(x)\n    ratio = (logp - old).exp()\n    loss = (ratio * adv).mean()\n"
+        "    loss.backward()\n    opt.step()\n"
+    )
+
+
+def test_chain_moves_into_the_loop() -> None:
+    code = (
+        "# once\nh = enc(x)\nscale = 2\nout = dec(h)\nwhile go:\n    opt.zero_grad()\n"
+        "    (out * scale).sum().backward(None, retain_graph=True)\n    opt.step()\n"
+    )
+    assert rounds(code, "h = enc", "out = dec") == (
+        "scale = 2\nwhile go:\n    opt.zero_grad()\n    # once\n    h = enc(x)\n    out = dec(h)\n"
+        "    (out * scale).sum().backward(None)\n    opt.step()\n"
+    )
+
+
+LOOP = "for b in bs:\n    (h * b).sum().backward()\n    opt.step()\n"
+DECLINED = [
+    "h = enc(b)\n" + LOOP,  # another b in the loop
+    "h = h + enc(x)\n" + LOOP,  # builds on itself
+    "h = enc(x)\nx = x + 1\n" + LOOP,
+    "h = enc(x)\n" + LOOP.replace("in bs", "in h"),  # taken before the first round
+    "if c:\n    h = enc(x)\n" + LOOP,
+    "h += enc(x)\n" + LOOP,
+    "h = enc(x)\n(h * b).sum().backward()\n",
+]
+
+
+@pytest.mark.parametrize("code", DECLINED)
+def test_declined(code: str) -> None:
+    assert rounds(code, "enc(") is None
