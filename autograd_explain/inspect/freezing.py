@@ -50,6 +50,10 @@ def freezing(scene: Scene, modules: tuple[Spot, ...]) -> Frozen:
     found = [s for s in freezers if _concerns(scene, s, owners)]
     if len(freezers) == 1 and not any(v is not MISSING for v in _frozen_by(scene, freezers[0])):
         found = freezers  # what a returned function froze cannot be read, but nothing else did
+    if not values and not found:
+        # Whose forward it was is unknown (several objects of one class): what is frozen now.
+        found = [s for s in freezers if any(map(_is_frozen, _frozen_by(scene, s)))]
+    found = found or [s for s in freezers if _called_with(scene, s, owners)]
     names = [n for n, _ in roots] + [s.text for s in modules]
     whole = bool(values) and not any(p.requires_grad for v in values for p in v.parameters())
     return Frozen(found[0] if found else None, tuple(dict.fromkeys(names)), whole)
@@ -114,6 +118,27 @@ def _frozen_by(scene: Scene, spot: Spot) -> list[Any]:
         if isinstance(maker.node, ast.Call) and isinstance(maker.node.func, ast.Attribute):
             held.append(walker.value(inside(maker, maker.node.func.value)))
     return held
+
+
+def _called_with(scene: Scene, spot: Spot, owners: list[torch.nn.Module]) -> bool:
+    """Whether some call gives the freezing function one of the modules: `freeze(judge)`."""
+    walker = walker_of(scene)
+    for source in walker.sources() if spot.function else ():
+        index = walker.index(source)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and called_name(node) == spot.function:
+                scope = walker.scope_of(source, index.body_of(node))
+                given = [*node.args, *(k.value for k in node.keywords)]
+                if isinstance(node.func, ast.Attribute):
+                    given.append(node.func.value)
+                if any(walker.value(Spot(scope, a)) is m for a in given for m in owners):
+                    return True
+    return False
+
+
+def _is_frozen(value: Any) -> bool:
+    parameters = list(value.parameters()) if isinstance(value, torch.nn.Module) else []
+    return bool(parameters) and not any(p.requires_grad for p in parameters)
 
 
 def _holds(value: Any, parameters: set[int]) -> bool:

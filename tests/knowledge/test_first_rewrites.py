@@ -11,6 +11,7 @@ import pytest
 from knowledge.played import edited, play
 from knowledge.test_cases import run
 
+from autograd_explain.model import What
 from autograd_explain.render.topic import cells_of
 
 TORCH = "# %%\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
@@ -259,3 +260,35 @@ def test_first_rewrite(program: Program) -> None:
     assert tuple(r for r in rows if r and r not in old) == program.lines
     assert repaired != cells
     run(repaired)
+
+
+IN_TURN = """
+def freeze(module):
+    for p in module.parameters():
+        p.requires_grad_(False)
+class Player(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(2, 2)
+    def forward(self, x):
+        return self.net(x)
+a, b = Player(), Player()
+def first(x):
+    freeze(b)
+    return a(b(x)).sum()
+def second(x):
+    freeze(a)
+    return b(a(x)).sum()
+# %%
+for play in (first, second):
+    play(torch.rand(3, 2)).backward()
+"""
+
+
+def test_players_frozen_in_turn() -> None:
+    """Nobody thaws them; the statement that froze is blamed though it froze either."""
+    found = play(cells_of(TORCH + "# %%" + IN_TURN)).diagnosis
+    assert found is not None and found.finding.cause == "graph_cut"
+    cause = found.finding.event(What.CAUSE)
+    assert cause is not None and cause.place is not None
+    assert cause.place.source == "p.requires_grad_(False)"
