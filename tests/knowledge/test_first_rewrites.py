@@ -287,8 +287,13 @@ for play in (first, second):
 
 def test_players_frozen_in_turn() -> None:
     """Nobody thaws them; the statement that froze is blamed though it froze either."""
-    found = play(cells_of(TORCH + "# %%" + IN_TURN)).diagnosis
+    cells = cells_of(TORCH + "# %%" + IN_TURN)
+    found = play(cells).diagnosis
     assert found is not None and found.finding.cause == "graph_cut"
     cause = found.finding.event(What.CAUSE)
     assert cause is not None and cause.place is not None
     assert cause.place.source == "p.requires_grad_(False)"
+    repaired = edited(cells, found.rewrites[0])
+    assert "    freeze(b)\n    a.requires_grad_(True)\n" in repaired[1]
+    assert "    freeze(a)\n    b.requires_grad_(True)\n" in repaired[1]
+    run(repaired)

@@ -9,6 +9,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite.deep_copy import deep_copied
 from autograd_explain.rewrite.imports import imports_at
 from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.thaw import thawed_in_turn
 from autograd_explain.rewrite.training import statements_after
 from autograd_explain.rewrite.uncut import (
     Patch,
@@ -240,6 +241,10 @@ def _unfrozen(finding: Finding, program: Program, place: Place) -> Iterator[Prop
         edits = statements_after(program, after, calls)
         if edits:
             yield Proposal("unfreeze", edits, intended_difference=True)
+        return
+    turns = thawed_in_turn(program, place)
+    if turns:
+        yield Proposal("thaw", turns, intended_difference=True)
 
 
 def _copied(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
