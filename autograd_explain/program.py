@@ -50,9 +50,7 @@ class Source:
     def lines(self) -> tuple[str, ...]:
         return tuple(self.text.splitlines())
 
-    def place(
-        self, line: int, function: str | None = None, node: ast.AST | None = None
-    ) -> Place:
+    def place(self, line: int, function: str | None = None, node: ast.AST | None = None) -> Place:
         """The place of line `line` of `python` (as a frame or an AST node reports it)."""
         shown = line + self.offset
         text = self.lines[shown - 1] if 0 < shown <= len(self.lines) else ""
