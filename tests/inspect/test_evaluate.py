@@ -96,3 +96,11 @@ def test_rounds_of_a_loop(text: str) -> None:
 def test_names_of_a_round() -> None:
     target = ast.parse("i, (name, x)", mode="eval").body
     assert taken(target, (1, ("a", 2))) == {"i": 1, "name": "a", "x": 2}
+
+
+def test_long_loops_are_taken_in_part() -> None:
+    rounds = iterated(ast.parse("range(10 ** 9)", mode="eval").body, look)
+    assert rounds == []  # a power is not computed
+    NAMES["n"] = 10**9
+    assert iterated(ast.parse("range(n)", mode="eval").body, look) == list(range(100))
+    assert iterated(ast.parse("range(1, 9, 0)", mode="eval").body, look) == []

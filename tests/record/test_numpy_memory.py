@@ -135,6 +135,15 @@ def test_memory_that_nobody_else_has_is_let_go() -> None:
     assert not overwrites.memories
 
 
+def test_a_loop_that_reads_arrays_keeps_one_at_the_most() -> None:
+    overwrites = Overwrites(Log())
+    for _ in range(5):
+        values = torch.ones(3).exp()
+        values.detach().numpy().sum()
+        overwrites.share(values.detach(), Mark(0, 0), here=True)
+    assert len(overwrites.memories) <= 2  # the last, and the one that `values` still holds
+
+
 @pytest.mark.parametrize(
     ("code", "array"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from . import live
@@ -43,9 +44,9 @@ def iterated(node: ast.AST, named: Named) -> list[Any]:
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return [evaluate(e, named) for e in node.elts]
     if isinstance(node, ast.Call):
-        return list(_iterated_call(node, named))[:_MOST_ROUNDS]
+        return list(islice(_iterated_call(node, named), _MOST_ROUNDS))
     value = evaluate(node, named)
-    return list(value)[:_MOST_ROUNDS] if type(value) in (list, tuple, dict) else []
+    return list(islice(value, _MOST_ROUNDS)) if type(value) in (list, tuple, dict) else []
 
 
 def _iterated_call(node: ast.Call, named: Named) -> Iterable[Any]:
@@ -57,7 +58,8 @@ def _iterated_call(node: ast.Call, named: Named) -> Iterable[Any]:
     name = function.id if isinstance(function, ast.Name) else ""
     if name == "range" and given:
         limits = [evaluate(a, named) for a in given]
-        return range(*limits[:3]) if all(type(i) is int for i in limits) else ()
+        known = len(limits) <= 3 and all(type(i) is int for i in limits) and 0 not in limits[2:]
+        return range(*limits) if known else ()
     if name == "enumerate" and given:
         return enumerate(iterated(given[0], named))
     if name == "zip":

@@ -26,7 +26,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     write = _place(finding, What.CHANGED)
     if write is None:
         return
-    if finding.variant == "numpy":
+    # An array of a parameter is written for the parameter's sake.
+    if finding.variant == "numpy" and finding.facts["parameter"] == "no":
         yield from _made("copy_array", _own_memory(finding, program))
     if finding.variant == "function":
         yield from _made("save_copy", _saved_copy(program, write, finding.facts["written"]))

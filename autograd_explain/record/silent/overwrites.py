@@ -171,6 +171,7 @@ class Overwrites:
             return
         known = self.memories.get(key)
         if known is None or known.tensor() is None:
+            self.let_go()  # of what a loop has read and dropped
             self.memories[key] = Memory.of(tensor, mark, mark if here else None)
             while len(self.memories) > _MAX_MEMORIES:
                 del self.memories[next(iter(self.memories))]
