@@ -6,6 +6,7 @@ anew, collected, and the name of what was gone through stands for them from then
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,8 +18,9 @@ from .code import dotted, expression, keyword, positional, statement, walk
 from .draft import Draft
 from .every_write import every_write
 from .imports import imports_at
+from .inplace_writes import is_given_anew, is_view
 from .locate import Tree, statements_in, tree_at
-from .names import can_rebind, fresh, read_later, used_names
+from .names import bound_in, can_rebind, fresh, read_later, used_names
 
 Edits = tuple[Edit, ...]
 _JUMPS = (cst.Break, cst.Continue, cst.Return, cst.Yield)
@@ -48,25 +50,34 @@ def collected_loop(
     early, reads the whole as it goes, or the whole cannot be given a new value.
     """
     tree = tree_at(program, place)
-    found = None if tree is None else _found(tree, place, name, tensor)
-    torch = imports_at(program, place).local("torch")
-    if tree is None or found is None or torch is None:
+    imports = imports_at(program, place)
+    torch = imports.local("torch")
+    if tree is None or torch is None:
         return None
-    edits, store = _collected(tree, found, torch, copied=False)
+    found = _found(tree, place, name, tensor, torch)
+    if found is None or is_given_anew(tree, imports, found.loop.body, name):
+        return None
+    taken = _names_of_cells(program)
+    edits, store = _collected(tree, found, torch, taken, copied=False)
     # The element is read at the end now, so that a new value of its name reaches the whole.
     edits = every_write(program, edits, place, name, lambda t: _ending_with(t, store))
     # A write to a part of the element goes to a copy.
-    return edits or _collected(tree, found, torch, copied=True)[0]
+    return edits or _collected(tree, found, torch, taken, copied=True)[0]
 
 
-def _collected(tree: Tree, found: _Loop, torch: str, *, copied: bool) -> tuple[Edits | None, str]:
+def _collected(
+    tree: Tree, found: _Loop, torch: str, taken: set[str], *, copied: bool
+) -> tuple[Edits | None, str]:
     """The loop that collects its elements, and the statement that it ends with."""
     draft, loop = Draft(tree), found.loop
     if copied:
         first = statements_in(loop.body)[0]
         draft.before(first, [statement(f"{found.name} = {found.name}.clone()")])
     plain = isinstance(loop.target, cst.Name)
-    store = (_appended if plain else _stored)(tree, draft, found, torch)
+    if plain:
+        store = _appended(tree, draft, found, torch)
+    else:
+        store = _stored(tree, draft, found, torch, taken)
     return (draft.edits() if store else None), store
 
 
@@ -79,7 +90,12 @@ def element_is_read(program: Program, place: Place, name: str) -> bool:
     return sum(isinstance(n, cst.Name) and n.value == name for n in walk(loop.body)) > 1
 
 
-def _found(tree: Tree, place: Place, name: str, tensor: bool) -> _Loop | None:
+def _names_of_cells(program: Program) -> set[str]:
+    nodes = (n for source in program.cells for n in ast.walk(source.tree))
+    return {n.id for n in nodes if isinstance(n, ast.Name)}
+
+
+def _found(tree: Tree, place: Place, name: str, tensor: bool, torch: str) -> _Loop | None:
     loop = _around(tree, place, name)
     if loop is None or loop.orelse is not None or any(isinstance(n, _JUMPS) for n in walk(loop)):
         return None
@@ -87,12 +103,14 @@ def _found(tree: Tree, place: Place, name: str, tensor: bool) -> _Loop | None:
     if source is None or read_later(tree, loop, name):
         return None
     plain = _Loop(loop, name, source, "stack" if tensor else "")
-    found = _of_call(loop, name, source) if isinstance(source, cst.Call) else plain
+    found = _of_call(loop, name, source, torch) if isinstance(source, cst.Call) else plain
     path = None if found is None else dotted(found.whole)
     if found is None or (tensor and found is not plain):
         return None
-    if path is None or path.partition(".")[0] in used_names(loop.body):
+    if path is None or path.partition(".")[0] in used_names(loop.body) or is_view(found.whole):
         return None
+    if sum(dotted(n) == path for n in walk(loop.iter)) > 1:
+        return None  # `zip(out, [first, *out])`: a later round sees what an earlier one wrote
     return found if can_rebind(tree, loop, found.whole) else None
 
 
@@ -125,7 +143,7 @@ def _element_source(
     return None
 
 
-def _of_call(loop: cst.For, name: str, call: cst.Call) -> _Loop | None:
+def _of_call(loop: cst.For, name: str, call: cst.Call, torch: str) -> _Loop | None:
     """`x.unbind(1)`, `torch.split(x, 2, dim=1)`: x, and how its parts are joined."""
     if not isinstance(call.func, cst.Attribute):
         return None
@@ -133,7 +151,7 @@ def _of_call(loop: cst.For, name: str, call: cst.Call) -> _Loop | None:
     given = [a.value for a in positional(call)]
     if kind not in _JOINED_BY:
         return None
-    if dotted(owner) == "torch":
+    if dotted(owner) == torch:
         if not given:
             return None
         owner, given = given[0], given[1:]
@@ -152,15 +170,15 @@ def _appended(tree: Tree, draft: Draft, found: _Loop, torch: str) -> str:
     return f"{items}.append({found.name})"
 
 
-def _stored(tree: Tree, draft: Draft, found: _Loop, torch: str) -> str:
+def _stored(tree: Tree, draft: Draft, found: _Loop, torch: str, taken: set[str]) -> str:
     """A list whose elements are replaced by their numbers: `zip` may end before the list does."""
     loop = found.loop
     own = found.whole.value if not found.join and isinstance(found.whole, cst.Name) else ""
     items = own or fresh(tree, loop, f"{found.name}s")
     draft.before(loop, [statement(f"{items} = list({{x}})", x=_iterated(found))])
     counted = isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "enumerate"
-    number = _number(loop) if counted else _free(tree, loop)
-    if number is None:
+    number = _number(loop) if counted else _free(tree, loop, taken)
+    if number is None or number in bound_in(loop.body):
         return ""
     if not counted:
         target = loop.target
@@ -186,9 +204,11 @@ def _number(loop: cst.For) -> str | None:
     return first.value if isinstance(first, cst.Name) else None
 
 
-def _free(tree: Tree, loop: cst.For) -> str:
-    taken = used_names(tree.scope_of(loop))
-    return next((n for n in ("i", "j", "k") if n not in taken), "position")
+def _free(tree: Tree, loop: cst.For, taken: set[str]) -> str | None:
+    """A name for the number; outside functions the other cells may use a name too."""
+    scope = tree.scope_of(loop)
+    used = used_names(scope) | (taken if isinstance(scope, cst.Module) else set())
+    return next((n for n in ("i", "j", "k", "position") if n not in used), None)
 
 
 def _pair(first: cst.BaseExpression, second: cst.BaseExpression) -> cst.Tuple:

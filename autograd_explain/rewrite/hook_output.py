@@ -11,6 +11,8 @@ from ..program import Program
 from .code import dotted, statement, targets, walk
 from .draft import Draft
 from .every_write import every_write
+from .imports import imports_at
+from .inplace_writes import is_given_anew
 from .locate import Tree, statements_in, tree_at, tree_of
 
 Edits = tuple[Edit, ...]
@@ -28,7 +30,10 @@ def returned_from_hook(program: Program, place: Place, name: str) -> Edits | Non
     hook = None if tree is None or write is None else tree.scope_of(write)
     if tree is None or not isinstance(hook, cst.FunctionDef) or _output(hook) != name:
         return None
+    if is_given_anew(tree, imports_at(program, place), hook.body, name):
+        return None
     returns = [n for n in walk(hook.body) if isinstance(n, cst.Return)]
+    returns = [r for r in returns if tree.scope_of(r) is hook]
     if any(r.value is not None for r in returns) or not _is_registered(program, tree, hook):
         return None
     draft = Draft(tree)

@@ -16,6 +16,9 @@ from .code import (
     literal_bool,
     method,
     positional,
+    targets,
+    unpacked,
+    walk,
     without,
 )
 from .imports import Imports
@@ -53,6 +56,29 @@ def inplace_calls(tree: Tree, imports: Imports, statement: Statement) -> list[In
         if call is not None:
             found.append(call)
     return found
+
+
+def is_given_anew(tree: Tree, imports: Imports, block: cst.CSTNode, name: str) -> bool:
+    """Whether a block gives a name another tensor: `x = x.exp()`, not `x = x.exp_()`."""
+    for node in walk(block):
+        if isinstance(node, cst.NamedExpr):
+            bound: list[cst.CSTNode] = [node.target]
+        elif isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With, cst.Del)):
+            bound = [leaf for target in targets(node) for leaf in unpacked(target)]
+        else:
+            continue
+        if any(isinstance(leaf, cst.Name) and leaf.value == name for leaf in bound):
+            if not _is_written_back(tree, imports, node, name):
+                return True
+    return False
+
+
+def _is_written_back(tree: Tree, imports: Imports, node: cst.CSTNode, name: str) -> bool:
+    """`x = x.exp_()`"""
+    if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+        return False
+    calls = inplace_calls(tree, imports, node)
+    return any(c.node is node.value and dotted(c.target) == name for c in calls)
 
 
 def is_view(node: cst.BaseExpression) -> bool:

@@ -307,8 +307,14 @@ def _declared(scope: cst.FunctionDef) -> set[str]:
 
 def local_names(scope: cst.FunctionDef) -> set[str]:
     """Parameters and every name bound in a function."""
-    found = {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
-    for node in walk(scope.body):
+    parameters = {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
+    return parameters | bound_in(scope.body)
+
+
+def bound_in(block: cst.CSTNode) -> set[str]:
+    """The names that the statements of a block bind."""
+    found: set[str] = set()
+    for node in walk(block):
         if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
             leaves = (leaf for target in targets(node) for leaf in unpacked(target))
             found |= {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from rewriting import cell, rewritten, run
+from rewriting import at, cell, program_of, result, rewritten, run
 
 from autograd_explain.rewrite.collected_loop import collected_loop
 
@@ -88,7 +88,23 @@ def test_same_values(name: str) -> None:
         "def halve(x):\n    for row in x:\n        row /= 2\n",
         "for row in x:\n    row /= 2\nlast = row\n",
         "for row, y in pairs:\n    row /= 2\n",
+        "for row in x:\n    row /= 2\n    row = row.exp()\n    total = total + row.sum()\n",
+        "for i, row in enumerate(x):\n    for i in range(2):\n        row /= 2\n",
+        "for row, last in zip(x, [first, *x]):\n    row /= last\n",
+        "for row in x.T:\n    row /= 2\n",
     ],
 )
 def test_declined(code: str) -> None:
     assert rewritten(collected_loop, code, "row /=", "row", tensor=True) is None
+
+
+def test_torch_by_another_name() -> None:
+    code = "import torch as t\nfor part in t.split(x, 2):\n    part.mul_(2)\n"
+    text = rewritten(collected_loop, code, "mul_", "part")
+    assert text is not None and text.endswith("x = t.cat(new_parts)\n")
+
+
+def test_number_that_no_other_cell_uses() -> None:
+    program = program_of("i = 5", "for row, f in zip(x, fs):\n    row *= f\n", "print(i)")
+    text = result(collected_loop(program, at(program, "row *= f"), "row", tensor=True))
+    assert text is not None and "for j, (row, f) in enumerate(zip(x, fs)):" in text

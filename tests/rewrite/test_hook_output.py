@@ -76,8 +76,22 @@ def test_same_values_and_a_gradient(name: str) -> None:
         "def limit(module, inputs, out):\n    out.mul_(2)\n    return out\n"
         "net.register_forward_hook(limit)\n",
         "def limit(module, out):\n    out.mul_(2)\nnet.register_forward_pre_hook(limit)\n",
+        "def limit(module, inputs, out):\n    out.mul_(2)\n    out = out.mean()\n    log(out)\n"
+        "net.register_forward_hook(limit)\n",
+        "def limit(module, inputs, out):\n    out = out.detach().clone()\n    out.mul_(2)\n"
+        "net.register_forward_hook(limit)\n",
         "def limit(module, out, grad):\n    out.mul_(2)\nnet.register_forward_hook(limit)\n",
     ],
 )
 def test_declined(code: str) -> None:
     assert rewritten(returned_from_hook, code, "mul_", "out") is None
+
+
+def test_return_of_a_function_inside_stays() -> None:
+    code = (
+        "def limit(module, inputs, out):\n    def note():\n        if quiet:\n"
+        "            return\n        print(1)\n    note()\n    out.mul_(2)\n"
+        "net.register_forward_hook(limit)\n"
+    )
+    text = rewritten(returned_from_hook, code, "mul_", "out")
+    assert text is not None and "            return\n" in text and "\n    return out\n" in text
