@@ -52,3 +52,35 @@ def test_early_return_goes() -> None:
 )
 def test_no_guard(code: str) -> None:
     assert unguarded(code) is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class G:\n    @functools.cached_property\n    def a(self):\n        return f()\ndel g.a\n",
+        "class G:\n    @cached_property\n    def a(self):\n        return f()\n"
+        "g.__dict__.pop('a', None)\n",
+        "@cache\ndef a(n):\n    return nn.Linear(n, n).weight * 2\n",
+        "@cache\ndef a(n):\n    return w * torch.rand(n)\n",
+    ],
+)
+def test_memory_that_is_needed_stays(code: str) -> None:
+    assert forgotten(code) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.x = self.x * 2\n        self.done = True",
+        "self.x = f()\n        self.n += 1",
+        "self.x = self.w * torch.randn(3)",
+        "self.x = f()\n        self.seen.append(self.x)",
+    ],
+)
+def test_guard_that_is_needed_stays(body: str) -> None:
+    assert unguarded(f"def a(self):\n    if self.x is None:\n        {body}\n") is None
+
+
+def test_guard_of_an_entry_goes() -> None:
+    code = "def a(k):\n    if k not in c:\n        c[k] = f(k)\n    return c[k]\n"
+    assert unguarded(code) == "def a(k):\n    c[k] = f(k)\n    return c[k]\n"
