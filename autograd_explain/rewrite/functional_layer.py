@@ -41,6 +41,8 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     names = {m.name: _fresh(source, m.name) for m in made}
     patches = [p for m in made for p in _assigned(source, m, names[m.name])]
     owner, last = made[0].owner, max(m.statement.lineno for m in made)
+    if not _always_made(function, made) or _is_read_otherwise(source, function, owner, made):
+        return None
     uses = _own_uses if owner == "self" else _layer_uses
     used = list(uses(source, function, owner, names, last, torch))
     known = [p for p in used if p is not None]
@@ -66,6 +68,57 @@ def _all_made(function: ast.FunctionDef) -> Iterator[_Made]:
         if isinstance(target, ast.Attribute) and isinstance(value, ast.Call) and value.args:
             if getattr(call, "attr", getattr(call, "id", "")) == "Parameter":
                 yield _Made(node, ast.unparse(target.value), target.attr, value.args[0])
+
+
+def _always_made(function: ast.FunctionDef, made: list[_Made]) -> bool:
+    """Whether the local names have their values by the time of each use: the assignments stand in
+    one block with everything that names the owner, or in the function's own."""
+    inner = (n for n in ast.walk(function) if isinstance(getattr(n, "body", None), list))
+    blocks = [b for n in inner for b in (getattr(n, "body", []), getattr(n, "orelse", [])) if b]
+    block = next((b for b in blocks if all(m.statement in b for m in made)), [])
+    here = sum(_naming(statement, made[0].owner) for statement in block)
+    return bool(block) and (block is function.body or here == _naming(function, made[0].owner))
+
+
+def _naming(node: ast.AST, owner: str) -> int:
+    """How often a node names the owner, but for what a loop takes it from."""
+    named = (ast.Name, ast.Attribute)
+    found = (n for n in ast.walk(node) if isinstance(n, named) and ast.unparse(n) == owner)
+    return sum(not isinstance(n.ctx, ast.Store) for n in found)
+
+
+def _is_read_otherwise(
+    source: Source, function: ast.FunctionDef, owner: str, made: list[_Made]
+) -> bool:
+    """Whether the layer is used but by calling it, or another method reads the parameter."""
+    names = {m.name for m in made}
+    if owner == "self":
+        return any(_reads_own(method, names) for method in _other_methods(source, function))
+    own = {id(n) for m in made for n in ast.walk(m.statement)}
+    called = {id(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
+    return any(
+        isinstance(n, (ast.Name, ast.Attribute))
+        and isinstance(n.ctx, ast.Load)
+        and ast.unparse(n) == owner
+        and id(n) not in own | called
+        for n in ast.walk(function)
+    )
+
+
+def _other_methods(source: Source, function: ast.FunctionDef) -> Iterator[ast.stmt]:
+    for cls in ast.walk(source.tree):
+        if isinstance(cls, ast.ClassDef) and function in cls.body:
+            yield from (s for s in cls.body if s is not function)
+
+
+def _reads_own(method: ast.stmt, names: set[str]) -> bool:
+    return getattr(method, "name", "") != "__init__" and any(
+        isinstance(n, ast.Attribute)
+        and isinstance(n.ctx, ast.Load)
+        and n.attr in names
+        and ast.unparse(n.value) == "self"
+        for n in ast.walk(method)
+    )
 
 
 def _owner_at(source: Source, function: ast.FunctionDef, place: Place) -> str:
