@@ -61,14 +61,14 @@ def _later(
     if key is None:
         return []
     scope = tree.scope_of(first)
-    inside = [s for s in tree.statements if isinstance(s, cst.BaseSmallStatement)]
-    inside = [s for s in inside if tree.scope_of(s) is scope]
+    inside = [s for s in tree.statements if tree.scope_of(s) is scope]
     found: list[Statement] = []
     for statement in inside[next(i for i, s in enumerate(inside) if s is first) + 1 :]:
         bound = [t for target in targets(statement) for t in unpacked(target)]
-        if isinstance(statement, cst.Assign) and any(same(tree, t, key) for t in bound):
+        binds = isinstance(statement, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
+        if binds and any(same(tree, t, key) for t in bound):
             break
-        if writes(statement, key):
+        if isinstance(statement, cst.BaseSmallStatement) and writes(statement, key):
             found.append(statement)
     return found
 

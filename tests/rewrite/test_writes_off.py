@@ -62,6 +62,7 @@ CASES = {
         w[2] = v
         """,
     ),
+    "up to a loop over other tensors": ("w[0] = 1.0\nfor w in others:\n    w[1] = v\n", None),
     "other tensors": ("w[0] = 1.0\nv[1] = 1.0\n", None),
     "the other is guarded": ("w[0] = 1.0\nwith torch.no_grad():\n    w[1] = 1.0\n", None),
 }
