@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
 from ..model import Edit, Place
-from ..program import Program
+from ..program import Program, Source
 from .code import dotted, targets, unpacked, walk
 from .draft import Draft
 from .locate import Statement, Tree, statements_in, tree_at
@@ -35,12 +36,24 @@ def wait_outside(program: Program, call: Place, inner: Place, goal: Place) -> Ed
     if not isinstance(function, cst.FunctionDef) or not _may_leave(tree, function, moved):
         return None
     method = isinstance(tree.parents.get(tree.parents[function]), cst.ClassDef)
-    call_node = _only_call(program, caller, function.name.value, method)
+    sources = (tree.source, outer.source)
+    call_node = _only_call(program, sources, caller, function.name.value, method)
     arguments = None if call_node is None else _arguments(function, call_node)
+    if tree is not outer and not _is_same_namespace(tree, outer, moved, arguments or {}):
+        return None
     new = None if arguments is None else _in_callers_words(function, moved, arguments)
     if arguments is None or new is None or not _fits(outer, caller, target, new, arguments):
         return None
     return _edits((tree, moved), (outer, target), new)
+
+
+def _is_same_namespace(
+    tree: Tree, outer: Tree, moved: Statement, arguments: Mapping[str, cst.BaseExpression]
+) -> bool:
+    """Whether the globals that a statement reads are the caller's too: cells share theirs."""
+    cells = tree.source.cell is not None and outer.source.cell is not None
+    read = {path.partition(".")[0] for path in effects(moved).reads}
+    return cells or read <= set(arguments)
 
 
 def _may_leave(tree: Tree, function: cst.FunctionDef, moved: Statement) -> bool:
@@ -51,7 +64,10 @@ def _may_leave(tree: Tree, function: cst.FunctionDef, moved: Statement) -> bool:
     if function.decorators or any(isinstance(n, once) for n in walk(function)):
         return False
     inside = statements_in(function.body)
-    later = inside[next(i for i, s in enumerate(inside) if s is moved) + 1 :]
+    at = next(i for i, s in enumerate(inside) if s is moved)
+    if any(isinstance(n, cst.Return) for s in inside[:at] for n in walk(s)):
+        return False  # the caller would make the call for an early return too
+    later = inside[at + 1 :]
     # A return ends the function; what counts is whether its value sees the effect.
     values = [s.value or s if isinstance(s, cst.Return) else s for s in later]
     written = effects(moved).writes
@@ -64,9 +80,12 @@ def _touches(path: str, written: set[str]) -> bool:
     return any(f"{path}.".startswith(f"{w}.") for w in written)
 
 
-def _only_call(program: Program, caller: Statement, name: str, method: bool) -> cst.Call | None:
-    """The caller's one call of the function; None where the program names it elsewhere too."""
-    nodes = (n for source in program.cells for n in ast.walk(source.tree))
+def _only_call(
+    program: Program, sources: Sequence[Source], caller: Statement, name: str, method: bool
+) -> cst.Call | None:
+    """The caller's one call of the function; None where the program, or one of the sources (they
+    may be files), names it elsewhere too."""
+    nodes = (n for source in {*program.cells, *sources} for n in ast.walk(source.tree))
     said = (getattr(n, "attr" if method else "id", "") for n in nodes)
     calls = [
         n
@@ -165,7 +184,8 @@ def _edits(
     leaving = Draft(tree)
     arriving = leaving if other is tree else Draft(other)
     leaving.remove(moved)
-    arriving.after(target, [new])
+    # Its comments come along, at the end of its line too.
+    arriving.after(target, [dataclasses.replace(leaving.piece(moved), node=new)])
     edits = [leaving.edit()] if other is tree else [leaving.edit(), arriving.edit()]
     found = tuple(e for e in edits if e is not None)
     return found if len(found) == len(edits) else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from rewriting import applied, at, program_of
 
+from autograd_explain.model import Place
 from autograd_explain.rewrite.wait_outside import wait_outside
 
 HELPER = """
@@ -62,7 +65,16 @@ def test_keyword_arguments() -> None:
     assert found is not None and "b.restore(net.layers)" in found[1]
 
 
+def test_comments_come_along() -> None:
+    inner = "    binarizer.restore(model.layers)\n"
+    helper = HELPER.replace(inner, f"    # real weights\n{inner[:-1]}  # again\n")
+    found = waited(helper, STEP)
+    assert found is not None and "#" not in found[0]
+    assert "    # real weights\n    trainer.bin.restore(net.layers)  # again\n" in found[1]
+
+
 DECLINED = [
+    (HELPER.replace("    out =", "    if x is None:\n        return x\n    out ="), STEP),
     (HELPER, STEP + "\nshow(predict(net, trainer.bin, y))\n"),  # another caller needs it
     (HELPER.replace("return out", "return out, binarizer.real"), STEP),  # its effect is returned
     (HELPER.replace("return out", "binarizer.log()\n    return out"), STEP),
@@ -78,3 +90,14 @@ DECLINED = [
 @pytest.mark.parametrize(("helper", "step"), DECLINED)
 def test_declined(helper: str, step: str) -> None:
     assert waited(helper, step) is None
+
+
+@pytest.mark.parametrize(("line", "moves"), [("binarizer.restore()", True), ("real.put()", False)])
+def test_helper_in_a_file(tmp_path: Path, line: str, moves: bool) -> None:
+    """A cell does not know the globals of a file."""
+    file = tmp_path / "helpers_of_test.py"
+    file.write_text(HELPER.replace("binarizer.restore(model.layers)", line))
+    program = program_of(STEP)
+    inner = Place(None, str(file), 5, line)
+    edits = wait_outside(program, at(program, "loss ="), inner, at(program, "loss.backward"))
+    assert (edits is not None) is moves
