@@ -17,6 +17,10 @@ from .recompute import bare
 
 Edits = tuple[Edit, ...]
 _Loop = cst.For | cst.While
+#: Methods after which a container holds other things.
+_FILLING = frozenset(
+    "append appendleft extend insert pop popleft clear update remove push add".split()
+)
 
 
 def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> Edits | None:
@@ -89,12 +93,20 @@ def _may_repeat(made: Sequence[Statement], between: list[Statement], loop: _Loop
 
 
 def _bound_in(loop: _Loop) -> set[str]:
-    """The names the loop gives values; calls for their effect (`opt.step()`) train, no more."""
+    """The names the loop gives values or writes; other calls for their effect (`opt.step()`)
+    train, no more."""
     found = effects(loop.target).reads if isinstance(loop, cst.For) else set()
     for statement in statements_in(loop.body):
-        if not isinstance(statement, cst.Expr):
+        if not isinstance(statement, cst.Expr) or _called(statement) in _FILLING:
             found = found | effects(statement).writes
+        else:
+            found = found | effects(statement.value).writes
     return found
+
+
+def _called(statement: cst.Expr) -> str:
+    function = statement.value.func if isinstance(statement.value, cst.Call) else None
+    return function.attr.value if isinstance(function, cst.Attribute) else ""
 
 
 def _still_needed(made: Sequence[Statement], between: list[Statement]) -> list[Statement]:
