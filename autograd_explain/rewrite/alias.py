@@ -78,10 +78,13 @@ def _bound_between(tree: Tree, alias: cst.Assign, writing: Statement) -> bool:
     """Whether the tensor's name stands for another tensor by the time of the write."""
     tensor = tree.code(without_data(alias.value))
     first, last = tree.start(alias), tree.start(writing)
+    # A loop that the alias is made before comes back to the write.
+    loops = [a for a in tree.ancestors(writing) if isinstance(a, (cst.For, cst.While))]
+    loops = [loop for loop in loops if not tree.inside(alias, loop)]
     return last < first or any(
         tree.code(leaf) in (tensor, tensor.partition(".")[0])
         for statement in tree.statements
-        if first < tree.start(statement) < last
+        if first < tree.start(statement) < last or any(tree.inside(statement, a) for a in loops)
         for target in targets(statement)
         for leaf in unpacked(target)
     )

@@ -47,6 +47,7 @@ def test_in_a_function_and_by_index() -> None:
     [
         "raw = h.data\nraw.mul_(0.5)  # write\nprint(raw)\n",
         "raw = h.data\nh = f(h)\nraw.mul_(0.5)  # write\n",
+        "raw = h.data\nfor b in bs:\n    raw.mul_(0.5)  # write\n    h = f(h)\n",
         "raw = h.clone()\nraw.mul_(0.5)  # write\n",
         "raw = nets[next(i)].data\nraw.mul_(0.5)  # write\n",
         "def f():\n    raw = h.data\n    def g():\n        raw.mul_(0.5)  # write\n    return g\n",
