@@ -17,19 +17,20 @@ def deep_copied(program: Program, place: Place | None) -> tuple[Edit, ...] | Non
     if node is None or place is None or source is None:
         return None
     known = imports_at(program, place).local("copy.deepcopy")
-    patches = [] if known else _imported(source)
+    patches = [] if known else _imported(program, source)
     code = f"{known or 'copy.deepcopy'}({code_of(program, place, node)})"
     whole = [*patches, *replacement(program, place, code)]
     return apply_patches(whole) if known or patches else None
 
 
-def _imported(source: Source) -> list[Patch]:
+def _imported(program: Program, source: Source) -> list[Patch]:
     """`import copy` before the source's first import, else before its first statement."""
     statements = source.tree.body
     imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
     span = source.span((plain or statements)[0]) if statements else None
-    if span is None or span.column or _is_known(source, "copy"):
+    known = any(_is_known(s, "copy") for s in {*program.cells, source})
+    if span is None or span.column or known:
         return []
     start = Span(span.line, 0, span.line, 0)
     return [Patch(source, start, "import copy\n")]
@@ -37,4 +38,11 @@ def _imported(source: Source) -> list[Patch]:
 
 def _is_known(source: Source, name: str) -> bool:
     """Whether the source uses the name for something of its own."""
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source.tree))
+    for node in ast.walk(source.tree):
+        said = (getattr(node, field, None) for field in ("id", "arg", "name", "asname"))
+        if isinstance(node, _NAMING) and name in said:
+            return True
+    return False
+
+
+_NAMING = (ast.Name, ast.arg, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
