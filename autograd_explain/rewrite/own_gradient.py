@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..model import Edit, Place
@@ -31,7 +32,9 @@ def parameters_themselves(program: Program, place: Place | None) -> Edits | None
         return None
     for outer in ast.walk(source.tree):
         if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute):
-            if outer.func.value is node and outer.func.attr in _INSTEAD and not node.args:
+            if outer.func.value is node and outer.func.attr in _INSTEAD:
+                if node.args or node.keywords:
+                    return None
                 owner = code_of(program, place, node.func.value)
                 where = replace(place, span=source.span(outer))
                 code = f"{owner}.{_INSTEAD[outer.func.attr]}()"
@@ -40,14 +43,20 @@ def parameters_themselves(program: Program, place: Place | None) -> Edits | None
 
 
 def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Edits | None:
-    """`d.grad` -> `p.grad` in the whole function, where `d = p.data`."""
+    """`d.grad` -> `p.grad` in the whole function, where `d = p.data`.
+
+    None where the function gives `d` several values.
+    """
     source, node = None if read is None else program.source_at(read), node_at(program, read)
     original = node_at(program, leaf)
     if source is None or read is None or node is None or leaf is None or original is None:
         return None
     code, text = code_of(program, leaf, original), ast.unparse(node)
     patches: list[Patch] = []
-    for other in ast.walk(_function_around(source, node)):
+    own = list(_own_nodes(_function_around(source, node)))
+    if sum(_is_bound(n, text) for n in own) > 1:
+        return None
+    for other in own:
         if isinstance(other, ast.Attribute) and other.attr == "grad":
             if ast.unparse(other.value) == text:
                 where = replace(read, span=source.span(other.value))
@@ -70,6 +79,22 @@ def _function_around(source: Source, node: ast.AST) -> ast.AST:
             if any(n is node for n in ast.walk(outer)):
                 found = outer  # inner functions come later in the walk
     return found
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, those of functions and classes inside it left out."""
+    for node in ast.iter_child_nodes(function):
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _own_nodes(node)
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def _is_bound(node: ast.AST, text: str) -> bool:
+    stored = isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+    return stored and ast.unparse(node) == text
 
 
 def _is_written(around: ast.AST, node: ast.AST) -> bool:
