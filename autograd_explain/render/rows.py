@@ -44,7 +44,7 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     finding = diagnosis.finding
     guilty = [e for e in (finding.event(What.CHANGED), finding.event(What.CAUSE)) if e]
     before = _saved_version(finding)
-    events = sorted(dict.fromkeys(finding.events), key=_phase)
+    events = sorted(dict.fromkeys(finding.events), key=lambda e: _phase(e, finding))
     places = [_spot(e.place) for e in guilty if e.place is not None]
     chain: tuple[Place, ...] = ()
     for event in events:
@@ -60,9 +60,18 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
             before = event.version
 
 
-def _phase(event: Event) -> int:
-    """An alias is told after what was saved: it matters for the write alone."""
-    return 1 if event.op == "alias" else _PHASE.get(event.what, 2)
+def _phase(event: Event, finding: Finding) -> int:
+    """An alias matters for the write: it is told after what was saved, unless it stands above."""
+    if event.op != "alias":
+        return _PHASE.get(event.what, 2)
+    saved = finding.event(What.SAVED)
+    return 0 if saved is not None and _stands_above(event.place, saved.place) else 1
+
+
+def _stands_above(first: Place | None, second: Place | None) -> bool:
+    if first is None or second is None or (first.cell, first.file) != (second.cell, second.file):
+        return False
+    return first.line < second.line
 
 
 def _says_nothing_new(failed: Event, places: list[Spot | None], finding: Finding) -> bool:

@@ -131,7 +131,9 @@ def test_interrupting_a_watched_cell(kernel):
     assert time.monotonic() - start < 20
     assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
     assert [m["msg_type"] for m in outputs].count("error") == 1
-    assert kernel.run("1 + 1")[0]["status"] == "ok"
+    # ipykernel 6 turns away what comes while it still clears the queue.
+    replies = (kernel.run("1 + 1")[0]["status"] for _ in range(10))
+    assert next(status for status in replies if status != "aborted") == "ok"
 
 
 def test_two_equal_cells_share_a_file_name(kernel):

@@ -34,7 +34,7 @@ class AbstractHistory:
         self.incident = incident
         self.graph = graph
         self._makers: dict[tuple[tuple[GraphNode, ...], ...], Step | None] = {}
-        self._asked: dict[int, Moment | None] = {}  # by node; the graph keeps its nodes
+        self._asked: dict[GraphNode, Moment | None] = {}
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
@@ -52,9 +52,9 @@ class AbstractHistory:
 
     def maker(self, node: GraphNode) -> Moment | None:
         """The moment whose operation created this graph node, or None where several fit."""
-        if id(node) not in self._asked:
-            self._asked[id(node)] = self._maker(node)
-        return self._asked[id(node)]
+        if node not in self._asked:
+            self._asked[node] = self._maker(node)
+        return self._asked[node]
 
     def _maker(self, node: GraphNode) -> Moment | None:
         candidates = tuple(r.candidates(node) for r in self.readings)

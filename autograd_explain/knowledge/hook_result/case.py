@@ -2,9 +2,10 @@
 import torch
 
 
-def scale(grad):
-    return grad / grad.norm() if grad.dim() > 1 else grad.norm()
+def average(grad):
+    # one gradient for the whole batch
+    return grad.mean(0)
 # %%
-w = torch.ones(3, requires_grad=True)
-w.register_hook(scale)
+w = torch.ones(4, 3, requires_grad=True)
+w.register_hook(average)
 (2 * w).sum().backward()

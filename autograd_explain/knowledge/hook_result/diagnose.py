@@ -20,7 +20,7 @@ PATTERNS = (
 )
 
 EXAMPLE = {
-    "hook": "scale",
+    "hook": "average",
     "type": "",
     "expected": "",
     "count": "",
