@@ -13,7 +13,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import head, keyword, method, positional, repeatable, targets, unpacked, walk
+from .code import dotted, head, keyword, method, positional, repeatable, targets, unpacked, walk
 from .code import statement as make
 from .draft import Draft
 from .imports import Imports
@@ -114,13 +114,22 @@ def _given(
     if named is not None:
         return named.value
     parameters = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
-    method_of_class = isinstance(tree.scope_of(function), cst.ClassDef)
-    static = any(getattr(d.decorator, "value", "") == "staticmethod" for d in function.decorators)
-    if method_of_class and not static:
+    if _is_bound(tree, call, function):
         parameters = parameters[1:]
     given = positional(call)
     at = parameters.index(name) if name in parameters else len(given)
     return given[at].value if at < len(given) else None
+
+
+def _is_bound(tree: Tree, call: cst.Call, function: cst.FunctionDef) -> bool:
+    """Whether the call fills in the first parameter: `net.f(x)`, not `Net.f(net, x)`."""
+    cls = tree.scope_of(function)
+    decorators = {dotted(d.decorator) for d in function.decorators}
+    if not isinstance(cls, cst.ClassDef) or "staticmethod" in decorators:
+        return False
+    owner = dotted(call.func.value) if isinstance(call.func, cst.Attribute) else None
+    by_class = (owner or "").rpartition(".")[2] == cls.name.value
+    return "classmethod" in decorators or not by_class
 
 
 def _only_handed_on(given: _Argument) -> bool:

@@ -52,6 +52,10 @@ CALLS = {
         SWAPPED, "u = simulate(u, 3)", "nxt[1:]", "nxt", ["u = simulate", "advance(a, b)"],
         "        b = b.clone()\n        advance(a, b)",
     ),
+    "a method called by its class": (
+        METHODS, "Recorder._row(rec, q)", "quat[0]", "quat", ["Recorder._row("],
+        "q = q.clone()\nRecorder._row(rec, q)",
+    ),
     "through two methods": (
         METHODS, "rec.log(q)", "quat[0]", "quat", ["rec.log(q)", "self._row(quat)"],
         "q = q.clone()\nrec.log(q)",
