@@ -21,7 +21,7 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
     """`return g.mean(0)` -> `return g.mean(0, keepdim=True).expand_as(g)`; what was rearranged
     (`g.flatten()`) gets `.reshape_as(g)`.
 
-    None where another number of operations than one changed the shape.
+    None where another number of operations than one changed the shape (`g[0].sum(0)`).
     """
     source, node = None if place is None else program.source_at(place), node_at(program, place)
     function = None if source is None or node is None else _function(source, node)
@@ -31,7 +31,7 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
     if len(changing) != 1 or not gradient or _is_bound_again(function, gradient):
         return None
     (call,) = changing
-    if not _reads(function, call, gradient):
+    if not _reads(function, call, gradient) or _takes_part(function, node, gradient):
         return None
     if _name(call) in _REARRANGE:
         return apply_patches(_behind(source, node, f".reshape_as({gradient})"))
@@ -92,6 +92,21 @@ def _flowing(function: Function, returned: ast.expr) -> Iterator[ast.Call]:
 def _reads(function: Function, node: ast.expr, name: str) -> bool:
     found = _computation(function, node)
     return any(isinstance(n, ast.Name) and n.id == name for n in found)
+
+
+def _takes_part(function: Function, node: ast.expr, gradient: str) -> bool:
+    """Whether `[…]` or `.T` also changes the shape of what comes from the gradient; the `[0]`
+    behind a reduction with a dimension takes its values."""
+    return any(
+        _reads(function, inner.value, gradient)
+        and not (isinstance(inner, ast.Subscript) and _name(inner.value) in _PAIRS)
+        for inner in _computation(function, node)
+        if isinstance(inner, ast.Subscript)
+        or (isinstance(inner, ast.Attribute) and inner.attr in ("T", "mT", "H", "mH"))
+    )
+
+
+_PAIRS = ("max", "min", "median")
 
 
 def _computation(function: Function, node: ast.expr) -> Iterator[ast.AST]:
