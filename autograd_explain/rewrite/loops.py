@@ -97,14 +97,14 @@ def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> E
     calls = all(isinstance(s, cst.Expr) and isinstance(s.value, cst.Call) for s in body)
     if at == 0 or not calls or loop.orelse is not None or not _again(loop.iter):
         return None
-    if any(_used_up(program, name) for name in used_names(loop.iter)):
+    names = used_names(loop.iter)
+    if any(_used_up(program, name) for name in names) or _is_given_once(program, tree, loop, names):
         return None
     draft = Draft(tree)
     for statement in body[at:]:
         draft.remove(statement)
-    lines = [cst.SimpleStatementLine([s]) for s in body[at:] if isinstance(s, cst.Expr)]
-    plain = [line.with_changes(body=[_alone(line.body[0])]) for line in lines]
-    again = loop.with_changes(body=cst.IndentedBlock(plain), leading_lines=())
+    lines = [_line(tree, s) for s in body[at:] if isinstance(s, cst.Expr)]
+    again = loop.with_changes(body=cst.IndentedBlock(lines), leading_lines=())
     draft.after(loop, [again])
     return draft.edits()
 
@@ -119,14 +119,44 @@ def _used_up(program: Program, name: str) -> bool:
                 dotted(target) == name for target in targets(statement)
             ):
                 made = statement.value
-                called = dotted(made.func) if isinstance(made, cst.Call) else None
-                if isinstance(made, cst.GeneratorExp) or called in _ONCE:
+                if not isinstance(made, cst.Name) and _goes_once(program, made):
                     return True
     return False
 
 
-def _alone(statement: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
-    return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+def _is_given_once(program: Program, tree: Tree, loop: cst.For, names: set[str]) -> bool:
+    """Whether the loop's function is called with `zip(…)` or a generator for what the loop goes
+    through."""
+    function = tree.scope_of(loop)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    if not names & {n.name.value for n in walk(function.params) if isinstance(n, cst.Param)}:
+        return False
+    trees = (tree_of(source) for source in program.cells)
+    calls = (n for t in trees if t is not None for n in walk(t.module) if isinstance(n, cst.Call))
+    given = (a.value for c in calls if _name_of(c) == function.name.value for a in c.args)
+    return any(_goes_once(program, value) for value in given)
+
+
+def _name_of(call: cst.Call) -> str:
+    function = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return function.value if isinstance(function, cst.Name) else ""
+
+
+def _goes_once(program: Program, value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.Name):
+        return _used_up(program, value.value)
+    called = dotted(value.func) if isinstance(value, cst.Call) else None
+    return isinstance(value, cst.GeneratorExp) or called in _ONCE
+
+
+def _line(tree: Tree, statement: cst.Expr) -> cst.SimpleStatementLine:
+    """The statement on a line of its own, with the comments of the line it had to itself."""
+    line = tree.parents[statement]
+    if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
+        return line
+    alone = statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return cst.SimpleStatementLine([alone])
 
 
 def _again(iterated: cst.BaseExpression) -> bool:

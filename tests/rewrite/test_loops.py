@@ -96,7 +96,8 @@ def test_step_in_own_loop() -> None:
         for opt, loss in zip(opts.values(), losses):
             opt.zero_grad()
             loss.backward()  # fills
-            opt.step()
+            # now
+            opt.step()  # trains
             log.append(1)
         print(2)
         """
@@ -108,7 +109,8 @@ def test_step_in_own_loop() -> None:
                 opt.zero_grad()
                 loss.backward()  # fills
             for opt, loss in zip(opts.values(), losses):
-                opt.step()
+                # now
+                opt.step()  # trains
                 log.append(1)
             print(2)
             """
@@ -121,6 +123,7 @@ def test_step_in_own_loop() -> None:
     [
         "pairs = zip(opts, losses)\nfor o, l in pairs:\n    l.backward()\n    o.step()\n",
         "pairs = (p for p in x)\nfor o, l in pairs:\n    l.backward()\n    o.step()\n",
+        "def f(ps):\n    for o, l in ps:\n        l.backward()\n        o.step()\nf(zip(a, b))\n",
         "for o, l in make(x):\n    l.backward()\n    o.step()\n",
         "for o, b in zip(opts, batches):\n    l = f(b)\n    l.backward()\n    o.step()\n",
         "for l in losses:\n    l.backward()\no.step()\n",
