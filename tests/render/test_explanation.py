@@ -16,9 +16,22 @@ from hypothesis import strategies as st
 from autograd_explain.model import Event, Place, Span, What
 from autograd_explain.render import LANGUAGES, Explanation
 from autograd_explain.render.explanation import texts_of
+from autograd_explain.render.rows import rows_of
 from autograd_explain.render.texts import read
 
-from .samples import CLONE, NEEDS, OLD, SAMPLES, culprit, explanation, facts, finding, overwritten
+from .samples import (
+    CLONE,
+    NEEDS,
+    OLD,
+    SAMPLES,
+    SAVED,
+    WRITE,
+    culprit,
+    explanation,
+    facts,
+    finding,
+    overwritten,
+)
 
 _VOID = {"br", "circle", "path", "line", "img", "meta", "hr"}
 _ALLOWED = {
@@ -211,3 +224,11 @@ def test_nothing_of_the_users_breaks_out(
     assert made.with_detail("full").to_text(60)
     assert made.to_markdown()
     assert json.dumps(made.to_dict())
+
+
+@pytest.mark.parametrize(("line", "order"), [(1, [1, 2, 4, 9]), (3, [2, 3, 4, 9])])
+def test_an_alias_stands_where_the_program_has_it(line: int, order: list[int]) -> None:
+    alias = Event(What.CREATED, Place(3, None, line, "alias = hidden.detach()"), "alias")
+    shown = explanation(finding(SAVED, WRITE, alias, NEEDS), CLONE)
+    numbers = [row.line for row in rows_of(shown.diagnosis, "en")]
+    assert numbers == order
