@@ -12,7 +12,7 @@ from .code import head, keyword, without
 from .draft import Draft
 from .locate import Statement, Tree, statements_in, tree_at
 from .move import lifted
-from .names import effects
+from .names import effects, takes_next
 from .recompute import bare
 
 Edits = tuple[Edit, ...]
@@ -84,7 +84,7 @@ def _first_use(loop: _Loop, made: Sequence[Statement]) -> Statement | None:
 def _may_repeat(made: Sequence[Statement], between: list[Statement], loop: _Loop) -> bool:
     """Whether the statements compute the same there, but for what the rounds train."""
     own = [effects(s) for s in made]
-    if any(e.barrier or e.reads & e.writes for e in own):
+    if any(e.barrier or e.reads & e.writes for e in own) or any(map(takes_next, made)):
         return False
     read = {name for e in own for name in e.reads} - _names(made)
     others = [s for s in between if not any(s is m for m in made)]

@@ -49,6 +49,21 @@ def effects(node: cst.CSTNode) -> Effects:
     return found
 
 
+def takes_next(node: cst.CSTNode) -> bool:
+    """Whether a node takes something away (`next(batches)`, `queue.pop()`): it gives another
+    value each time."""
+    calls = (n.func for n in walk(node) if isinstance(n, cst.Call))
+    return any(
+        f.value in ("next", "input")
+        if isinstance(f, cst.Name)
+        else isinstance(f, cst.Attribute) and f.attr.value in _TAKING
+        for f in calls
+    )
+
+
+_TAKING = frozenset("pop popleft popitem readline __next__".split())
+
+
 def _collect(node: cst.CSTNode, found: Effects) -> None:
     if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
         found.writes.add(node.name.value)

@@ -12,7 +12,7 @@ from .code import dotted, targets, unpacked
 from .draft import Draft
 from .locate import Statement, Tree, tree_at
 from .move import lifted, statements_across
-from .names import effects, local_names
+from .names import effects, local_names, takes_next
 
 Edits = tuple[Edit, ...]
 
@@ -73,7 +73,8 @@ def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits |
 
     For a term computed once (`reg = lam * w.pow(2).sum()`) whose graph every round needs anew, or
     a call that keeps it in an object (`model.resample()`).  None where the statement builds on its
-    own old value or reads what the loop assigns.
+    own old value or reads what the loop assigns.  It stays where it is as well if something before
+    the loop needs it.
     """
     tree, goal = _goal(program, use_place)
     origin = _statement(program, place)
@@ -82,7 +83,7 @@ def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits |
     own = effects(origin[1])
     loops = [a for a in tree.ancestors(goal) if isinstance(a, (cst.For, cst.While))]
     loops = loops[: next((i for i, a in enumerate(loops) if tree.inside(origin[1], a)), None)]
-    if not loops or own.barrier or not _computes(origin[1]):
+    if not loops or own.barrier or not _computes(origin[1]) or takes_next(origin[1]):
         return None
     level = lifted(tree, goal, tree.module) if origin[0] is not tree else goal
     if level is None or not _same_scope(tree, goal, *origin):
@@ -94,6 +95,9 @@ def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits |
         return None
     leaving, arriving = Draft(origin[0]), Draft(tree)
     draft = arriving if origin[0] is not tree else leaving
+    if any(_reads(s, own.writes) for s in between):
+        arriving.before(goal, [bare(origin[1])])
+        return arriving.edits()
     piece = leaving.piece(origin[1])
     leaving.remove(origin[1])
     draft.before(goal, [piece])
@@ -153,7 +157,9 @@ def _repeatable(
     tree, statement = origin
     other, target = goal
     own = effects(statement)
-    if own.barrier or own.reads & own.writes or not _same_scope(other, target, tree, statement):
+    if own.barrier or own.reads & own.writes or takes_next(statement):
+        return False
+    if not _same_scope(other, target, tree, statement):
         return False
     between = _between(program, origin, goal)
     if between is None:
@@ -167,6 +173,10 @@ def _rebinds(statement: Statement, names: set[str]) -> bool:
     """Whether a statement gives one of the names another value (or changes it by its methods)."""
     written = _writes(statement)
     return any(n == w or n.startswith(w + ".") for n in names for w in written)
+
+
+def _reads(statement: Statement, names: set[str]) -> bool:
+    return any(r == n or r.startswith(n + ".") for r in effects(statement).reads for n in names)
 
 
 def _writes(statement: Statement) -> set[str]:

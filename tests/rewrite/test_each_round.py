@@ -46,6 +46,7 @@ DECLINED = [
     "h = enc(x)\n" + LOOP.replace("in bs", "in h"),  # taken before the first round
     "if c:\n    h = enc(x)\n" + LOOP,
     "h += enc(x)\n" + LOOP,
+    "h = enc(next(xs))\n" + LOOP,
     "h = enc(x)\n" + LOOP + "    x.mul_(2)\n",
     "h = enc(xs)\n" + LOOP + "    xs.append(b)\n",
     "h = enc(x)\n(h * b).sum().backward()\n",

@@ -99,11 +99,19 @@ def test_compute_in_loop_across_cells() -> None:
         "reg = f(w)\nfor x in xs:\n    loss = reg\n    reg = 0\n",
         "reg = f(w)\nw = 1\nfor x in xs:\n    loss = reg\n",
         "reg = f(w)\nloss = reg\n",
+        "reg = f(next(batches))\nfor x in xs:\n    loss = reg\n",
     ],
 )
 def test_compute_in_loop_declines(code: str) -> None:
     program = program_of(code)
     assert compute_in_loop(program, at(program, "reg ="), at(program, "loss =")) is None
+
+
+def test_compute_in_loop_keeps_what_is_needed_before() -> None:
+    code = "reg = f(w)  # once\nprint(reg)\nfor x in xs:\n    loss = reg\n"
+    program = program_of(code)
+    text = result(compute_in_loop(program, at(program, "reg ="), at(program, "loss =")))
+    assert text == code.replace("    loss", "    reg = f(w)\n    loss")
 
 
 def test_repeat_after() -> None:
