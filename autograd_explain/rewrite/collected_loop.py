@@ -14,11 +14,11 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import dotted, expression, keyword, positional, statement, walk
+from .code import dotted, expression, keyword, positional, statement, targets, walk
 from .draft import Draft
 from .every_write import every_write
 from .imports import imports_at
-from .inplace_writes import is_given_anew, is_view
+from .inplace_writes import base_of, is_given_anew, is_view
 from .locate import Tree, statements_in, tree_at
 from .names import bound_in, can_rebind, fresh, read_later, used_names
 
@@ -111,7 +111,22 @@ def _found(tree: Tree, place: Place, name: str, tensor: bool, torch: str) -> _Lo
         return None
     if sum(dotted(n) == path for n in walk(loop.iter)) > 1:
         return None  # `zip(out, [first, *out])`: a later round sees what an earlier one wrote
+    if _is_part_of_read(tree, loop, path):
+        return None
     return found if can_rebind(tree, loop, found.whole) else None
+
+
+def _is_part_of_read(tree: Tree, loop: cst.For, path: str) -> bool:
+    """Whether the whole is a view of a tensor that is read later: `top = x[:2]`, and x after it."""
+    for node in tree.statements:
+        if not isinstance(node, cst.Assign) or tree.start(node) > tree.start(loop):
+            continue
+        base = base_of(node.value)
+        if base is node.value or not isinstance(base, cst.Name) or base.value == path:
+            continue
+        if any(dotted(t) == path for t in targets(node)) and read_later(tree, loop, base.value):
+            return True
+    return False
 
 
 def _around(tree: Tree, place: Place, name: str) -> cst.For | None:

@@ -91,6 +91,7 @@ def test_same_values(name: str) -> None:
         "for row in x:\n    row /= 2\n    row = row.exp()\n    total = total + row.sum()\n",
         "for i, row in enumerate(x):\n    for i in range(2):\n        row /= 2\n",
         "for row, last in zip(x, [first, *x]):\n    row /= last\n",
+        "x = y[:2]\nfor row in x:\n    row /= 2\nprint(y)\n",
         "for row in x.T:\n    row /= 2\n",
     ],
 )
