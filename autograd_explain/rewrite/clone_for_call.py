@@ -163,8 +163,31 @@ def _copied(program: Program, given: _Argument) -> Edits | None:
     at = outermost_block(tree, Imports.of(program, tree.source), statement, part)
     if tree.block_of(at) is None or isinstance(at, cst.While) or not can_rebind(tree, at, part):
         return None
+    if isinstance(part, cst.Name) and _has_other_reader(tree, at, part.value):
+        return None
     draft.before(at, [make("{x} = {x}.clone()", x=part)])
     return draft.edits()
+
+
+def _has_other_reader(tree: Tree, at: Statement, name: str) -> bool:
+    """Whether another name for the tensor (`kept = h`, `state = {"h": h}`) is read after the call:
+    the change has to reach it too."""
+    for node in tree.statements:
+        if not isinstance(node, cst.Assign) or tree.start(node) >= tree.start(at):
+            continue
+        if tree.scope_of(node) is not tree.scope_of(at) or not _holds(node.value, name):
+            continue
+        others = {x.value for t in targets(node) for x in unpacked(t) if isinstance(x, cst.Name)}
+        if name not in others and any(read_later(tree, at, other) for other in others):
+            return True
+    return False
+
+
+def _holds(value: cst.BaseExpression, name: str) -> bool:
+    """Whether a value is what a name stands for, or a display with it as an element."""
+    if isinstance(value, (cst.List, cst.Tuple, cst.Dict)):
+        return any(_holds(e.value, name) for e in value.elements)
+    return isinstance(value, cst.Name) and value.value == name
 
 
 def _is_done_with(tree: Tree, statement: Statement, part: cst.BaseExpression) -> bool:

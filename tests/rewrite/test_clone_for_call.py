@@ -97,6 +97,14 @@ def test_what_cannot_be_told_is_declined(name: str) -> None:
     assert clone_for_call(program, at(program, write), "t", [at(program, call, 3)]) is None
 
 
+@pytest.mark.parametrize("other", ["kept = h", "state = {'h': h}", "kept, n = [h], 1"])
+def test_another_name_that_is_read_later(other: str) -> None:
+    name = other.partition(" ")[0].strip(",")
+    program = program_of(HELPER, f"{other}\nzero_small(h)\nuse({name}, h)")
+    call = [at(program, "zero_small(h)", 3)]
+    assert clone_for_call(program, at(program, "t[t"), "t", call) is None
+
+
 def _rewritten(definition: str, call: str, write: str, parameter: str, chain: Sequence[str]) -> str:
     program = program_of(definition, call)
     lines = [at(program, needle) for needle in chain]
