@@ -54,7 +54,8 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
     code, text = code_of(program, leaf, original), ast.unparse(node)
     patches: list[Patch] = []
     own = list(_own_nodes(_function_around(source, node)))
-    if sum(_is_bound(n, text) for n in own) > 1:
+    updated = {id(n.target) for n in own if isinstance(n, ast.AugAssign)}  # the same tensor
+    if sum(_is_bound(n, text) and id(n) not in updated for n in own) > 1:
         return None
     for other in own:
         if isinstance(other, ast.Attribute) and other.attr == "grad":
