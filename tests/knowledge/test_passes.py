@@ -397,6 +397,12 @@ torch.stack(curve).sum().backward()
         "",
     ),
 }
+# torch.compile leaves another nn.Module.__init__ behind.
+_COMPILED = "double = torch.compile(lambda x: 2 * x, backend='eager')\ndouble(torch.ones(2))\n# %%"
+PROGRAMS["after torch.compile"] = (
+    _COMPILED + PROGRAMS["cached property"][0],
+    *PROGRAMS["cached property"][1:],
+)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
