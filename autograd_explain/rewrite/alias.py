@@ -6,7 +6,7 @@ Other transformers know writes through `.data` and `.detach()`; they can then go
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from collections.abc import Callable
 
 import libcst as cst
 
@@ -14,13 +14,21 @@ from ..model import Edit, Place
 from ..program import Program, Source
 from .code import repeatable, targets, unpacked, walk
 from .draft import Draft
+from .edits import apply, merge
 from .inplace_writes import without_data
 from .locate import Statement, Tree, tree_at
 
+Edits = tuple[Edit, ...]
 
-def without_alias(program: Program, alias: Place, write: Place) -> tuple[Program, Place] | None:
-    """The program in which the write at `write` does not go through the name bound at `alias`,
-    and where that write then stands.
+
+def through_tensor(
+    program: Program,
+    alias: Place,
+    write: Place,
+    step: Callable[[Program, Place], Edits | None],
+) -> Edits | None:
+    """`step` on the program in which the write at `write` does not go through the name bound at
+    `alias`, both as one rewrite.
 
     None where the name is used for anything else, and for code in files.
     """
@@ -42,16 +50,13 @@ def without_alias(program: Program, alias: Place, write: Place) -> tuple[Program
     # Not `.detach()`: nothing can be assigned to a call.
     draft.replace(used, cst.Attribute(without_data(bound[0].value), cst.Name("data")))
     draft.remove(bound[0])
-    edit = draft.edit()
-    return None if edit is None else _inlined(program, source, edit, write)
-
-
-def rebased(program: Program, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
-    """Edits of the program that `without_alias` gave, as edits of the program as it ran."""
-    texts = {source.cell: source.text for source in program.cells}
-    return tuple(
-        edit if edit.cell is None else replace(edit, old_source=texts[edit.cell]) for edit in edits
-    )
+    edits = draft.edits()
+    edited = apply(program, edits)
+    new = None if edited is None else edited.program.cell(write.cell)
+    if edited is None or new is None:
+        return None
+    gone = len(source.lines) - len(new.lines)
+    return merge(edits, step(edited.program, new.place(write.line - gone, write.function)))
 
 
 def _is_alias(statement: Statement) -> bool:
@@ -92,11 +97,3 @@ def _bound_between(tree: Tree, alias: cst.Assign, writing: Statement) -> bool:
 
 def _names(source: Source, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source.tree))
-
-
-def _inlined(program: Program, source: Source, edit: Edit, write: Place) -> tuple[Program, Place]:
-    text = edit.new_source
-    moved = len(source.text.splitlines()) - len(text.splitlines())
-    new = replace(source, text=text, python=text)
-    cells = [new if cell is source else cell for cell in program.cells]
-    return Program(cells), new.place(write.line - moved, write.function)

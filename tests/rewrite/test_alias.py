@@ -6,20 +6,22 @@ import pytest
 from rewriting import at, program_of, result
 
 from autograd_explain.rewrite import functional_write, out_of_place
-from autograd_explain.rewrite.alias import rebased, without_alias
+from autograd_explain.rewrite.alias import through_tensor
 
 
 def recorded(before: str, *others: str) -> str | None:
     program = program_of(*others, before)
-    inlined = without_alias(program, at(program, "raw ="), at(program, "# write"))
-    if inlined is None:
-        return None
-    edits = out_of_place(*inlined) or functional_write(*inlined)
+    edits = through_tensor(
+        program,
+        at(program, "raw ="),
+        at(program, "# write"),
+        lambda p, place: out_of_place(p, place) or functional_write(p, place),
+    )
     if edits is None:
         return None
-    (edit,) = rebased(program, edits)
+    (edit,) = edits
     assert edit.old_source == before
-    return result((edit,))
+    return result(edits)
 
 
 @pytest.mark.parametrize(

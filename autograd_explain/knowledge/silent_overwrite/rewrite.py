@@ -14,7 +14,7 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
-from autograd_explain.rewrite.alias import rebased, without_alias
+from autograd_explain.rewrite.alias import through_tensor
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.wait_outside import wait_outside
 
@@ -71,11 +71,16 @@ def _later(finding: Finding, program: Program) -> Edits:
 
 def _recorded(program: Program, write: Place, alias: Place | None) -> Iterator[Proposal]:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
-    where = (program, write) if alias is None else without_alias(program, alias, write)
-    edits = None if where is None else out_of_place(*where) or functional_write(*where)
+    if alias is None:
+        edits = _new_tensor(program, write)
+    else:
+        edits = through_tensor(program, alias, write, _new_tensor)
     if edits:
-        edits = rebased(program, edits)
         yield Proposal("recorded_write", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _new_tensor(program: Program, write: Place) -> Edits:
+    return out_of_place(program, write) or functional_write(program, write)
 
 
 def _made(fix: str, edits: Edits) -> Iterator[Proposal]:
