@@ -13,7 +13,7 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -57,6 +57,17 @@ class Source:
         indent = len(text) - len(text.lstrip())
         return Place(self.cell, self.file, shown, text.strip(), function, self.span(node), indent)
 
+    def function_at(self, place: Place) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function whose lines hold a place of this source."""
+        line = place.line - self.offset
+        found = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.lineno <= line <= (node.end_lineno or node.lineno)
+        ]
+        return max(found, key=lambda node: node.lineno, default=None)
+
     def span(self, node: ast.AST | None) -> Span | None:
         """The range of an AST node of `tree`, in lines of `text` and character columns."""
         line, end_line = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
@@ -69,6 +80,20 @@ class Source:
             end_line + self.offset,
             _characters(python[end_line - 1], getattr(node, "end_col_offset", 0)),
         )
+
+
+def called_name(node: ast.AST) -> str:
+    """The last name of what a call calls: `SGD` of `torch.optim.SGD(…)`; "" for anything else."""
+    function = getattr(node, "func", None)
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions and classes inside it, in text order."""
+    for child in ast.iter_child_nodes(function):
+        yield child
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from own_nodes(child)
 
 
 def _characters(line: str, utf8_column: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from ..program import called_name
 from .origin import inside, walker_of
 from .scene import Scene
 from .source_walk import Cut, CutKind, Spot
 from .source_walk.bindings import key_of
 from .source_walk.operations import is_about_shape
-from .torch_call import called
 
 _PASSES = frozenset("float double mean sum to type".split())
 _PROBABILITIES = frozenset("softmax log_softmax Softmax LogSoftmax sigmoid".split())
@@ -28,7 +28,7 @@ class Accuracy:
 def accuracy_objective(scene: Scene, root: Spot | None, cut: Cut) -> Accuracy | None:
     """The objective that an argmax cut, where it is an accuracy and stands in the same scope."""
     compared = [s for kind, s in cut.later if kind is CutKind.COMPARE]
-    if root is None or called(cut.spot.node) != "argmax" or len(compared) != 1:
+    if root is None or called_name(cut.spot.node) != "argmax" or len(compared) != 1:
         return None
     labels, objective = _other_side(scene, compared[0], cut), _maker(scene, root)
     same = objective is not None and objective.scope.body is cut.spot.scope.body
@@ -43,7 +43,7 @@ def _over_classes(scene: Scene, cut: Cut) -> bool:
     """Whether the argmax goes over dimension 1 or -1 of named scores that are no probabilities."""
     node = cut.spot.node
     made = walker_of(scene).makers(cut.operand)
-    if key_of(cut.operand.node) is None or any(called(m.node) in _PROBABILITIES for m in made):
+    if key_of(cut.operand.node) is None or any(called_name(m.node) in _PROBABILITIES for m in made):
         return False
     assert isinstance(node, ast.Call)
     given = [*node.args, *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]
@@ -69,7 +69,7 @@ def _only_from(scene: Scene, spot: Spot, compared: ast.AST) -> bool:
     if isinstance(node, ast.BinOp):
         values = [n for n in (node.left, node.right) if not _is_number(n)]
         return len(values) == 1 and _follows(scene, inside(spot, values[0]), compared)
-    if isinstance(node, ast.Call) and called(node) in _PASSES:
+    if isinstance(node, ast.Call) and called_name(node) in _PASSES:
         method = node.func.value if isinstance(node.func, ast.Attribute) else None
         inner = node.args[0] if method is None or ast.unparse(method) == "torch" else method
         return _follows(scene, inside(spot, inner), compared)

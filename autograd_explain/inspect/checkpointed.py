@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from ..model import Place
-from ..program import Program, Source
-from .definitions import Definition, called_name, calls, definition, method, own_nodes
+from ..program import Program, Source, called_name, own_nodes
+from .definitions import Definition, calls, definition, method
 from .scene import Scene
 
 #: Methods that change what they are called on, or take something out of it.

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..model import Place
-from ..program import Program, Source
+from ..program import Program, Source, called_name, own_nodes
 from .scene import Scene
 
 
@@ -41,14 +41,6 @@ class Definition:
     def at(self, node: ast.AST) -> Place:
         """The place of an expression or statement inside."""
         return self.source.place(getattr(node, "lineno", 1), self.name, node)
-
-
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function without those of functions and classes inside it, in text order."""
-    for child in ast.iter_child_nodes(function):
-        yield child
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield from own_nodes(child)
 
 
 def definition(program: Program, function: Any) -> Definition | None:
@@ -82,16 +74,22 @@ def method(program: Program, cls: type | None, name: str) -> Definition | None:
     return None
 
 
-def returned_by(program: Program, name: str) -> Place | None:
-    """Where the user's one function of this name returns its value."""
+def called_so(program: Program, name: str) -> Definition | None:
+    """The user's one function of this name."""
     found = [
         Definition(source, node)
         for source in program.cells
         for node in ast.walk(source.tree)
         if isinstance(node, ast.FunctionDef) and node.name == name
     ]
-    returned = found[0].returned if len(found) == 1 else ()
-    return found[0].at(returned[0]) if len(returned) == 1 else None
+    return found[0] if len(found) == 1 else None
+
+
+def returned_by(program: Program, name: str) -> Place | None:
+    """Where the user's one function of this name returns its value."""
+    found = called_so(program, name)
+    returned = () if found is None else found.returned
+    return found.at(returned[0]) if found is not None and len(returned) == 1 else None
 
 
 def function_of_node(scene: Scene, name: str) -> type | None:
@@ -123,8 +121,3 @@ def calls(program: Program, *names: str) -> Iterator[tuple[Source, ast.Call]]:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Call) and called_name(node) in names:
                 yield source, node
-
-
-def called_name(node: ast.Call) -> str:
-    """`checkpoint` of `torch.utils.checkpoint.checkpoint(…)`."""
-    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ..model import Place
-from ..program import Program, Source
-from .definitions import called_name
+from ..program import Program, Source, called_name
 
 #: Functions that exchange a parameter of the module they are given first.
 _OF_ARGUMENT = frozenset({

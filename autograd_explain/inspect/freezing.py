@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from ..program import called_name
 from .origin import inside, outer_names, stored_names, walker_of
 from .scene import Scene
 from .source_walk import Spot
 from .source_walk.live import MISSING
-from .source_walk.operations import called_name
 
 _CONSTRUCTORS = frozenset({
     "tensor", "rand", "randn", "zeros", "ones", "full", "empty", "linspace", "arange", "eye",

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from ..program import called_name
 from .names import covers_same_elements
 from .origin import inside, stored_names, walker_of
 from .scene import Scene
 from .source_walk import Spot
-from .torch_call import called
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ def grad_alias(scene: Scene, shown: Spot, tensor: Any) -> GradAlias | None:
     makers = [m for m in walker_of(scene).makers(shown) if m.node is not shown.node]
     maker = makers[0] if len(makers) == 1 else None
     if not isinstance(tensor, torch.Tensor):
-        whole = maker is not None and called(maker.node) == "state_dict"
+        whole = maker is not None and called_name(maker.node) == "state_dict"
         return GradAlias(maker, "", None) if whole else None
     leaf = _leaf_behind(scene, tensor)
     if tensor.requires_grad or leaf is None:
@@ -58,7 +58,7 @@ def _original(scene: Scene, shown: Spot, maker: Spot) -> Spot | None:
     if shown.text not in stored_names(scene, maker) or maker.scope.body is not shown.scope.body:
         return None
     node = maker.node
-    if isinstance(node, ast.Call) and called(node) == "detach":
+    if isinstance(node, ast.Call) and called_name(node) == "detach":
         node = node.func
     if not (isinstance(node, ast.Attribute) and node.attr in ("data", "detach")):
         return None

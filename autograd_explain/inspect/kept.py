@@ -11,8 +11,8 @@ from itertools import islice
 import torch
 
 from ..model import Place
+from ..program import own_nodes
 from .bound import Values, assigned_names, bound_place
-from .definitions import own_nodes
 from .freed import FreedPart
 from .graph import GraphNode
 from .puts import PUTS, put_of

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from ..model import Role, TensorFact
+from ..program import called_name
 from .origin import inside, method_call, outer_names, stored_names, surfaced, tracer_of, walker_of
 from .scene import Scene
 from .source_walk import Cut, CutKind, Off, Spot, Trace, best_cut, switches
-from .source_walk.operations import called_name
 
 
 @dataclass(frozen=True, eq=False)

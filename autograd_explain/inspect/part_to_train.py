@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import torch
 
+from ..program import called_name
 from .origin import inside, walker_of
 from .scene import Scene
 from .source_walk import Spot, Walker
 from .source_walk.bindings import head_of, key_of
-from .torch_call import called, calls_in
+from .torch_call import calls_in
 
 _READS_PARAMETERS = ("parameters", "named_parameters")
 
@@ -51,7 +52,7 @@ def _optimized(scene: Scene) -> Iterator[Spot]:
     """`model.fc` of `Adam(model.fc.parameters())`."""
     for call in calls_in(scene, *(n for n in vars(torch.optim) if n[:1].isupper())):
         for node in ast.walk(call.node):
-            if isinstance(node, ast.Call) and called(node) in _READS_PARAMETERS:
+            if isinstance(node, ast.Call) and called_name(node) in _READS_PARAMETERS:
                 assert isinstance(node.func, ast.Attribute)
                 yield inside(call, node.func.value)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..model import Place
-from ..program import Program, Source
-from .definitions import Definition, called_name, own_nodes
+from ..program import Program, Source, called_name, own_nodes
+from .definitions import called_so
 
 #: Methods that put one value into a container.
 PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
@@ -110,15 +110,10 @@ def _part(program: Program, put: Put, keys: list[str], depth: int) -> Put | None
 
 def _returned(program: Program, name: str) -> Put | None:
     """What the user's one function of this name returns, where that is one display."""
-    found = [
-        Definition(source, node)
-        for source in program.cells
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
-    values = found[0].returned if len(found) == 1 else ()
+    found = called_so(program, name)
+    values = () if found is None else found.returned
     shown = len(values) == 1 and isinstance(values[0], (ast.Dict, ast.Tuple, ast.List, ast.Call))
-    return Put(found[0].source, values[0]) if shown else None
+    return Put(found.source, values[0]) if found is not None and shown else None
 
 
 def _element(value: ast.expr, key: str) -> ast.expr | None:

@@ -49,14 +49,7 @@ def _scope(program: Program, place: Place) -> ast.AST | None:
     source = program.source_at(place)
     if source is None:
         return None
-    line = place.line - source.offset
-    functions = [
-        n
-        for n in ast.walk(source.tree)
-        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
-    return max(functions, key=lambda n: n.lineno, default=source.tree)
+    return source.function_at(place) or source.tree
 
 
 def _bound_by_loop(scope: ast.AST, statement: ast.stmt, name: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from ..model import Place
-from .definitions import called_name, own_nodes
+from ..program import called_name, own_nodes
 from .origin import walker_of
 from .scene import Scene
 from .silent import name_of, tensors

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..model import Place
-from ..program import Program, Source
-from .definitions import own_nodes
+from ..program import Program, Source, own_nodes
 from .statements import statement_at
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
@@ -38,7 +37,7 @@ def remembered(
     path = path[next((i for i, p in enumerate(path) if p not in running), len(path)) :]
     for number, place in enumerate(path):
         source = program.source_at(place)
-        function = None if source is None else _function(source, place)
+        function = None if source is None else source.function_at(place)
         if source is None or function is None:
             continue
         for decorator in function.decorator_list:
@@ -52,16 +51,6 @@ def remembered(
         if found is not None:
             return found
     return None
-
-
-def _function(source: Source, place: Place) -> ast.FunctionDef | None:
-    line = place.line - source.offset
-    found = [
-        n
-        for n in ast.walk(source.tree)
-        if isinstance(n, ast.FunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
-    return max(found, key=lambda n: n.lineno, default=None)
 
 
 def _last(decorator: ast.expr) -> str:
@@ -87,7 +76,7 @@ def _guard(program: Program, source: Source, place: Place) -> Remembered | None:
     target = statement.targets[0]
     if isinstance(target, ast.Tuple) or _filled_elsewhere(program, statement):
         return None
-    function = _function(source, place)
+    function = source.function_at(place)
     for node in own_nodes(function) if function is not None else ast.walk(source.tree):
         if not isinstance(node, ast.If) or node.orelse:
             continue

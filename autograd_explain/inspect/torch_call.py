@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..model import Role, TensorFact
+from ..program import called_name
 from .origin import inside, surfaced, walker_of
 from .scene import Scene
 from .source_walk import Spot
@@ -34,18 +35,12 @@ def failing_call(scene: Scene, *names: str) -> Spot | None:
     spot = surfaced(scene)
     if spot is None:
         return None
-    if isinstance(spot.node, ast.Call) and (not names or called(spot.node) in names):
+    if isinstance(spot.node, ast.Call) and (not names or called_name(spot.node) in names):
         return spot
     statement = walker_of(scene).statement(spot)
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
-    fitting = [n for n in calls if called(n) in names] if names else calls
+    fitting = [n for n in calls if called_name(n) in names] if names else calls
     return inside(spot, fitting[0]) if len(fitting) == 1 else None
-
-
-def called(node: ast.AST) -> str:
-    """The last name of what is called: `SGD` of `torch.optim.SGD(…)`."""
-    function = getattr(node, "func", None)
-    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def argument(call: Spot | None, position: int, *names: str) -> Spot | None:
@@ -77,7 +72,7 @@ def backward_roots(scene: Scene) -> list[Spot]:
     given = argument(call, 0, "tensors", "outputs")
     owner = receiver(call)
     module = owner is not None and type(walker_of(scene).value(owner)).__name__ == "module"
-    if called(call.node) == "backward" and not module and owner is not None:
+    if called_name(call.node) == "backward" and not module and owner is not None:
         return [owner]
     return [] if given is None else elements(scene, given)
 
@@ -132,7 +127,7 @@ def calls_in(scene: Scene, *names: str) -> Iterator[Spot]:
     for source in walker.sources():
         index = walker.index(source)
         for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and called(node) in names:
+            if isinstance(node, ast.Call) and called_name(node) in names:
                 yield Spot(walker.scope_of(source, index.body_of(node)), node)
 
 

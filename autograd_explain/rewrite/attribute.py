@@ -8,7 +8,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import dotted, expression, head, same, targets, unpacked, walk
+from .code import Renamed, dotted, expression, head, same, targets, unpacked, walk
 from .code import statement as make
 from .draft import Draft
 from .edits import merge
@@ -109,7 +109,8 @@ def _extract(tree: Tree, method: cst.FunctionDef, run: list[Statement], name: st
     """The run as a method of its own behind the one it stood in, which calls it instead."""
     needed = sorted(_locals_read(method, run) - {"self"})
     kept = {local: f"self.{_free(tree, local)}" for local in needed}
-    body = [s.visit(_Renamed(kept)) for s in run]
+    attributes = {local: expression(path) for local, path in kept.items()}
+    body = [s.visit(Renamed(attributes)) for s in run]
     lines: list[cst.BaseStatement] = []
     for statement in body:
         if isinstance(statement, cst.BaseSmallStatement):
@@ -144,23 +145,3 @@ def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:
 def _free(tree: Tree, local: str) -> str:
     taken = {n.attr.value for n in walk(tree.module) if isinstance(n, cst.Attribute)}
     return local if local not in taken else f"_{local}"
-
-
-class _Renamed(cst.CSTTransformer):
-    """Local names turned into attributes of self."""
-
-    def __init__(self, names: dict[str, str]) -> None:
-        super().__init__()
-        self.names = names
-
-    def leave_Attribute(
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.BaseExpression:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        new = self.names.get(original_node.value)
-        return updated_node if new is None else expression(new)

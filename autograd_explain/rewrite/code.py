@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -294,3 +294,23 @@ _SHAPES: dict[type[ast.expr], tuple[type[cst.CSTNode], ...]] = {
 def _may_equal(node: cst.BaseExpression, wanted: str) -> bool:
     """A cheap first look, so that few expressions are printed and parsed."""
     return isinstance(node, _SHAPES.get(_shape_of(wanted), (cst.BaseExpression,)))
+
+
+class Renamed(cst.CSTTransformer):
+    """Puts expressions in the place of names, those behind a dot and before `=` apart."""
+
+    def __init__(self, instead: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._instead = instead
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        new = self._instead.get(original_node.value)
+        return updated_node if new is None else new.deep_clone()
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)

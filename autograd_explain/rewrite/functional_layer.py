@@ -12,6 +12,7 @@ from .imports import torch_at
 from .uncut import Patch, apply_patches
 
 Edits = tuple[Edit, ...]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     None where the function does anything else with the layer.
     """
     source, torch = program.source_at(place), torch_at(program, place)
-    function = None if source is None else _function(source, place)
+    function = None if source is None else source.function_at(place)
     if source is None or function is None or torch is None:
         return None
     made = [m for m in _all_made(function) if m.owner == _owner_at(source, function, place)]
@@ -49,17 +50,7 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     return apply_patches([*patches, *known]) if known and len(known) == len(used) else None
 
 
-def _function(source: Source, place: Place) -> ast.FunctionDef | None:
-    line = place.line - source.offset
-    found = [
-        n
-        for n in ast.walk(source.tree)
-        if isinstance(n, ast.FunctionDef) and n.lineno <= line <= (n.end_lineno or 0)
-    ]
-    return found[-1] if found else None
-
-
-def _all_made(function: ast.FunctionDef) -> Iterator[_Made]:
+def _all_made(function: Function) -> Iterator[_Made]:
     for node in ast.walk(function):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
@@ -70,7 +61,7 @@ def _all_made(function: ast.FunctionDef) -> Iterator[_Made]:
                 yield _Made(node, ast.unparse(target.value), target.attr, value.args[0])
 
 
-def _always_made(function: ast.FunctionDef, made: list[_Made]) -> bool:
+def _always_made(function: Function, made: list[_Made]) -> bool:
     """Whether the local names have their values by the time of each use: the assignments stand in
     one block with everything that names the owner, or in the function's own."""
     inner = (n for n in ast.walk(function) if isinstance(getattr(n, "body", None), list))
@@ -87,9 +78,7 @@ def _naming(node: ast.AST, owner: str) -> int:
     return sum(not isinstance(n.ctx, ast.Store) for n in found)
 
 
-def _is_read_otherwise(
-    source: Source, function: ast.FunctionDef, owner: str, made: list[_Made]
-) -> bool:
+def _is_read_otherwise(source: Source, function: Function, owner: str, made: list[_Made]) -> bool:
     """Whether the layer is used but by calling it, or another method reads the parameter."""
     names = {m.name for m in made}
     if owner == "self":
@@ -105,7 +94,7 @@ def _is_read_otherwise(
     )
 
 
-def _other_methods(source: Source, function: ast.FunctionDef) -> Iterator[ast.stmt]:
+def _other_methods(source: Source, function: Function) -> Iterator[ast.stmt]:
     for cls in ast.walk(source.tree):
         if isinstance(cls, ast.ClassDef) and function in cls.body:
             yield from (s for s in cls.body if s is not function)
@@ -121,7 +110,7 @@ def _reads_own(method: ast.stmt, names: set[str]) -> bool:
     )
 
 
-def _owner_at(source: Source, function: ast.FunctionDef, place: Place) -> str:
+def _owner_at(source: Source, function: Function, place: Place) -> str:
     line = place.line - source.offset
     found = [m.owner for m in _all_made(function) if m.statement.lineno == line]
     return found[0] if found else ""
@@ -142,7 +131,7 @@ def _assigned(source: Source, made: _Made, local: str) -> Iterator[Patch]:
 
 
 def _layer_uses(
-    source: Source, function: ast.FunctionDef, owner: str, names: dict[str, str], last: int,
+    source: Source, function: Function, owner: str, names: dict[str, str], last: int,
     torch: str,
 ) -> Iterator[Patch | None]:  # fmt: skip
     """The calls of the layer behind the assignments; None for one that cannot be replaced."""
@@ -162,7 +151,7 @@ def _layer_uses(
 
 
 def _own_uses(
-    source: Source, function: ast.FunctionDef, owner: str, names: dict[str, str], last: int,
+    source: Source, function: Function, owner: str, names: dict[str, str], last: int,
     torch: str,
 ) -> Iterator[Patch | None]:  # fmt: skip
     """The readings of `self.weight` behind the assignments."""

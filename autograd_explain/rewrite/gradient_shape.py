@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..model import Edit, Place, Span
-from ..program import Program, Source
+from ..program import Program, Source, called_name
 from .uncut import Patch, apply_patches, keyword_added, node_at
 
 Edits = tuple[Edit, ...]
@@ -27,13 +27,13 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
     function = None if source is None or node is None else _function(source, node)
     if source is None or node is None or place is None or function is None:
         return None
-    changing = [c for c in _flowing(function, node) if _name(c) in _REDUCE | _REARRANGE]
+    changing = [c for c in _flowing(function, node) if called_name(c) in _REDUCE | _REARRANGE]
     if len(changing) != 1 or not gradient or _is_bound_again(function, gradient):
         return None
     (call,) = changing
     if not _reads(function, call, gradient) or _takes_part(function, node, gradient):
         return None
-    if _name(call) in _REARRANGE:
+    if called_name(call) in _REARRANGE:
         return apply_patches(_behind(source, node, f".reshape_as({gradient})"))
     if not _has_dim(call) or any(k.arg == "keepdim" for k in call.keywords):
         return None
@@ -66,7 +66,16 @@ def _has_effect(statement: ast.stmt) -> bool:
 
 
 def _only_reads(node: ast.AST) -> bool:
-    return _name(node) in (*_REDUCE, "item", "tolist", "abs", "detach", "float", "cpu", "numpy")
+    return called_name(node) in (
+        *_REDUCE,
+        "item",
+        "tolist",
+        "abs",
+        "detach",
+        "float",
+        "cpu",
+        "numpy",
+    )
 
 
 def _function(source: Source, node: ast.AST) -> Function | None:
@@ -77,11 +86,6 @@ def _function(source: Source, node: ast.AST) -> Function | None:
             if any(n is node for n in ast.walk(outer)):
                 found = outer
     return found
-
-
-def _name(node: ast.AST) -> str:
-    function = getattr(node, "func", None)
-    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def _flowing(function: Function, returned: ast.expr) -> Iterator[ast.Call]:
@@ -99,7 +103,7 @@ def _takes_part(function: Function, node: ast.expr, gradient: str) -> bool:
     behind a reduction with a dimension takes its values."""
     return any(
         _reads(function, inner.value, gradient)
-        and not (isinstance(inner, ast.Subscript) and _name(inner.value) in _PAIRS)
+        and not (isinstance(inner, ast.Subscript) and called_name(inner.value) in _PAIRS)
         for inner in _computation(function, node)
         if isinstance(inner, ast.Subscript)
         or (isinstance(inner, ast.Attribute) and inner.attr in ("T", "mT", "H", "mH"))
@@ -136,7 +140,11 @@ def _has_dim(call: ast.Call) -> bool:
     if any(k.arg in ("dim", "axis") for k in call.keywords):
         return True
     function = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "torch"
-    plain = _name(call) not in ("norm", "std", "var")  # their first argument means other things
+    plain = called_name(call) not in (
+        "norm",
+        "std",
+        "var",
+    )  # their first argument means other things
     return plain and len(call.args) == 1 + function
 
 

@@ -123,7 +123,7 @@ def index_at_write(
     other = None if write is None else program.source_at(write)
     if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
         return None
-    inside = list(ast.walk(_function_at(other, write)))
+    inside = list(ast.walk(other.function_at(write) or other.tree))
     reads: list[ast.AST] = [n for n in inside if _reads(n, name)]
     written = [n.target for n in inside if isinstance(n, ast.AugAssign)]
     reads += [t for t in written if ast.unparse(t) == name]
@@ -139,16 +139,6 @@ def _reads(node: ast.AST, name: str) -> bool:
     """`slot` or `self.slots[name]` as a value."""
     path = isinstance(node, (ast.Name, ast.Subscript)) and ast.unparse(node) == name
     return path and isinstance(getattr(node, "ctx", None), ast.Load)
-
-
-def _function_at(source: Source, place: Place) -> ast.AST:
-    line = place.line - source.offset
-    found: ast.AST = source.tree
-    for node in ast.walk(source.tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.lineno <= line <= (node.end_lineno or 0):
-                found = node
-    return found
 
 
 def _key(source: Source, index: ast.expr) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ..model import Edit, Place
-from ..program import Program, Source
+from ..program import Program, Source, own_nodes
 from .uncut import (
     Patch,
     apply_patches,
@@ -53,7 +52,7 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
         return None
     code, text = code_of(program, leaf, original), ast.unparse(node)
     patches: list[Patch] = []
-    own = list(_own_nodes(_function_around(source, node)))
+    own = list(own_nodes(_function_around(source, node)))
     updated = {id(n.target) for n in own if isinstance(n, ast.AugAssign)}  # the same tensor
     if sum(_is_bound(n, text) and id(n) not in updated for n in own) > 1:
         return None
@@ -80,17 +79,6 @@ def _function_around(source: Source, node: ast.AST) -> ast.AST:
             if any(n is node for n in ast.walk(outer)):
                 found = outer  # inner functions come later in the walk
     return found
-
-
-def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, those of functions and classes inside it left out."""
-    for node in ast.iter_child_nodes(function):
-        yield node
-        if not isinstance(node, _SCOPES):
-            yield from _own_nodes(node)
-
-
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def _is_bound(node: ast.AST, text: str) -> bool:

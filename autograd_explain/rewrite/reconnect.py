@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..model import Edit, Place
-from ..program import Program, Source
+from ..program import Program, Source, called_name
 from .imports import imports_at
 from .training import remove_statement
 from .uncut import (
@@ -64,7 +64,8 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
         return
     whole, back = _chain(source, node)
     where = replace(place, span=source.span(whole))
-    if isinstance(whole, ast.Call) and _name(whole) in _RETURNS and whole.args:  # torch.tensor(x)
+    copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
+    if isinstance(whole, ast.Call) and copies and whole.args:
         yield from tensors_instead_of_copy(program, where, _many(whole.args[0]))
         return
     torch = imports_at(program, place).local("torch")
@@ -100,7 +101,7 @@ def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
 def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
     if not isinstance(call, ast.Call) or not call.args:
         return None
-    return call if call.args[0] is argument and _name(call) in _RETURNS else None
+    return call if call.args[0] is argument and called_name(call) in _RETURNS else None
 
 
 def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
@@ -110,12 +111,12 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
         if isinstance(statement, ast.Assign) and statement.value is node:
             names |= {ast.unparse(t) for t in statement.targets}
         inner = isinstance(statement, ast.Call) and statement.args[:1] == [node]
-        if inner and isinstance(statement, ast.Call) and _name(statement) == "append":
+        if inner and isinstance(statement, ast.Call) and called_name(statement) == "append":
             return True
-    if isinstance(node, ast.Call) and _name(node) in ("numpy", "tolist"):
+    if isinstance(node, ast.Call) and called_name(node) in ("numpy", "tolist"):
         return True
     calls = [n for s in program.cells for n in ast.walk(s.tree) if isinstance(n, ast.Call)]
-    return any(_name(c) in _RETURNS and names & _read(c) for c in calls)
+    return any(called_name(c) in _RETURNS and names & _read(c) for c in calls)
 
 
 def _read(call: ast.Call) -> set[str]:
@@ -131,10 +132,6 @@ def _dtype(source: Source, call: ast.Call) -> str:
     found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
     text = None if found is None else ast.get_source_segment(source.python, found)
     return f".to({text})" if text else ""
-
-
-def _name(call: ast.Call) -> str:
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _outermost(patches: Iterable[Patch]) -> list[Patch]:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program, Source
-from .code import dotted, targets, unpacked, walk
+from .code import Renamed, dotted, targets, unpacked, walk
 from .draft import Draft
 from .locate import Statement, Tree, statements_in, tree_at
 from .move import independent, lifted
@@ -128,28 +128,9 @@ def _in_callers_words(
     read = {path.partition(".")[0] for path in effects(moved).reads}
     if read & made or read & local_names(function) - set(arguments):
         return None
-    new = moved.visit(_Renamer(arguments))
+    new = moved.visit(Renamed(arguments))
     assert isinstance(new, cst.BaseSmallStatement)
     return new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-
-
-class _Renamer(cst.CSTTransformer):
-    """Puts expressions in the place of names, those behind a dot and before `=` apart."""
-
-    def __init__(self, arguments: Mapping[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self.arguments = arguments
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        return self.arguments.get(original_node.value, updated_node)
-
-    def leave_Attribute(
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.BaseExpression:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
 
 
 def _fits(

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ...program import Source
+from ...program import Source, called_name
 from .bindings import FUNCTIONS
-from .operations import called_name
 from .spots import Scope, Spot
 from .walker import Walker
 

@@ -9,6 +9,7 @@ import ast
 from enum import Enum
 from typing import Any
 
+from ...program import called_name
 from .bindings import Each
 
 
@@ -54,11 +55,6 @@ _SHAPE_ATTRIBUTES = frozenset({
     "shape", "ndim", "dtype", "device", "requires_grad", "is_leaf", "grad_fn", "names", "layout",
 })  # fmt: skip
 NUMERIC_LIBRARIES = ("numpy", "scipy", "sklearn", "pandas", "math", "cupy")
-
-
-def called_name(node: ast.Call) -> str:
-    """`f` of `f(x)`, `a.f(x)` and `a.b.f(x)`."""
-    return getattr(node.func, "attr", getattr(node.func, "id", ""))
 
 
 def is_about_shape(node: ast.AST) -> bool:

@@ -2,10 +2,11 @@
 
 import ast
 
-from autograd_explain.inspect.definitions import functions, method, own_nodes
+from autograd_explain.inspect.definitions import functions, method
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding, Place
+from autograd_explain.program import own_nodes
 
 PATTERNS = (
     "checkpoint-unpacked-twice",

@@ -5,8 +5,9 @@ import ast
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, called, failing_call
+from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.program import called_name
 
 PATTERNS = (
     "grad-input-not-tensor",
@@ -33,7 +34,7 @@ def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene, "grad", "backward")
     if call is None:
         return None
-    given = argument(call, 1 if called(call.node) == "grad" else 99, "inputs")
+    given = argument(call, 1 if called_name(call.node) == "grad" else 99, "inputs")
     kind = scene.match.captures.get("type", "").rsplit(".", 1)[-1].strip("'<>")
     return told(
         scene,
@@ -51,9 +52,9 @@ def diagnose(scene: Scene) -> Finding | None:
 def _how(given: Spot) -> str | None:
     """What turns it into tensors."""
     node = given.node
-    if called(node) in ("named_parameters", "state_dict"):
+    if called_name(node) in ("named_parameters", "state_dict"):
         return "parameters"
     single = (
         node.elts[0] if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1 else None
     )
-    return "inner" if single is not None and called(single) == "parameters" else None
+    return "inner" if single is not None and called_name(single) == "parameters" else None

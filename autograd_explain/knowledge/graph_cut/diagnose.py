@@ -11,9 +11,9 @@ from autograd_explain.inspect.part_to_train import part_to_train
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.shared_module import shared_module
 from autograd_explain.inspect.source_walk import Cut, CutKind
-from autograd_explain.inspect.torch_call import called
 from autograd_explain.inspect.uncut_value import uncut_value
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.program import called_name
 
 PATTERNS = ("no-grad-fn", "backward-on-non-tensor")
 
@@ -60,7 +60,7 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*_causes(scene, found, cut), *_uses(scene, cut), scene.failed()),
-        variant="bins" if called(cut.spot.node) in _BINS else cut.kind.value,
+        variant="bins" if called_name(cut.spot.node) in _BINS else cut.kind.value,
         places=places_at(
             scene,
             use=None if instead is None else instead.use,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from autograd_explain.model import Event, Finding, Place, Safety, What
-from autograd_explain.program import Program
+from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite.deep_copy import deep_copied
 from autograd_explain.rewrite.imports import imports_at
 from autograd_explain.rewrite.proposal import Proposal
@@ -162,12 +162,12 @@ def _fits_loss(finding: Finding, program: Program, use: Place | None) -> bool:
     cause = finding.event(What.CAUSE)
     if finding.variant == "compare" or _is_cast(node_at(program, cause.place if cause else None)):
         return True
-    called = {_call_name(n) for n in _statement_calls(program, use)}
+    called = {called_name(n) for n in _statement_calls(program, use)}
     made = {
         ast.unparse(t)
         for source in program.cells
         for n in ast.walk(source.tree)
-        if isinstance(n, ast.Assign) and _call_name(n.value) in _TAKES_SCORES
+        if isinstance(n, ast.Assign) and called_name(n.value) in _TAKES_SCORES
         for t in n.targets
     }
     return bool(called.intersection(_TAKES_SCORES) or called.intersection(made))
@@ -184,13 +184,8 @@ def _statement_calls(program: Program, place: Place | None) -> Iterator[ast.Call
             yield node
 
 
-def _call_name(node: ast.AST) -> str:
-    function = getattr(node, "func", None)
-    return str(getattr(function, "attr", getattr(function, "id", "")))
-
-
 def _is_cast(node: ast.AST | None) -> bool:
-    return _call_name(node) in _CASTS if node is not None else False
+    return called_name(node) in _CASTS if node is not None else False
 
 
 _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")
@@ -205,7 +200,7 @@ def _create_graph(finding: Finding, program: Program, place: Place) -> Iterator[
 def _rsample(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
     """Only distributions with a reparametrised draw have `rsample`."""
     node, source = node_at(program, place), program.source_at(place)
-    names = {_call_name(n) for s in program.cells for n in ast.walk(s.tree)}
+    names = {called_name(n) for s in program.cells for n in ast.walk(s.tree)}
     if names.intersection(_DISCRETE) or not names.intersection(_REPARAMETRISED):
         return
     if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

@@ -11,7 +11,6 @@ from autograd_explain.inspect.source_walk.operations import makes_leaf
 from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
-    called,
     differentiated,
     elements,
     failing_call,
@@ -19,6 +18,7 @@ from autograd_explain.inspect.torch_call import (
     tensor_fact,
 )
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = ("grad-of-nongrad-input",)
 
@@ -75,7 +75,7 @@ def _op(scene: Scene, frozen: bool, made: Spot | None) -> str:
         return "filter"
     if made is None:
         return "unknown"
-    if isinstance(made.node, ast.Call) and called(made.node) in ("detach", "detach_"):
+    if isinstance(made.node, ast.Call) and called_name(made.node) in ("detach", "detach_"):
         return "detached"
     if makes_leaf(made.node) or stored_names(scene, made):
         return "leaf"

@@ -7,9 +7,9 @@ from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.origin import event_at, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Each, Spot
-from autograd_explain.inspect.torch_call import called
 from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.program import called_name
 
 PATTERNS = (
     "view-multi-output-inplace",
@@ -86,7 +86,7 @@ def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
 def _is_loop(found: ViewWrite) -> bool:
     """Whether a loop over a tensor unbound it; a loop over `x.unbind(1)` names its views itself."""
     maker = found.maker
-    if maker is None or called(maker.node) in _MAKES_PARTS:
+    if maker is None or called_name(maker.node) in _MAKES_PARTS:
         return False
     return bool(maker.path) and maker.path[0] is Each.ITEM
 

@@ -9,8 +9,9 @@ from autograd_explain.inspect.origin import inside, places_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, called, failing_call, live_value, maker
+from autograd_explain.inspect.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.program import called_name
 
 PATTERNS = ("optimizer-params-tensor", "optimizer-param-not-tensor")
 
@@ -59,7 +60,7 @@ def _how(scene: Scene, given: Spot) -> str:
             else ""
         )
     made = maker(scene, given)
-    if made is not None and called(made.node) == "state_dict":
+    if made is not None and called_name(made.node) == "state_dict":
         return "parameters" if made.node is node else ""
     value: Any = live_value(scene, given)
     if (
@@ -73,7 +74,7 @@ def _how(scene: Scene, given: Spot) -> str:
 
 def _unpacks(scene: Scene, part: Spot) -> bool:
     """A module, `net.parameters()`, or a list of tensors inside the list."""
-    if called(part.node) in ("parameters", "list"):
+    if called_name(part.node) in ("parameters", "list"):
         return True
     value: Any = live_value(scene, part)
     if isinstance(value, torch.nn.Module):

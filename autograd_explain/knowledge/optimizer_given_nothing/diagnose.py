@@ -10,8 +10,9 @@ from autograd_explain.inspect.origin import inside, place_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, called, failing_call, live_value, maker
+from autograd_explain.inspect.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.program import called_name
 
 PATTERNS = ("optimizer-empty",)
 
@@ -54,7 +55,7 @@ def diagnose(scene: Scene) -> Finding | None:
 def _module(scene: Scene, made: Spot) -> torch.nn.Module | None:
     """The module whose `parameters()` the expression asks for."""
     for node in ast.walk(made.node):
-        if isinstance(node, ast.Call) and called(node) in ("parameters", "named_parameters"):
+        if isinstance(node, ast.Call) and called_name(node) in ("parameters", "named_parameters"):
             if isinstance(node.func, ast.Attribute):
                 value = live_value(scene, inside(made, node.func.value))
                 if isinstance(value, torch.nn.Module):

@@ -5,14 +5,9 @@ import ast
 from autograd_explain.inspect.origin import surfaced, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
-    argument,
-    called,
-    failing_call,
-    live_value,
-    tensor_fact,
-)
+from autograd_explain.inspect.torch_call import argument, failing_call, live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = ("out-requires-grad",)
 
@@ -38,7 +33,7 @@ def diagnose(scene: Scene) -> Finding | None:
         scene,
         "out_argument_with_grad",
         EXAMPLE,
-        facts={"call": call.text, "out": out.text, "op": called(call.node)},
+        facts={"call": call.text, "out": out.text, "op": called_name(call.node)},
         at=call,
         op="assign" if alone and plain else ("value" if not alone else None),
         confidence=Confidence.PROVEN,

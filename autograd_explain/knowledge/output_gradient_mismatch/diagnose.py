@@ -10,7 +10,6 @@ from autograd_explain.inspect.told import told
 from autograd_explain.inspect.torch_call import (
     argument,
     backward_roots,
-    called,
     elements,
     failing_call,
     live_value,
@@ -18,6 +17,7 @@ from autograd_explain.inspect.torch_call import (
     tensor_fact,
 )
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = (
     "grad-output-shape-mismatch",
@@ -80,11 +80,13 @@ def _number(text: str) -> int:
 def _given(scene: Scene, call: Spot, index: int) -> Spot | None:
     """The gradient for the output with this index."""
     names = ("gradient", "grad_tensors", "grad_outputs")
-    method = called(call.node) == "backward" and "autograd" not in call.text.split("(")[0]
-    found = argument(call, 0 if method else (1 if called(call.node) == "backward" else 2), *names)
+    method = called_name(call.node) == "backward" and "autograd" not in call.text.split("(")[0]
+    found = argument(
+        call, 0 if method else (1 if called_name(call.node) == "backward" else 2), *names
+    )
     listed = [] if found is None else elements(scene, found)
     return listed[index] if index < len(listed) else found
 
 
 def _ones(made: Spot | None) -> bool:
-    return made is not None and called(made.node) in ("ones", "ones_like")
+    return made is not None and called_name(made.node) in ("ones", "ones_like")

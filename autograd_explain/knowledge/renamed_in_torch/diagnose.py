@@ -2,8 +2,9 @@
 
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import called, failing_call
+from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = ("gradscaler-cuda-amp-deprecated", "clip-grad-norm-deprecated")
 
@@ -27,7 +28,7 @@ def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene, *_NEW)
     if call is None:
         return None
-    old, new, how = _NEW[called(call.node)]
+    old, new, how = _NEW[called_name(call.node)]
     return told(
         scene,
         "renamed_in_torch",

@@ -17,8 +17,9 @@ from autograd_explain.inspect.origin import (
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, called, live_value, maker, tensor_fact
+from autograd_explain.inspect.torch_call import argument, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = (
     "requires-grad-ctor-integer",
@@ -51,7 +52,7 @@ def diagnose(scene: Scene) -> Finding | None:
     name = "" if isinstance(shown.node, ast.Call) else shown.text
     names = [name] if name else _to_be(scene, shown)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, *names)
-    constructor = made is not None and called(made.node) in TAKES_DTYPE
+    constructor = made is not None and called_name(made.node) in TAKES_DTYPE
     return told(
         scene,
         "requires_grad_on_integer",
@@ -115,7 +116,7 @@ def _flagged(scene: Scene) -> Spot | None:
             continue
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             return inside(spot, node.func.value)
-        if called(node) in ("Parameter", "Variable") and node.args:
+        if called_name(node) in ("Parameter", "Variable") and node.args:
             return inside(spot, node.args[0])
         if any(k.arg == "requires_grad" for k in node.keywords):
             return inside(spot, node)

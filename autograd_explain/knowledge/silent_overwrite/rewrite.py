@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograd_explain.model import Edit, Finding, Place, Safety, What
-from autograd_explain.program import Program, Source
+from autograd_explain.program import Program, Source, called_name
 from autograd_explain.rewrite import (
     clone_alias,
     clone_operand,
@@ -102,10 +102,10 @@ def _own_memory(finding: Finding, program: Program) -> Edits:
 def _sharing(source: Source) -> Iterator[tuple[str, Place]]:
     """`torch.from_numpy(buffer)`, or `buffer = t.detach().numpy()`: the array's name, and where."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _called(node) in _FROM_NUMPY and node.args:
+        if isinstance(node, ast.Call) and called_name(node) in _FROM_NUMPY and node.args:
             yield _base(node.args[0]), source.place(node.lineno, None, node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            if _called(node.value) == "numpy":
+            if called_name(node.value) == "numpy":
                 place = source.place(node.lineno, None, node.value)
                 yield from ((ast.unparse(t), place) for t in node.targets)
 
@@ -121,7 +121,7 @@ def _saved_copy(program: Program, write: Place, written: str) -> Edits:
             continue
         if function.lineno <= line <= (function.end_lineno or function.lineno):
             for node in ast.walk(function):
-                if isinstance(node, ast.Call) and _called(node) == "save_for_backward":
+                if isinstance(node, ast.Call) and called_name(node) == "save_for_backward":
                     if written in map(ast.unparse, node.args):
                         return clone_operand(program, source.place(node.lineno), written)
     return None
@@ -131,10 +131,6 @@ def _base(node: ast.expr) -> str:
     while isinstance(node, ast.Subscript):
         node = node.value
     return ast.unparse(node)
-
-
-def _called(call: ast.Call) -> str:
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _place(finding: Finding, what: What) -> Place | None:

@@ -5,8 +5,9 @@ from autograd_explain.inspect.origin import inside, surfaced
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.statements import write_at
 from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import called, live_value, maker, tensor_fact
+from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = ("overlap-written-to-expand", "overlap-input-and-output")
 
@@ -27,7 +28,7 @@ def diagnose(scene: Scene) -> Finding | None:
     target = inside(spot, write.target)
     made = maker(scene, target)
     whole = scene.match.pattern == "overlap-written-to-expand"
-    expanded = whole and made is not None and called(made.node) in _EXPANDING
+    expanded = whole and made is not None and called_name(made.node) in _EXPANDING
     return told(
         scene,
         "written_tensor_overlaps",
