@@ -2,7 +2,7 @@
 
 usage: python benchmarks/overhead.py [--rounds N] [--json FILE] [WORKLOAD ...]
 
-Every mode trains the same model in one process and one shell, taking turns in pieces of some 40 ms,
+Every mode trains the same model in one process and one shell, taking turns in pieces of some 150 ms,
 so that a busy machine slows all of them alike.  A round gives one ratio to plain per mode; shown
 are their median and quartiles.  Times are of the process (CPU), one thread.  Peak memory is that of
 a fresh process per mode.  A mode that does not reproduce the plain run's losses is an error.
@@ -30,7 +30,7 @@ from traitlets.config import Config
 from workloads import WORKLOADS
 
 MODES = ("plain", "check", "anomaly", "anomaly_nan")
-_PIECE = 0.04  # seconds of training per turn
+_PIECE = 0.15  # seconds of training per turn: a new cell's first step costs more than the rest
 _WARM_UP = 2  # rounds
 _SAME_STEPS = 5
 

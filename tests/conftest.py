@@ -1,6 +1,10 @@
+import os
 from collections.abc import Iterator
 
 import pytest
+
+# IPython warns where another environment is active than the one that runs it.
+os.environ.pop("VIRTUAL_ENV", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -39,7 +39,7 @@ class ObservedHistory:
 
     def maker(self, node: GraphNode) -> Moment | None:
         made = self.made(node.sequence)
-        return None if made is None else self._moments.made(made.site, made.clock)
+        return None if made is None else self._moments.made(made.site, made.clock, node.name)
 
     def made(self, sequence: int) -> Made | None:
         """The call that a node's number belongs to."""
@@ -55,7 +55,7 @@ class ObservedHistory:
             where = address(tensor)
         if node is not None:
             made = self.made(node._sequence_nr())
-            return None if made is None else self._moments.made(made.site, made.clock)
+            return None if made is None else self._moments.made(made.site, made.clock, node.name())
         born = self._log.born.get(where)
         if born is None or born.tensor() is not tensor:
             return None

@@ -65,8 +65,7 @@ class Landmark(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True)
-class Stepped:
+class Stepped(NamedTuple):
     """An optimizer's step: its parameters' storages, and versions before and after."""
 
     clock: int

@@ -147,12 +147,14 @@ class Recorder(TorchFunctionMode):
 
     def passed(
         self, before: int, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
-    ) -> None:
-        """A call during which the recorder had stepped aside is over."""
+    ) -> int:
+        """A call during which the recorder had stepped aside is over; as `noted`."""
+        site = 0
         if self.broken is None:
-            self.noted(before, sequence(), args, result, frame, operation)
+            site = self.noted(before, sequence(), args, result, frame, operation)
             if self._traces:
                 self.suspicion.spread(args, _NO_KEYWORDS, result)
+        return site
 
     def made_unseen(self, before: int, frame: FrameType) -> None:
         """Nodes between two calls: made by `Function.apply`, which no function mode sees.
@@ -280,14 +282,15 @@ class Recorder(TorchFunctionMode):
         result = func(*args, **kwargs)
         after = sequence()
         site = self.noted(before, after, args, result, frame, operation)
-        self._viewed(args, result, frame, operation, site)
+        self.viewed(args, result, frame, operation, site)
         if self._traces:
             self.suspicion.spread(args, kwargs, result)
         return result
 
-    def _viewed(
+    def viewed(
         self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int, site: int
     ) -> None:
+        """Note what of a result shares the memory of the first argument."""
         source = args[0] if args else None
         if result is source or not isinstance(source, Tensor):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from ..inspect.history import Moment
 from ..inspect.statements import base_of, is_inplace_name
@@ -10,6 +11,7 @@ from ..model import Place
 from ..program import Program
 from .expressions import Spot, spot_of
 from .sites import Site, Sites
+from .whole import SEQUENTIAL
 
 # Library functions that stand between the user and one torch function and add nothing.
 _THIN = (
@@ -22,6 +24,8 @@ _THIN = (
 _FUNCTIONAL = "torch/nn/functional.py"
 _MODULE = "torch/nn/modules/module.py"
 _ITEM = "copy_"
+# What the operation is called whose node has another name.
+_OTHERWISE = {"Addmm": "linear", "T": "linear", "Convolution": "conv"}
 
 
 class Moments:
@@ -33,8 +37,8 @@ class Moments:
         self._program = program
         self._spots: dict[int, tuple[Spot, tuple[Place, ...]] | None] = {}
 
-    def made(self, site: int, clock: int) -> Moment | None:
-        """The moment of a call that made something."""
+    def made(self, site: int, clock: int, node: str = "") -> Moment | None:
+        """The moment of a call that made something, the node of this name (`ReluBackward0`)."""
         found = self._spot(site)
         if found is None:
             return None
@@ -43,7 +47,10 @@ class Moments:
         if self._is_direct(site) or self._is_one_module(site):
             target = _made_by(spot)
         place = spot.place(whole=False)
-        return Moment(clock, place, self._op(site), chain, target, operands, grad_mode=True)
+        op = self._op(site)
+        if op == SEQUENTIAL and node:
+            op = _layer(node)
+        return Moment(clock, place, op, chain, target, operands, grad_mode=True)
 
     def wrote(
         self, site: int, clock: int, version: int | None, via: tuple[Moment, ...] = ()
@@ -152,6 +159,13 @@ class Moments:
                 return spot.text(base_of(function.value))
             return _first(spot, call)
         return _first(spot, call) if self._is_one_module(number) else ""
+
+
+def _layer(node: str) -> str:
+    """The operation that makes nodes of a name: `ReluBackward0` is made by relu."""
+    stem = node.split("Backward")[0]
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", stem).lower().removeprefix("native_")
+    return _OTHERWISE.get(stem, snake)
 
 
 def _first(spot: Spot, call: ast.Call) -> str:

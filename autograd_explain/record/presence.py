@@ -35,12 +35,15 @@ _asked = torch.overrides.has_torch_function
 _asked_unary = torch.overrides.has_torch_function_unary
 _asked_variadic = torch.overrides.has_torch_function_variadic
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
+_INHERITED = object()  # what a class has from its base
 _watching: list[Presence] = []
 _recorders: list[Recorder | None] = [None]  #: the last one is that of the cell being watched
 
 
 def has_torch_function(relevant_args: Any) -> bool:
     """`torch.overrides.has_torch_function` as it answers without a recorder."""
+    if _PLAIN.issuperset(map(type, relevant_args)) and _count() == 1 and _at(0) is _recorders[-1]:
+        return False
     present = _watching[-1] if _watching else None
     aside = present is not None and present.step_aside()
     try:
@@ -85,7 +88,8 @@ class Presence:
     def enter(self) -> None:
         # Modules that choose a path ask through `torch.overrides`; functions that hand themselves
         # over imported theirs by name.
-        self.replace(torch.overrides, "has_torch_function", has_torch_function)
+        for module in (torch.overrides, torch.functional):
+            self.replace(module, "has_torch_function", has_torch_function)
         for function in (has_torch_function_unary, has_torch_function_variadic):
             self.replace(torch.nn.functional, function.__name__, function)
         for name in ("__enter__", "__exit__"):  # each optimizer step is inside one
@@ -113,17 +117,21 @@ class Presence:
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Give an attribute another value until `leave`, and not for what dynamo compiles."""
-        self._replaced.append((owner, name, getattr(owner, name), value))
+        self._replaced.append((owner, name, vars(owner).get(name, _INHERITED), value))
         setattr(owner, name, value)
 
     def _put_back(self) -> None:
         for owner, name, original, ours in reversed(self._replaced):
-            if getattr(owner, name) is ours:
+            if vars(owner).get(name) is not ours:
+                continue  # somebody else's by now
+            if original is _INHERITED:
+                delattr(owner, name)
+            else:
                 setattr(owner, name, original)
 
     def _put_in(self) -> None:
         for owner, name, original, ours in self._replaced:
-            if getattr(owner, name) is original:
+            if vars(owner).get(name, _INHERITED) is original:
                 setattr(owner, name, ours)
 
     # Stepping aside

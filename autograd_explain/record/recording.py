@@ -153,7 +153,6 @@ class Recording:
                 hooks.enter()
                 stack.callback(hooks.leave)  # puts the recorder back: while it may be there
                 layers.enter()
-                stack.callback(layers.leave)
                 yield self
         finally:
             self._watched.append((first, sequence()))

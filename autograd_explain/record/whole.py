@@ -2,16 +2,19 @@
 
 `nn.LSTM` and its like read some twenty sizes, types and devices before their one operation, the
 batch norms a few and a counter, and each reading would pass through the recorder.  Nothing of the
-user's runs inside, and what is written there is known: the recorder steps aside for the call.
-`__call__` is replaced and not `forward`, which torch.jit.script reads as source.
+user's runs inside, and what is written there is known: the recorder steps aside for the call.  So
+it does for an `nn.Sequential` of layers that write nothing.  `__call__` is replaced and not
+`forward`, which torch.jit.script reads as source.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from torch import nn
 from torch._C._autograd import _get_sequence_nr as sequence
@@ -24,54 +27,112 @@ if TYPE_CHECKING:
     from .mode import Recorder
     from .presence import Presence
 
+#: The operation of a whole nn.Sequential; its nodes tell what was done.
+SEQUENTIAL = "sequential"
 _RECURRENT: tuple[type[nn.Module], ...] = (nn.RNN, nn.LSTM, nn.GRU)
 _NORMS: tuple[type[nn.Module], ...] = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+#: These do not save their result for backward: what follows may write it.
+_RESULT_NOT_SAVED: frozenset[type[nn.Module]] = frozenset(
+    {
+        *(nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d),
+        *(*_NORMS, nn.LayerNorm, nn.GroupNorm, nn.AvgPool1d, nn.AvgPool2d),
+    }
+)
+#: Layers that may be in an nn.Sequential watched as one.
+_LAYERS = _RESULT_NOT_SAVED | {
+    *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish),
+    *(nn.Sigmoid, nn.Tanh, nn.Softplus, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid),
+    *(nn.Softmax, nn.LogSoftmax, nn.LogSigmoid, nn.Dropout, nn.Dropout1d, nn.Dropout2d),
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d),
+    *(nn.Identity, nn.Flatten, nn.Unflatten, nn.Upsample),
+}
 _COUNTER = "num_batches_tracked"
 _STATISTICS = ("running_mean", "running_var")
 
 
 class WholeLayers:
-    """In place while a cell is watched."""
+    """Puts the watched `__call__`s in place for as long as `presence` lasts."""
 
     def __init__(self, recorder: Recorder, presence: Presence) -> None:
         self._recorder = recorder
         self._presence = presence
+        self._seen: WeakSet[nn.Module] = WeakSet()
+        self._norm = recorder.operations.number("batch_norm")
+        self._sequential = recorder.operations.number(SEQUENTIAL)
 
     def enter(self) -> None:
         for layer in (*_RECURRENT, *_NORMS):
-            if "__call__" not in vars(layer):
-                layer.__call__ = self._watched(layer)  # type: ignore[method-assign]
-
-    def leave(self) -> None:
-        for layer in (*_RECURRENT, *_NORMS):
-            if getattr(vars(layer).get("__call__"), "__module__", "") == __name__:
-                del layer.__call__
+            self._presence.replace(layer, "__call__", self._watched(layer))
+        self._presence.replace(nn.Sequential, "__call__", self._watched_sequential())
 
     def _watched(self, layer: type[nn.Module]) -> Callable[..., Any]:
-        presence, passed, run = self._presence, self._recorder.passed, nn.Module.__call__
+        presence, passed = self._presence, self._recorder.passed
         norm = layer in _NORMS
-        name = "batch_norm" if norm else layer.__name__.lower()
-        operation = self._recorder.operations.number(name)
+        number = self._recorder.operations.number
+        operation = self._norm if norm else number(layer.__name__.lower())
 
+        # What stands in nn.Module is asked for anew: torch.fx puts its own there while it traces.
+        @functools.wraps(nn.Module.__call__)
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             if type(self) is not layer or _has_hooks(self) or not presence.step_aside():
-                return run(self, *args, **kwargs)
+                return nn.Module.__call__(self, *args, **kwargs)
             counted = _count(self) if norm else -1
             before = sequence()
             try:
-                result = run(self, *args, **kwargs)
+                result = nn.Module.__call__(self, *args, **kwargs)
             finally:
                 presence.step_back()
             frame = sys._getframe(1)
             given = (*args, *kwargs.values(), *self._parameters.values())
             passed(before, given, result, frame, operation)
-            if norm and self.training:
-                write_statistics(self, counted, frame, operation)
+            if norm:
+                wrote_statistics(self, counted, frame, operation)
             return result
 
-        write_statistics = self._wrote_statistics
+        wrote_statistics = self._wrote_statistics
         return __call__
+
+    def _watched_sequential(self) -> Callable[..., Any]:
+        presence, passed = self._presence, self._passed_sequential
+
+        @functools.wraps(nn.Module.__call__)
+        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            norms = None if kwargs else _norms_of_sequential(self)
+            if norms is None or not presence.step_aside():
+                return nn.Module.__call__(self, *args, **kwargs)
+            before = sequence()
+            counted = [(norm, _count(norm)) for norm in norms]
+            try:
+                result = nn.Module.__call__(self, *args)
+            finally:
+                presence.step_back()
+            # The site begins in this frame: torch's code called torch, not the user's.
+            passed(self, before, args, result, counted, sys._getframe())
+            return result
+
+        return __call__
+
+    def _passed_sequential(
+        self,
+        module: nn.Module,
+        before: int,
+        args: tuple[Any, ...],
+        result: Any,
+        counted: list[tuple[nn.Module, int]],
+        frame: FrameType,
+    ) -> None:
+        recorder = self._recorder
+        given = args
+        if module not in self._seen or sequence() == before or recorder.suspicion.traces:
+            # Else the parameters have nothing new to tell.
+            self._seen.add(module)
+            given = (*args, *module.parameters())
+        site = recorder.passed(before, given, result, frame, self._sequential)
+        recorder.viewed(args, result, frame, self._sequential, site)
+        for norm, count in counted:
+            self._wrote_statistics(norm, count, frame, self._norm)
 
     def _wrote_statistics(
         self, module: nn.Module, counted: int, frame: FrameType, operation: int
@@ -79,7 +140,7 @@ class WholeLayers:
         """A batch norm in training writes its statistics, without a new version."""
         buffers = module._buffers
         recorder = self._recorder
-        if recorder.broken is not None:
+        if recorder.broken is not None or not module.training:
             return
         with Noting(recorder):
             site = recorder.sites.here(frame, operation)
@@ -99,14 +160,47 @@ def _count(module: nn.Module) -> int:
 
 def _has_hooks(module: nn.Module) -> bool:
     """Whether code of somebody's runs around `forward`."""
-    own = vars(module)
-    if own["_forward_pre_hooks"] or own["_forward_hooks"] or "forward" in own:
-        return True
-    if own["_backward_pre_hooks"] or own["_backward_hooks"]:
-        return True
-    return bool(
+    return _has_own_hooks(vars(module)) or bool(
         modules._global_forward_pre_hooks
         or modules._global_forward_hooks
         or modules._global_backward_pre_hooks
         or modules._global_backward_hooks
     )
+
+
+def _has_own_hooks(own: dict[str, Any]) -> bool:
+    if own["_forward_pre_hooks"] or own["_forward_hooks"] or "forward" in own:
+        return True
+    return bool(own["_backward_pre_hooks"] or own["_backward_hooks"])
+
+
+def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
+    """The batch norms of an nn.Sequential; None where it is not to be watched as one.
+
+    As one: every layer is known, code of nobody's runs, and in-place layers write only what the
+    layer before has made and not saved, so that no write in there can be felt outside.
+    """
+    if type(module) is not nn.Sequential or _has_hooks(module):
+        return None
+    norms = []
+    before: type[nn.Module] = nn.Module
+    for layer in _flat(module):
+        kind, own = type(layer), vars(layer)
+        if kind not in _LAYERS or _has_own_hooks(own):
+            return None
+        if own.get("inplace") and before not in _RESULT_NOT_SAVED:
+            return None
+        if kind in _NORMS:
+            norms.append(layer)
+        before = kind
+    return norms
+
+
+def _flat(module: nn.Module) -> Iterator[nn.Module]:
+    """The layers of an nn.Sequential and of those within, in order; one with hooks is not
+    opened."""
+    for layer in module._modules.values():
+        if type(layer) is nn.Sequential and not _has_own_hooks(vars(layer)):
+            yield from _flat(layer)
+        elif layer is not None:
+            yield layer

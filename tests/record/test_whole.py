@@ -145,3 +145,137 @@ def test_writes_in_place_of_functions() -> None:
         "e = nn.functional.embedding(torch.tensor([0]), torch.ones(2, 3), max_norm=0.5)\n"
     )
     assert lines(recording, recording.log.wrote) == [2, 3, 4, 6]
+
+
+SEQUENTIAL = """\
+torch.manual_seed(0)
+model = nn.Sequential(
+    nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+    nn.Sequential(nn.Flatten(), nn.Linear(36, 5), nn.Sigmoid()),
+)
+x = torch.randn(2, 3, 8, 8, requires_grad=True)
+for _ in range(2):
+    out = model(x)
+    (out * out).sum().backward()
+"""
+
+
+def operations(recording: Recording) -> list[str]:
+    """The operations that made the nodes, in order."""
+    sites, names = recording.sites.all, recording.operations.names
+    return [names[sites[entry[2]].operation] for entry in recording.log.made]
+
+
+def test_a_sequential_is_one_operation_and_the_same_to_the_last_bit() -> None:
+    plain: dict[str, object] = {"torch": torch, "nn": nn}
+    exec(SEQUENTIAL, plain)
+    recording, seen = watched(SEQUENTIAL)
+    assert operations(recording) == ["sequential", "mul", "sum"] * 2
+    assert torch.equal(seen["x"].grad, plain["x"].grad)  # type: ignore[attr-defined]
+    state = seen["model"].state_dict()  # type: ignore[attr-defined]
+    for name, value in plain["model"].state_dict().items():  # type: ignore[attr-defined]
+        assert torch.equal(state[name], value)
+        assert state[name]._version == value._version
+    counts = [(w.before, w.after) for w in recording.log.wrote if lines(recording, [w]) == [8]]
+    assert len(counts) == 6 and counts[2][1] == counts[2][0] + 1  # statistics and their counter
+
+
+def test_the_nodes_of_a_sequential_say_what_made_them() -> None:
+    recording, seen = watched(SEQUENTIAL.replace("(out * out).sum().backward()", "pass"))
+    history = recording.history(recording.program)
+    made = history.creation(seen["out"])  # type: ignore[arg-type]
+    assert made is not None and (made.op, made.place.line, made.target) == ("sigmoid", 8, "")
+    layer = seen["out"].grad_fn.next_functions[0][0]  # type: ignore[attr-defined]
+    site = recording.log.made[0][2]
+    found = recording.moments(recording.program).made(site, 0, layer.name())
+    assert found is not None and found.op == "linear"
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        "nn.ReLU(inplace=True), nn.Linear(4, 4)",  # writes the argument
+        "nn.Linear(4, 4), nn.Sigmoid(), nn.ReLU(inplace=True)",  # writes what Sigmoid saved
+        "nn.Linear(4, 4), Mine()",
+        "nn.Linear(4, 4), hooked",
+        "nn.Linear(4, 4), nn.Sequential(hooked)",
+    ],
+)
+def test_a_sequential_that_writes_or_runs_code_of_the_users_stays_watched(layers: str) -> None:
+    text = f"""\
+class Mine(nn.Module):
+    def forward(self, x):
+        return x * 2
+hooked = nn.Linear(4, 4)
+hooked.register_forward_hook(lambda module, args, out: out * 3)
+model = nn.Sequential({layers})
+y = model(torch.randn(2, 4) * torch.ones(4, requires_grad=True))
+"""
+    recording, _ = watched(text)
+    assert "sequential" not in operations(recording)
+
+
+def test_a_write_to_what_a_sequential_was_given_is_seen() -> None:
+    recording, _ = watched(
+        "model = nn.Sequential(nn.Flatten())\n"
+        "x = torch.randn(2, 3, 4) * torch.ones(4, requires_grad=True)\n"
+        "y = model(x)\n"
+        "y.mul_(2)\n"
+    )
+    assert [lines(recording, [a]) for a in recording.log.aliases] == [[3]]
+    assert lines(recording, recording.log.wrote) == [4]
+
+
+def test_a_sequential_without_grad_ends_the_graph_of_its_parameters() -> None:
+    recording, _ = watched(
+        "model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
+        "for _ in range(2):\n"
+        "    with torch.no_grad():\n"
+        "        y = model(torch.randn(2, 4))\n"
+    )
+    (cut,) = recording.suspicion.cuts.cuts.values()
+    assert cut.way == "no_grad" and len(cut.above) == 2
+
+
+def test_torch_fx_still_finds_the_layers() -> None:
+    text = """\
+import torch.fx
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.norm = nn.BatchNorm1d(4)
+    def forward(self, x):
+        return self.norm(self.body(x))
+targets = [node.target for node in torch.fx.symbolic_trace(Net()).graph.nodes]
+"""
+    _, namespace = watched(text)
+    assert namespace["targets"] == ["x", "body.0", "body.1", "norm", "output"]
+
+
+def test_an_argument_that_is_handed_on_has_left_no_graph() -> None:
+    """torch.broadcast_tensors in mse_loss gives both arguments back where shapes agree."""
+    recording, _ = watched(
+        "w = torch.ones(2, 3, requires_grad=True)\n"
+        "y = torch.zeros(2, 3)\n"
+        "nn.functional.mse_loss(w * 2, y).backward()\n"
+        "torch.broadcast_tensors(w * 2, torch.zeros(3))\n"
+    )
+    assert not recording.suspicion.cuts.cuts and not recording.suspicion.traces
+
+
+def test_what_is_compiled_is_compiled_as_without_us() -> None:
+    text = (
+        "model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(inplace=True))\n"
+        "compiled = torch.compile(model, backend='eager', fullgraph=True)\n"
+        "x = torch.randn(3, 4, requires_grad=True)\n"
+        "for _ in range(2):\n"
+        "    compiled(x).sum().backward()\n"
+        "    y = model(x)\n"
+    )
+    program = Program([Source(1, None, text, text, "<cell 1>")])
+    recording = Recording()
+    with recording.watching(program, 1):
+        exec(compile(text, "<cell 1>", "exec"), {"torch": torch, "nn": nn})
+    assert recording.limits == ("compiled",)
+    assert operations(recording) == ["compiled", "sum", "sequential"] * 2

@@ -104,9 +104,12 @@ class Cuts:
             self.values.remember(source, sites)
 
     def ended(self, args: tuple[Any, ...], result: Any, mark: Mark) -> None:
-        """An operation made no node although an argument required a gradient."""
-        outside = [t for t in tensors_in((result,)) if not t.requires_grad]
-        if not outside:
+        """An operation made no node although an argument required a gradient.
+
+        Unless it handed that argument on, as torch.broadcast_tensors does where shapes agree.
+        """
+        outside = list(tensors_in((result,)))
+        if not outside or any(t.requires_grad for t in outside):
             return
         way = "operation" if torch.is_grad_enabled() else "no_grad"
         for tensor in tensors_in(args):
