@@ -2,7 +2,7 @@
 
 usage: python benchmarks/overhead.py [--rounds N] [--json FILE] [WORKLOAD ...]
 
-Every mode trains the same model in one process and one shell, taking turns in pieces of some 150 ms,
+Every mode trains the same model in one process and one shell, taking turns of some 150 ms,
 so that a busy machine slows all of them alike.  A round gives one ratio to plain per mode; shown
 are their median and quartiles.  Times are of the process (CPU), one thread.  Peak memory is that of
 a fresh process per mode.  A mode that does not reproduce the plain run's losses is an error.
