@@ -79,7 +79,8 @@ def _asked(scene: Scene) -> torch.Tensor | None:
 def _failing_reads(scene: Scene, at: Spot, tensor: torch.Tensor) -> tuple[Read, ...]:
     """What the failing expression reads with a graph, the tensor asked for first."""
     for spot, nodes in _given(scene, at):
-        values = handed(scene, spot)
+        entered = spot is at or not isinstance(at.node, ast.Call)
+        values = handed(scene, spot) if entered else {}
         found = [r for n in nodes for r in reads_of(scene, inside(spot, n), values, tensor)]
         if found:
             found.sort(key=lambda r: not (r.value is tensor or held(r.value, tensor)))

@@ -47,7 +47,12 @@ def reads_of(
         for part in node.elts:
             yield from reads_of(scene, inside(spot, part), given, asked, True)
     elif isinstance(node, _COMPREHENSIONS):
-        yield from reads_of(scene, inside(spot, node.elt), given, asked, True)
+        made = inside(spot, node.elt)
+        how = _of_elements(given.get(id(node)), asked)
+        if how is not None:
+            yield Read(made, how, asked, made)
+        else:
+            yield from reads_of(scene, made, given, asked, True)
     else:
         value = given.get(id(node), walker_of(scene).value(_plain(spot)))
         yield from _of_value(scene, spot, value, asked, element)
@@ -63,6 +68,17 @@ def _of_value(
         yield from _of_container(spot, value, _key(spot))
     elif value is live.MISSING:
         yield from _of_unknown(scene, spot, asked, element)
+
+
+def _of_elements(made: Any, asked: torch.Tensor) -> str | None:
+    """How each element that a comprehension made is taken out: "" where no one way fits all, None
+    where the elements are not known."""
+    items = items_of(made) or []
+    if not any(v is asked for v in items):
+        return None
+    if not all(isinstance(v, torch.Tensor) for v in items):
+        return ""
+    return "item" if all(_is_number(v) for v in items) else "alone"
 
 
 def _of_tensor(value: torch.Tensor, element: bool) -> str:

@@ -71,6 +71,21 @@ SHAPES = {
         "y = np.array([net(row).sum() for row in x])",
         "y = np.array([net(row).sum().item() for row in x])",
     ),
+    "a comprehension beside another call of NumPy's": (
+        "ns, losses = zip(*[(2, net(row).sum()) for row in x])",
+        "y = np.sum([n * l for n, l in zip(ns, losses)]) / np.sum(ns)",
+        "y = np.sum([(n * l).item() for n, l in zip(ns, losses)]) / np.sum(ns)",
+    ),
+    "a comprehension given by keyword": (
+        "pairs = [(1.0, net(row).sum()) for row in x]",
+        "y = np.average(weights=[k for k, _ in pairs], a=[v for _, v in pairs])",
+        "y = np.average(weights=[k for k, _ in pairs], a=[v.item() for _, v in pairs])",
+    ),
+    "a comprehension of rows": (
+        "pairs = [(1.0, net(row)) for row in x]",
+        "y = np.sum([k * v for k, v in pairs], axis=0) / np.sum([2, 2])",
+        "y = np.sum([(k * v).detach() for k, v in pairs], axis=0) / np.sum([2, 2])",
+    ),
     "a list that is also trained on": (
         "losses = [net(x).sum()]\nsum(losses).backward()",
         "y = np.median(losses)",
@@ -115,6 +130,14 @@ def test_the_first_rewrite_takes_the_tensors_out_of_the_graph(name: str) -> None
 
 def test_numbers_among_the_tensors_leave_no_one_way() -> None:
     found = play((START + "values = [0.5, net(x).sum()]\nprint(values[1] * 2)", "np.sum(values)"))
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.cause == "numpy_needs_detach"
+    assert not found.diagnosis.rewrites
+
+
+def test_numbers_that_a_comprehension_mixes_in_leave_no_one_way() -> None:
+    made = "np.sum([k * net.weight.sum() if k else 0.0 for k in range(3)]) / np.sum([2, 3])"
+    found = play((START, made))
     assert found.diagnosis is not None
     assert found.diagnosis.finding.cause == "numpy_needs_detach"
     assert not found.diagnosis.rewrites
