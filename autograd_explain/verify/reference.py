@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch.autograd import graph as autograd_graph
@@ -20,13 +21,26 @@ from torch.autograd.function import BackwardCFunction
 from ..nodes import Walk
 
 
+class Whole:
+    """The memory behind saved parts of a tensor, as it was when the first of them was saved."""
+
+    __slots__ = ("__weakref__", "counted", "storage", "version")
+    MAX_BYTES = 1 << 26
+
+    def __init__(self, part: torch.Tensor) -> None:
+        self.storage: Any = part.untyped_storage().clone()
+        self.version = part._version
+        self.counted = False
+
+
 class Saved:
     """A saved tensor: the value when it was saved, and the memory it was saved from."""
 
-    __slots__ = ("alias", "born", "copy", "counted")
+    __slots__ = ("alias", "born", "copy", "counted", "whole")
 
     def __init__(self, tensor: torch.Tensor, born: int = 0) -> None:
         self.born = born
+        self.whole: Whole | None = None
         with torch.no_grad():
             self.alias = tensor.detach()
             self.copy = self.alias.clone()
@@ -50,6 +64,8 @@ class SavedCopies:
         self.overwritten: list[Saved] = []
         self.doubts: set[str] = set()
         self._updates = _Updates(self.doubts if updates else set())
+        # By address: a Saved holds both the Whole and the memory it was copied from.
+        self._wholes: WeakValueDictionary[int, Whole] = WeakValueDictionary()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -64,7 +80,23 @@ class SavedCopies:
         return autograd_graph.saved_tensors_hooks(self._pack, self._unpack)
 
     def _pack(self, tensor: torch.Tensor) -> Saved:
-        return Saved(tensor, self._updates.tick())
+        saved = Saved(tensor, self._updates.tick())
+        saved.whole = self._whole_of(saved)
+        return saved
+
+    def _whole_of(self, saved: Saved) -> Whole | None:
+        """What a part that was saved is a part of: other parts may be written unsaved."""
+        try:
+            storage: Any = saved.alias.untyped_storage()
+            address, size = storage.data_ptr(), storage.nbytes()
+        except (RuntimeError, NotImplementedError):
+            return None
+        if size <= saved.copy.nbytes or size > Whole.MAX_BYTES or storage.device.type != "cpu":
+            return None
+        whole = self._wholes.get(address)
+        if whole is None:
+            whole = self._wholes[address] = Whole(saved.alias)
+        return whole
 
     def stepped(self, tensors: Iterable[torch.Tensor]) -> None:
         """An optimizer is about to move these."""
@@ -79,6 +111,10 @@ class SavedCopies:
             saved.counted = True
             self.overwritten.append(saved)
             self._updates.needed.append(saved)
+        elif saved.whole is not None and saved.alias._version != saved.whole.version:
+            if not saved.whole.counted:  # torch refuses, though this part was not written
+                saved.whole.counted = True
+                self.overwritten.append(saved)
         return saved.copy
 
     def protect_existing(self, tensors: list[torch.Tensor]) -> None:

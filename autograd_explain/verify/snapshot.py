@@ -137,12 +137,14 @@ def _gradients(
 
 
 def _earlier(tensor: torch.Tensor, overwritten: list[Saved]) -> tuple[torch.Tensor, ...]:
-    """The values this tensor's memory had when it was saved, where that was overwritten."""
+    """The values this tensor's memory had when it was saved, where that was overwritten: as a
+    whole before the first saving, and with each saved part."""
     found: list[torch.Tensor] = []
-    for saved in overwritten:
-        if len(found) < MAX_COPIES and _same_memory(tensor, saved.alias):
-            found.append(_with_saved(tensor, saved))
-    return tuple(found)
+    mine = [s for s in overwritten if _same_memory(tensor, s.alias)]
+    for whole in {id(s.whole): s.whole for s in mine if s.whole is not None}.values():
+        found.append(_looking_at(whole.storage, tensor))
+    found.extend(_with_saved(tensor, saved) for saved in mine[:MAX_COPIES])
+    return tuple(found[:MAX_COPIES])
 
 
 def _same_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -156,9 +158,15 @@ def _same_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
 def _with_saved(tensor: torch.Tensor, saved: Saved) -> torch.Tensor:
     """`tensor` as it would be, had its memory still the saved values."""
     storage: Any = tensor.detach().untyped_storage()
-    whole = torch.empty(0, dtype=tensor.dtype).set_(storage.clone())
-    alias = saved.alias
+    copied, alias = storage.clone(), saved.alias
+    whole = torch.empty(0, dtype=tensor.dtype).set_(copied)
     whole.as_strided(alias.shape, alias.stride(), alias.storage_offset()).copy_(saved.copy)
+    return _looking_at(copied, tensor)
+
+
+def _looking_at(storage: Any, tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor` as it would be over this memory."""
+    whole = torch.empty(0, dtype=tensor.dtype).set_(storage)
     return whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).clone()
 
 

@@ -60,3 +60,26 @@ with torch.autograd.graph.save_on_cpu():
     assert rewrite.outcome is Outcome.RUNS
     assert rewrite.reason.values["why"] == "older_graph"
     assert path.read_text() == "once"
+
+
+def test_a_tensor_keeps_its_value_where_no_saved_part_was_written(play):
+    """Each row is written before it is saved: only the version says that something was written."""
+    played = play(
+        """
+import torch
+w = torch.tensor([0.3, -0.2], requires_grad=True)
+known = torch.arange(6.0).reshape(3, 2)
+row, total = known[0], 0
+for t in range(1, 3):
+    y = w * row
+    total = total + y.sum()
+    row = known[t]
+    row[0] = y[0]
+total.backward()
+"""
+    )
+    rewrite = played.try_out(("row = known[t]", "row = known[t].clone()"))
+    assert rewrite.outcome is Outcome.VERIFIED
+    assert rewrite.reason.values["kept"] == "known"
+    moved = played.try_out(("row = known[t]", "known = known * 2\n    row = known[t].clone()"))
+    assert moved.outcome is Outcome.DIFFERS
