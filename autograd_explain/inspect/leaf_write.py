@@ -12,8 +12,9 @@ import torch
 from ..incident import LiveFrame
 from ..model import Certainty, Confidence, Event, Finding, Role, TensorFact, What
 from .attribution import label
+from .origin import inside, surfaced, walker_of
 from .scene import Scene
-from .statements import Form, Write, base_of, statement_at, write_of, written_tensor
+from .statements import MISSING, Form, Write, base_of, statement_at, write_of, written_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +57,19 @@ def find_leaf_write(scene: Scene) -> LeafWrite | None:
     if write is None:
         return None
     write, value = written_tensor(write, frames[-1])
-    leaf = _leaf_of(value)
+    leaf = _leaf_of(_handed_on(scene, write.target) if value is MISSING else value)
     names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
     return LeafWrite(write, frames[-1], leaf, tuple(dict.fromkeys(names)))
+
+
+def _handed_on(scene: Scene, target: ast.expr) -> Any:
+    """The live tensor that a property only hands on: `return self.blocks[self.layer].weight`."""
+    spot = surfaced(scene)
+    if spot is None or not isinstance(target, ast.Attribute):
+        return MISSING
+    walker = walker_of(scene)
+    makers = walker.makers(inside(spot, target))
+    return walker.value(makers[0]) if len(makers) == 1 else MISSING
 
 
 def _leaf_of(value: Any) -> torch.Tensor | None:

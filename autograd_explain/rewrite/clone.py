@@ -45,7 +45,7 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
     for statement in tree.candidates(place):
         written = _written(program, tree, imports, statement, target)
         if written is not None:
-            drafts.append(_cloned_first(tree, imports, statement, written))
+            drafts.append(_cloned_first(program, tree, imports, statement, written))
     return drafts[0].edits() if len(drafts) == 1 else None
 
 
@@ -208,7 +208,11 @@ def _written(
 
 
 def _cloned_first(
-    tree: Tree, imports: Imports, statement: Statement, written: cst.BaseExpression
+    program: Program,
+    tree: Tree,
+    imports: Imports,
+    statement: Statement,
+    written: cst.BaseExpression,
 ) -> Draft:
     draft = Draft(tree)
     name = without_data(written)
@@ -216,7 +220,9 @@ def _cloned_first(
         return draft
     if tree.block_of(statement) is None or isinstance(statement, cst.While):
         return draft
-    if not can_rebind(tree, statement, name) and not _written_and_read(tree, statement, name):
+    if not can_rebind(program, tree, statement, name) and not _written_and_read(
+        tree, statement, name
+    ):
         return draft
     copied = make("{x} = {x}.clone()", x=name)
     value = _value_reading(tree, statement, name)

@@ -161,7 +161,9 @@ def _copied(program: Program, given: _Argument) -> Edits | None:
         draft.replace(part, method(part, "clone()"))
         return draft.edits()
     at = outermost_block(tree, Imports.of(program, tree.source), statement, part)
-    if tree.block_of(at) is None or isinstance(at, cst.While) or not can_rebind(tree, at, part):
+    if tree.block_of(at) is None or isinstance(at, cst.While):
+        return None
+    if not can_rebind(program, tree, at, part):
         return None
     if isinstance(part, cst.Name) and _has_other_reader(tree, at, part.value):
         return None

@@ -54,7 +54,7 @@ def collected_loop(
     torch = imports.local("torch")
     if tree is None or torch is None:
         return None
-    found = _found(tree, place, name, tensor, torch)
+    found = _found(program, tree, place, name, tensor, torch)
     if found is None or is_given_anew(tree, imports, found.loop.body, name):
         return None
     taken = _names_of_cells(program)
@@ -95,7 +95,9 @@ def _names_of_cells(program: Program) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name)}
 
 
-def _found(tree: Tree, place: Place, name: str, tensor: bool, torch: str) -> _Loop | None:
+def _found(
+    program: Program, tree: Tree, place: Place, name: str, tensor: bool, torch: str
+) -> _Loop | None:
     loop = _around(tree, place, name)
     if loop is None or loop.orelse is not None or any(isinstance(n, _JUMPS) for n in walk(loop)):
         return None
@@ -113,7 +115,7 @@ def _found(tree: Tree, place: Place, name: str, tensor: bool, torch: str) -> _Lo
         return None  # `zip(out, [first, *out])`: a later round sees what an earlier one wrote
     if _is_part_of_read(tree, loop, path):
         return None
-    return found if can_rebind(tree, loop, found.whole) else None
+    return found if can_rebind(program, tree, loop, found.whole) else None
 
 
 def _is_part_of_read(tree: Tree, loop: cst.For, path: str) -> bool:

@@ -90,7 +90,7 @@ class _Site:
             return False
         if self.loses_graph(written):
             return False
-        return repeatable(written) and can_rebind(self.tree, self.statement, written)
+        return repeatable(written) and can_rebind(self.program, self.tree, self.statement, written)
 
     def loses_graph(self, written: cst.BaseExpression) -> bool:
         """Whether the new tensor is made under no_grad and read after that block.

@@ -86,7 +86,7 @@ def _masked(
         return None
     mask = index.value
     known = facts.mask if facts.mask is not None else _compares(tree, mask, written)
-    if not known or not can_rebind(tree, statement, written):
+    if not known or not can_rebind(program, tree, statement, written):
         return None
     value = _masked_value(program, place, statement, written, mask, facts)
     if value is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from ..program import Program
 from .code import dotted, targets, unpacked, walk
 from .inplace_methods import words
 from .locate import Statement, Tree
@@ -179,17 +181,20 @@ def fresh(tree: Tree, at: cst.CSTNode, wish: str) -> str:
     return next(name for name in options if name not in taken)
 
 
-def can_rebind(tree: Tree, statement: Statement, target: cst.BaseExpression) -> bool:
+def can_rebind(
+    program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
+) -> bool:
     """Whether `target = new value` here reaches everyone who reads the target later.
 
-    Not so for a loop variable or a parameter that nobody reads afterwards (`for p in params:
-    p.sub_(…)` must change the element itself), for a global written inside a function, and inside
-    a lambda or comprehension.
+    Not so for a property, which says itself what an assignment does (or allows none); for a loop
+    variable or a parameter that nobody reads afterwards (`for p in params: p.sub_(…)` must change
+    the element itself); for a global written inside a function; inside a lambda or comprehension.
     """
     if isinstance(target, cst.Subscript):
         return can_rebind_root(tree, statement, target.value)
     if isinstance(target, cst.Attribute):
-        return can_rebind_root(tree, statement, target.value)
+        root = can_rebind_root(tree, statement, target.value)
+        return root and not _is_property(program, tree, target.attr.value)
     if not isinstance(target, cst.Name):
         return False
     scope = tree.scope_of(target)
@@ -202,6 +207,18 @@ def can_rebind(tree: Tree, statement: Statement, target: cst.BaseExpression) -> 
         return name in local_names(scope) and read_later(tree, statement, name)
     loops = _loops_binding(tree, statement, name)
     return read_later(tree, statement, name) if loops else True
+
+
+def _is_property(program: Program, tree: Tree, name: str) -> bool:
+    """Whether a class of the program has a property of this name."""
+    sources = {id(s): s for s in (*program.cells, tree.source)}
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.name == name
+        and any(ast.unparse(d).rpartition(".")[2] == "property" for d in node.decorator_list)
+        for source in sources.values()
+        for node in ast.walk(source.tree)
+    )
 
 
 def can_rebind_root(tree: Tree, statement: Statement, node: cst.BaseExpression) -> bool:

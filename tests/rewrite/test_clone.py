@@ -98,3 +98,11 @@ def test_a_result_inside_a_return() -> None:
 def test_a_parameter_nobody_reads_later_is_not_rebound() -> None:
     program = program_of("def f(x):\n    x += 1\n")
     assert clone_before_write(program, at(program, "+=")) is None
+
+
+@pytest.mark.parametrize("decorator", ["property", "cached_property"])
+def test_a_property_is_not_assigned(decorator: str) -> None:
+    owner = f"class A:\n    @{decorator}\n    def x(self):\n        return self._x\n"
+    program = program_of(owner, "a = A()\na.x += 1\n")
+    edits = clone_before_write(program, at(program, "+="))
+    assert (edits is None) == (decorator == "property")

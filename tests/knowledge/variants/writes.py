@@ -193,4 +193,41 @@ torch.add(x[:-1], 1, out=x[1:])
         "input",
         "",
     ),
+    "parameter that a property hands on": (
+        """
+class Codebook:
+    def __init__(self, layers):
+        self.layers = layers
+    @property
+    def codes(self):
+        return self.layers["codes"].weight
+book = Codebook({"codes": nn.Linear(2, 3)})
+# %%
+for row in range(3):
+    book.codes[row] += 0.5
+""",
+        "view_of_leaf_written",
+        "init",
+        "    with torch.no_grad():",
+    ),
+    "parameter that a base class' property hands on": (
+        """
+class Owner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(2, 3)
+    @property
+    def last(self):
+        return self.head.bias
+class Net(Owner):
+    def shrink(self):
+        self.last.mul_(0.5)
+net = Net()
+# %%
+net.shrink()
+""",
+        "leaf_written",
+        "init",
+        "        with torch.no_grad():",
+    ),
 }
