@@ -97,6 +97,12 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "勾配は参照値と異なる。この案の狙いどおり[（{names}）]",
         "梯度与参考值不同，这正是该方案的用意[（{names}）]",
     ),
+    "differs_for_caller": (
+        "gradients other than those of the program as written, where the write also changes the "
+        "caller's tensor[ ({names})]",
+        "勾配は元のコードと異なる。元のコードでは書き込みが呼び出し元のテンソルにも及ぶため[（{names}）]",
+        "梯度与原代码不同：原代码的写入也会改动调用方的张量[（{names}）]",
+    ),
     "fails_with": (
         "it stops with[ `{error}`][ in {place}]",
         "[{place} の][ `{error}` ]で停止",

@@ -28,7 +28,7 @@ def verify(
     """The proposals as rewrites with what running them showed, verified ones first.
 
     One that fails or differs from the reference is left out, unless its difference is intended
-    (`keep_all` leaves none out).
+    (`keep_all` leaves none out); one that corrects the program and differs goes first.
     """
     trials = _Trials(request)
     for index, proposal in enumerate(proposals):
@@ -38,7 +38,7 @@ def verify(
     for index, proposal in enumerate(proposals):
         verdict = verdicts.get(index, _not_tried(index, "interrupted"))
         if keep_all or _stays(proposal, verdict):
-            found.append((_rank(verdict), _rewrite(proposal, verdict)))
+            found.append((_rank(proposal, verdict), _rewrite(proposal, verdict)))
     return tuple(rewrite for _, rewrite in sorted(found, key=lambda pair: pair[0]))
 
 
@@ -246,21 +246,24 @@ class SpawnedChild(Child):
 
 def _stays(proposal: Proposal, verdict: Verdict) -> bool:
     if verdict.outcome is Outcome.DIFFERS:
-        return proposal.intended_difference
+        return proposal.intended_difference or proposal.corrects
     return verdict.outcome is not Outcome.FAILS
 
 
-def _rank(verdict: Verdict) -> int:
-    """Verified first, what could not be tried last; one that makes torch warn after one that
-    does not."""
+def _rank(proposal: Proposal, verdict: Verdict) -> int:
+    """Verified first, but for what corrects the program; what could not be tried last; one that
+    makes torch warn after one that does not."""
+    if proposal.corrects and verdict.outcome is Outcome.DIFFERS:
+        return -1
     return _RANK.get(verdict.outcome, 4) + (1 if verdict.warns else 0)
 
 
 def _rewrite(proposal: Proposal, verdict: Verdict) -> Rewrite:
     plain = Rewrite(proposal.fix, proposal.edits, proposal.safety, proposal.facts)
-    return replace(
-        plain, outcome=verdict.outcome, reason=verdict.reason, comparison=verdict.comparison
-    )
+    reason = verdict.reason
+    if proposal.corrects and verdict.outcome is Outcome.DIFFERS:
+        reason = replace(reason, key="differs_for_caller")
+    return replace(plain, outcome=verdict.outcome, reason=reason, comparison=verdict.comparison)
 
 
 def _not_tried(index: int, key: str, **values: str) -> Verdict:

@@ -8,7 +8,7 @@ import torch
 from knowledge.played import edited, play
 from knowledge.test_cases import run
 
-from autograd_explain.model import Role, What
+from autograd_explain.model import Outcome, Role, What
 
 START = """import torch
 from torch import nn
@@ -112,3 +112,34 @@ def _meant(cells: tuple[str, ...]) -> torch.Tensor:
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
         gradient: torch.Tensor = run(cells)["w"].grad
         return gradient
+
+
+LEAK = """class Head(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((4,), scale))
+    def {name}(self, h):
+        h += self.scale
+        return {result}
+heads = [Head(1.0), Head(2.0)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "result"), [("forward", "h.square().sum()"), ("score", "(h * h).sum() * h[0]")]
+)
+def test_a_write_felt_in_the_next_call_is_corrected_not_kept(name: str, result: str) -> None:
+    """A copy for each saver would agree with the program as written, in which the second call
+    gets what the first has added."""
+    call = "head(h)" if name == "forward" else f"head.{name}(h)"
+    cells = (
+        START + "h = w * 2",
+        LEAK.format(name=name, result=result),
+        f"total = sum({call} for head in heads)\ntotal.backward()",
+    )
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is not None, found.output
+    first = found.diagnosis.rewrites[0]
+    assert first.outcome is Outcome.DIFFERS and first.reason.key == "differs_for_caller"
+    assert "h = h + self.scale" in edited(cells, first)[1]
+    run(edited(cells, first))

@@ -1,5 +1,7 @@
 """Outcomes, cause by cause, with real processes."""
 
+from dataclasses import replace
+
 import pytest
 
 from autograd_explain.model import Edit, Outcome, Safety
@@ -447,3 +449,14 @@ def test_leftover_gradients_of_another_order_are_no_difference_of_the_updates(pl
     assert "critic.weight.grad" in rewrite.comparison.differing
     wrong = ('["critic", "actor"]', '["actor", "critic"]'), ("-critic(", "-2 * critic(")
     assert played.try_out(*wrong).outcome is Outcome.DIFFERS
+
+
+def test_what_corrects_the_program_goes_before_what_agrees_with_it(play):
+    played = play(SAME_CELL)
+    agrees = played.proposal(("y.mul_(2)", "y = y * 2"))
+    corrects = played.proposal(("y.mul_(2)", "y = y.mul(3)"))
+    other = replace(corrects, corrects=True)
+    rewrites = verify([agrees, other], played.request())
+    assert [r.outcome for r in rewrites] == [Outcome.DIFFERS, Outcome.VERIFIED]
+    assert rewrites[0].reason.key == "differs_for_caller"
+    assert [r.outcome for r in verify([agrees, corrects], played.request())] == [Outcome.VERIFIED]

@@ -6,7 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.inspect.rebinding import changes_argument, rebinding_is_enough
+from autograd_explain.inspect.rebinding import (
+    changes_argument,
+    hands_back_argument,
+    rebinding_is_enough,
+)
 from autograd_explain.inspect.statements import Form, Write, write_at
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
@@ -35,7 +39,16 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         if edits and edits not in seen:
             seen.add(edits)
             # An update that waits uses the gradients of both backwards.
-            yield Proposal(fix, edits, intended_difference=fix == "move_write")
+            move = fix == "move_write"
+            corrects = not fix.startswith("clone") and _leaks_to_caller(finding, program)
+            yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
+
+
+def _leaks_to_caller(finding: Finding, program: Program) -> bool:
+    """Whether a function that gives its result back writes to its argument on the way."""
+    write = _place(finding, What.CHANGED)
+    name = finding.facts["target"]
+    return write is not None and hands_back_argument(program, write, name)
 
 
 def _with_further_writes(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
