@@ -28,7 +28,8 @@ class Whole:
     MAX_BYTES = 1 << 26
 
     def __init__(self, part: torch.Tensor) -> None:
-        self.storage: Any = part.untyped_storage().clone()
+        storage: Any = part.untyped_storage()
+        self.storage = storage.clone()
         self.version = part._version
         self.counted = False
 
