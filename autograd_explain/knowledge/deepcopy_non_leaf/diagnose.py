@@ -1,11 +1,15 @@
 """`copy.deepcopy` met a tensor that is the result of an operation."""
 
 import ast
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import places_at, walker_of
+from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.old_norm import OldNorm, old_norm
+from autograd_explain.inspect.origin import event_at, place_of, places_at, places_of, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
@@ -17,7 +21,7 @@ from autograd_explain.inspect.torch_call import (
     local,
     tensor_fact,
 )
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Event, Finding, What
 
 PATTERNS = ("deepcopy-nonleaf",)
 
@@ -29,6 +33,7 @@ EXAMPLE = {
     "attribute": "last",
     "maker": "hidden",
     "node": "TanhBackward0",
+    "function": "",
 }
 
 
@@ -40,29 +45,55 @@ def diagnose(scene: Scene) -> Finding | None:
     copied = argument(call, 0, "x")
     root = live_value(scene, copied)
     owner, attribute = _holder(root, tensor)
+    if owner is MISSING:
+        owner, attribute = _holder(local(scene, "_reconstruct", "x", "copy.py"), tensor)
+    norm = old_norm(scene, owner, attribute, root)
     stores = [] if owner is MISSING else walker_of(scene).stores(owner, attribute)
     stored = [s for s in stores if not _nothing(s.node)]
     fact = tensor_fact(scene, tensor)
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
+    causes = norm.asked if norm is not None else (stored[:1] or (copied,))
     return told(
         scene,
         "deepcopy_non_leaf",
         EXAMPLE,
         facts={
-            "tensor": names[0] if names else "",
+            "tensor": names[0] if names else attribute,
             "copied": "" if copied is None else copied.text,
             "module": "" if owner is MISSING else type(owner).__name__,
             "attribute": attribute,
             "maker": stored[0].text if stored else "",
             "node": fact.grad_fn or "",
+            "function": "" if norm is None else norm.function,
+            "place": label(place_of(scene, causes[0])),
         },
-        at=stored[0] if stored else copied,
-        op=_op(scene, attribute, stored, root is tensor),
-        variant="" if stored else ("tensor" if root is tensor else "container"),
+        at=causes[0],
+        op=_norm_op(norm) if norm else _op(scene, attribute, stored, root is tensor),
+        more=_further(scene, causes[1:]),
+        variant=_variant(norm, stored, root is tensor),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        places=places_at(scene, copied=copied),
+        places={
+            **places_at(scene, copied=copied),
+            **({} if norm is None else {"asked": places_of(scene, norm.asked)}),
+        },
     )
+
+
+def _variant(norm: OldNorm | None, stored: list[Spot], direct: bool) -> str:
+    if norm is not None:
+        return "norm"
+    if stored:
+        return ""
+    return "tensor" if direct else "container"
+
+
+def _norm_op(norm: OldNorm) -> str:
+    return norm.function if norm.replaceable else "clear"
+
+
+def _further(scene: Scene, spots: Sequence[Spot | None]) -> list[Event]:
+    return [event_at(scene, What.CAUSE, s) for s in spots if s is not None]
 
 
 def _holder(root: Any, tensor: torch.Tensor) -> tuple[Any, str]:
@@ -71,10 +102,11 @@ def _holder(root: Any, tensor: torch.Tensor) -> tuple[Any, str]:
         owners: list[Any] = list(root.modules())
     else:
         owners = [root] if hasattr(root, "__dict__") and not isinstance(root, torch.Tensor) else []
-    for owner in owners:
-        for name, value in vars(owner).items():
-            if value is tensor or _contains(value, tensor):
-                return owner, name
+    for holds in (operator.is_, _contains):
+        for owner in owners:
+            for name, value in vars(owner).items():
+                if holds(value, tensor):
+                    return owner, name
     return MISSING, ""
 
 

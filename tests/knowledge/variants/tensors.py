@@ -77,6 +77,83 @@ best = copy.deepcopy(net)
         "",
         "net.last = None",
     ),
+    "deep copy of layers with an imported weight norm": (
+        """
+from copy import deepcopy
+from torch.nn.utils import clip_grad_norm_, weight_norm
+class Block(nn.Module):
+    def __init__(self, width, weight_norm_too=True):
+        super().__init__()
+        layer = nn.Linear(width, width)
+        self.layer = weight_norm(layer) if weight_norm_too else layer
+    def stacked(self, n):
+        return nn.ModuleList(deepcopy(self) for _ in range(n))
+# %%
+blocks = Block(2).stacked(3)
+clip_grad_norm_(blocks.parameters(), 1.0)
+""",
+        "deepcopy_non_leaf",
+        "norm",
+        "from torch.nn.utils.parametrizations import weight_norm",
+    ),
+    "deep copy of a critic with spectral norm": (
+        """
+import copy
+import torch.nn.utils as U
+critic = nn.Sequential(U.spectral_norm(nn.Linear(2, 3)), U.spectral_norm(nn.Linear(3, 1)))
+critic(torch.ones(4, 2)).sum().backward()
+# %%
+best = {"critic": copy.deepcopy(critic)}
+""",
+        "deepcopy_non_leaf",
+        "norm",
+        "critic = nn.Sequential(U.parametrizations.spectral_norm(nn.Linear(2, 3)), "
+        "U.parametrizations.spectral_norm(nn.Linear(3, 1)))",
+    ),
+    "weight norm that the program takes away again": (
+        """
+import copy
+net = nn.utils.weight_norm(nn.Linear(2, 1))
+# %%
+best = copy.deepcopy(net)
+nn.utils.remove_weight_norm(best)
+""",
+        "deepcopy_non_leaf",
+        "norm",
+        "",
+    ),
+    "weight norm of a recurrent layer": (
+        """
+import copy
+net = nn.utils.weight_norm(nn.GRU(2, 2), "weight_hh_l0")
+# %%
+best = copy.deepcopy(net)
+""",
+        "deepcopy_non_leaf",
+        "norm",
+        "",
+    ),
+    "deep copy in a function, of what only the notebook can name": (
+        """
+import copy
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+    def forward(self, x):
+        self.last = self.layer(x)
+        return self.last
+def keep(models):
+    return [copy.deepcopy(m) for m in models]
+net = Net()
+loss = net(torch.ones(1, 2)).sum() + net.last.square().sum()
+# %%
+best = keep([net])
+""",
+        "deepcopy_non_leaf",
+        "",
+        "",
+    ),
     "inference tensor written": (
         """
 with torch.inference_mode():
