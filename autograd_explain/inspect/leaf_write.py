@@ -10,26 +10,40 @@ from typing import Any
 import torch
 
 from ..incident import LiveFrame
-from ..model import Certainty, Confidence, Event, Finding, Role, TensorFact, What
+from ..model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What
 from .attribution import label
 from .origin import inside, surfaced, walker_of
 from .scene import Scene
-from .statements import MISSING, Form, Write, base_of, statement_at, write_of, written_tensor
+from .statements import (
+    MISSING,
+    Form,
+    Write,
+    base_of,
+    resolve,
+    statement_at,
+    write_of,
+    written_tensor,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class LeafWrite:
     """A refused write: `leaf` is None where the written expression cannot be read without
-    running code (then `tensor_names` still holds it as spelled)."""
+    running code (then `tensor_names` still holds it as spelled).  `module` is the in-place module
+    that wrote it, as the statement calls it."""
 
     write: Write
     frame: LiveFrame
     leaf: torch.Tensor | None
     tensor_names: tuple[str, ...]
+    module: str = ""
 
     @property
     def purpose(self) -> str:
-        """ "update" of a parameter, "init" of its values, "index" or "arithmetic" on a value."""
+        """ "update" of a parameter, "init" of its values, "index" or "arithmetic" on a value,
+        "module" where an in-place module computes with it."""
+        if self.write.form is Form.CALL and not isinstance(self.write.statement, ast.Expr):
+            return "module" if self.module else "arithmetic"  # the result goes on being used
         if self._reads_grad or self._has_grad:
             return "update"
         if self.write.form is Form.INIT or isinstance(self.leaf, torch.nn.Parameter):
@@ -55,11 +69,46 @@ def find_leaf_write(scene: Scene) -> LeafWrite | None:
     statement = statement_at(scene.program, scene.place)
     write = None if statement is None else write_of(statement)
     if write is None:
-        return None
+        return None if statement is None else _by_module(scene, statement, frames[-1])
     write, value = written_tensor(write, frames[-1])
-    leaf = _leaf_of(_handed_on(scene, write.target) if value is MISSING else value)
+    return _found(scene, write, _handed_on(scene, write.target) if value is MISSING else value)
+
+
+def _found(scene: Scene, write: Write, value: Any, module: str = "") -> LeafWrite:
+    leaf, frame = _leaf_of(value), scene.incident.user_frames[-1]
     names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
-    return LeafWrite(write, frames[-1], leaf, tuple(dict.fromkeys(names)))
+    return LeafWrite(write, frame, leaf, tuple(dict.fromkeys(names)), module)
+
+
+def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite | None:
+    """The write of a module that works in place, or that such a one is part of."""
+    for live in reversed(scene.incident.frames):
+        module = live.frame.f_locals.get("self")
+        if isinstance(module, torch.nn.Module) and getattr(module, "inplace", False) is True:
+            given = live.frame.f_locals.get("input")
+            call = _call_with(statement, frame, given)
+            if call is None:
+                return None
+            write = Write(
+                Form.CALL, statement, call.args[0], f"{type(module).__name__}(inplace=True)"
+            )
+            return _found(scene, write, given, ast.unparse(call.func))
+    return None
+
+
+def _call_with(statement: ast.stmt, frame: LiveFrame, given: Any) -> ast.Call | None:
+    """The call of a module with this tensor, or with what cannot be told without running code."""
+    calls = [c for c in _module_calls(statement, frame) if len(c.args) == 1 and not c.keywords]
+    found = [c for c in calls if resolve(c.args[0], frame) is given] or calls
+    return found[0] if len(found) == 1 else None
+
+
+def _module_calls(node: ast.AST, frame: LiveFrame) -> Iterator[ast.Call]:
+    """The calls of live modules in a piece of source."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            if isinstance(resolve(call.func, frame), torch.nn.Module):
+                yield call
 
 
 def _handed_on(scene: Scene, target: ast.expr) -> Any:
@@ -107,11 +156,30 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding:
             "tensor": found.tensor_names[0],
             "write": place.source if place is not None else "",
             "place": label(place),
+            "module": found.module,
         },
         tensors=(_leaf_fact(scene, found),),
         events=_refused(scene, found),
         variant=found.purpose,
+        places={"calls": tuple(_alike(scene, found))} if found.purpose == "module" else {},
     )
+
+
+def _alike(scene: Scene, found: LeafWrite) -> Iterator[Place]:
+    """Where the failing function calls the module with a leaf that requires grad."""
+    source = None if scene.place is None else scene.program.source_at(scene.place)
+    if source is None or scene.place is None:
+        return
+    around = source.function_at(scene.place) or source.tree
+    for call in _module_calls(around, found.frame):
+        given = _leaf_of(resolve(call.args[0], found.frame)) if call.args else None
+        if ast.unparse(call.func) == found.module and call.args:
+            if call.args[0] is found.write.target or (given is not None and _is_refused(given)):
+                yield source.place(call.lineno, scene.place.function, call)
+
+
+def _is_refused(tensor: torch.Tensor) -> bool:
+    return tensor.is_leaf and tensor.requires_grad
 
 
 def _leaf_fact(scene: Scene, found: LeafWrite) -> TensorFact:

@@ -10,6 +10,7 @@ EXAMPLE = {
     "tensor": "weight",
     "write": "weight -= 0.1 * weight.grad",
     "place": "In[2]:4",
+    "module": "",
 }
 
 

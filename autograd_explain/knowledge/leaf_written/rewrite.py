@@ -2,13 +2,22 @@
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from autograd_explain.inspect.rebinding import hands_back_argument, rebinding_is_enough
 from autograd_explain.inspect.source_walk.operations import makes_leaf
 from autograd_explain.inspect.statements import Form, Write, write_at, write_of
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import functional_write, last_update, out_of_place, under_no_grad
+from autograd_explain.rewrite import (
+    clone_argument,
+    functional_write,
+    last_update,
+    module_not_inplace,
+    out_of_place,
+    then,
+    under_no_grad,
+)
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.writes_off import writes_under_no_grad
 
@@ -18,10 +27,27 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if event is None or event.place is None:
         return
     place = event.place
+    if finding.variant == "module":
+        yield from _of_module(finding, program, place)
+        return
     update = finding.variant in ("update", "init") or _stays_the_leaf(finding, program, place)
     makers = (_no_grad, _out_of_place) if update else (_out_of_place, _no_grad)
     for make in makers:
         yield from make(finding, program, place, update)
+
+
+def _of_module(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+    """The module makes a new tensor, or gets copies wherever the function gives it a leaf."""
+    module = finding.facts["module"]
+    edits = module_not_inplace(program, place, module)
+    if edits:
+        yield Proposal("not_inplace", edits)
+    first, *others = finding.places["calls"] or (place,)
+    copied = clone_argument(program, first, module)
+    for other in others:
+        copied = then(program, copied, partial(clone_argument, callee=module), other)
+    if copied:
+        yield Proposal("clone", copied)
 
 
 def _no_grad(finding: Finding, program: Program, place: Place, update: bool) -> Iterator[Proposal]:

@@ -11,6 +11,7 @@ EXAMPLE = {
     "tensor": "limits",
     "write": "limits[0] = 0.5",
     "place": "In[2]:4",
+    "module": "",
 }
 
 

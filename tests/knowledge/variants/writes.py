@@ -230,4 +230,66 @@ net.shrink()
         "init",
         "        with torch.no_grad():",
     ),
+    "two weights through a shared in-place module": (
+        """
+act = [nn.ReLU(inplace=True)]
+class Fuse(nn.Module):
+    def __init__(self, shared):
+        super().__init__()
+        self.first, self.second = nn.Parameter(torch.rand(2)), nn.Parameter(torch.rand(3))
+        self.act = shared[0]
+    def forward(self, x):
+        first = self.act(self.first)
+        second = self.act(self.second)
+        return self.act(first.sum() * second.sum() * x)
+# %%
+net = Fuse(act)
+net(torch.rand(2)).sum().backward()
+assert net.second.grad is not None
+""",
+        "leaf_written",
+        "module",
+        "        second = self.act(self.second.clone())",
+    ),
+    "weight through an in-place module made in the class": (
+        """
+class Fuse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Parameter(torch.rand(2))
+        self.squash = nn.Sequential(nn.Hardswish(inplace=True), nn.Softmax(dim=0))
+    def forward(self, x):
+        return (self.squash(self.gate) * x).sum()
+# %%
+Fuse()(torch.rand(2)).backward()
+""",
+        "leaf_written",
+        "module",
+        "        self.squash = nn.Sequential(nn.Hardswish(), nn.Softmax(dim=0))",
+    ),
+    "part of a leaf through an in-place module": (
+        """
+scores = torch.rand(4, 2, requires_grad=True)
+drop = nn.Dropout(0.5, True)
+def pick(row):
+    kept = drop(scores[row])
+    return kept.sum()
+# %%
+pick(1).backward()
+""",
+        "view_of_leaf_written",
+        "module",
+        "drop = nn.Dropout(0.5)",
+    ),
+    "weights kept positive by an in-place module": (
+        """
+act = nn.ReLU(inplace=True)
+net = nn.Linear(2, 1)
+# %%
+act(net.weight)
+""",
+        "leaf_written",
+        "init",
+        "with torch.no_grad():",
+    ),
 }
