@@ -168,6 +168,23 @@ def outer_names(scene: Scene, spot: Spot) -> Iterator[str]:
             yield f"{name}.{node.attr}"
 
 
+def name_seen_at(scene: Scene, at: Spot | None, tensor: torch.Tensor) -> str:
+    """What a live tensor is called at an expression of a running function; "" where nothing is."""
+    if at is None:
+        return ""
+    local = (n for n, value in at.scope.values.items() if value is tensor and n.isidentifier())
+    named = (n.name for n in scene.names.tensors if n.tensor is tensor)
+    return next((n for n in (*local, *named) if _means(scene, at, n, tensor)), "")
+
+
+def _means(scene: Scene, at: Spot, name: str, tensor: torch.Tensor) -> bool:
+    try:
+        node = ast.parse(name, mode="eval").body
+    except SyntaxError:
+        return False
+    return walker_of(scene).value(Spot(at.scope, node)) is tensor
+
+
 def live_spot(scene: Scene, tensor: torch.Tensor) -> Spot | None:
     """A live name of a tensor, as an expression at the failing line that can see it."""
     walker = walker_of(scene)

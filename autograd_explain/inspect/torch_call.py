@@ -15,7 +15,8 @@ from ..model import Role, TensorFact
 from ..program import called_name
 from .origin import inside, surfaced, walker_of
 from .scene import Scene
-from .source_walk import Spot
+from .source_walk import Spot, Walker
+from .source_walk.bindings import FUNCTIONS, all_bindings
 
 MISSING: Any = object()
 
@@ -86,6 +87,33 @@ def differentiated(scene: Scene) -> tuple[Any, ...]:
         if isinstance(inputs, (tuple, list)):
             return tuple(inputs)
     return ()
+
+
+def handed_on(
+    scene: Scene, roots: list[Spot], asked: Spot | None
+) -> tuple[list[Spot], Spot | None]:
+    """What grad is asked for, in the caller's words where a helper only hands it on: `u` and `s`
+    of `derivative(u, s)` for `grad(y.sum(), x)` inside."""
+    walker = walker_of(scene)
+    while asked is not None and roots and asked.scope.call is not None:
+        names = [parameter_of(walker, s) for s in (*roots, asked)]
+        given = [walker.argument(asked.scope, n) for n in names if n]
+        found = [g for g in given if g is not None and g.scope is asked.scope.call.scope]
+        if len(found) < len(names):
+            break
+        *roots, asked = found
+    return roots, asked
+
+
+def parameter_of(walker: Walker, spot: Spot) -> str:
+    """The one parameter that an expression reads of the function around it, "" if that also has
+    names of its own in it or gives the parameter another value."""
+    if not isinstance(spot.scope.body, FUNCTIONS):
+        return ""
+    names = {n.id for n in ast.walk(spot.node) if isinstance(n, ast.Name)}
+    own = {n for n in names if n in spot.scope.values}
+    bound = any(all_bindings(spot.scope.body, n) for n in own)
+    return own.pop() if len(own) == 1 and not bound else ""
 
 
 def elements(scene: Scene, spot: Spot) -> list[Spot]:

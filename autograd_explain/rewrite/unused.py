@@ -14,7 +14,13 @@ Edits = tuple[Edit, ...]
 
 
 def unused_allowed(program: Program, place: Place) -> Edits | None:
-    """`allow_unused=True` in the innermost call of `grad` around the expression at the span."""
+    """`allow_unused=True` in the innermost call of `grad` around the expression at the span.
+
+    None where the code that follows computes with what would be `None`.
+    """
+    source, call = program.source_at(place), _call(program, place)
+    if source is None or call is None or _is_computed_with(source, call):
+        return None
     return _told(program, place, "allow_unused")
 
 

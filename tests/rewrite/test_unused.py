@@ -48,3 +48,10 @@ def test_zeros_inside_a_larger_expression() -> None:
     assert text == (
         "n = sum(g.norm() for g in torch.autograd.grad(loss, ws, materialize_grads=True))\n"
     )
+
+
+def test_nothing_allowed_where_the_gradient_is_computed_with() -> None:
+    program = program_of("def slope(y, x):\n    return torch.autograd.grad(y, x)[0]\n")
+    assert unused_allowed(program, spot(program, "y, x)[")) is None
+    program = program_of("g = torch.autograd.grad(y, x)[0]\nif g is None:\n    g = 0 * x\n")
+    assert unused_allowed(program, spot(program, "y, x")) is not None

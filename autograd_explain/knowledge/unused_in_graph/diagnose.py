@@ -8,7 +8,7 @@ import torch
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.cut_between import Between, cut_event, cuts_between
 from autograd_explain.inspect.names import storage_key
-from autograd_explain.inspect.origin import event_at, places_at, places_of
+from autograd_explain.inspect.origin import event_at, name_seen_at, places_at, places_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.inspect.told import told
@@ -18,6 +18,7 @@ from autograd_explain.inspect.torch_call import (
     differentiated,
     elements,
     failing_call,
+    handed_on,
     maker,
     tensor_fact,
 )
@@ -44,16 +45,17 @@ def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene, "grad", "backward")
     given = argument(call, 1 if _is_grad(scene) else 9, "inputs")
     listed = [] if given is None else elements(scene, given)
-    shown = listed[index] if index < len(listed) else None
-    roots = backward_roots(scene)
+    asked = listed[index] if index < len(listed) else None
+    roots, shown = handed_on(scene, backward_roots(scene), asked)
     cuts = () if shown is None else cuts_between(scene, roots, shown)
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     made = maker(scene, shown)
+    visible = None if used is None else name_seen_at(scene, shown, used)
     name = "" if shown is None else shown.text
     if shown is given and len(listed) == 1 and index > 0:
         name, shown = f"{name}[{index}]", None
     fact = tensor_fact(scene, tensor, name)
-    other = _name(scene, used)
+    other = visible or _name(scene, used)
     blamed = tuple(dict.fromkeys(cut_event(scene, c) for c in cuts))
     cut_place = blamed[0].place if blamed else None
     created = () if made is None else (event_at(scene, What.CREATED, made, "input"),)
@@ -72,20 +74,21 @@ def diagnose(scene: Scene) -> Finding | None:
             "inputs": str(len(differentiated(scene))),
         },
         at=cut_place or shown or given,
-        op=_op(shown, blamed),
+        op=_op(shown, blamed, bool(visible) and _same_numbers(tensor, used)),
         variant="cut" if cuts else _variant(tensor, used, other),
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
         more=(*blamed[1:], *created),
-        places=_places(scene, shown or given, cuts),
+        places=_places(scene, asked or given, cuts),
     )
 
 
-def _op(shown: Spot | None, blamed: tuple[Event, ...]) -> str:
-    """What the rewrite goes by: how the graph was cut, else what stands at the line to change."""
+def _op(shown: Spot | None, blamed: tuple[Event, ...], same: bool) -> str:
+    """What the rewrite goes by: how the graph was cut, else whether the tensor that was used can be
+    named in the place of the input ("input")."""
     if blamed:
         return blamed[0].op or ""
-    return "input" if shown is not None else "inputs"
+    return "input" if shown is not None and same else "inputs"
 
 
 def _cut_text(cut: Between, place: Place) -> str:
@@ -141,6 +144,15 @@ def _source(tensor: torch.Tensor) -> torch.Tensor | None:
         following = [f for f, _ in node.next_functions if f is not None]
         node = following[0] if len(following) == 1 else None
     return None
+
+
+def _same_numbers(tensor: torch.Tensor | None, used: torch.Tensor | None) -> bool:
+    """Whether the input is the used tensor in another shape: only then are the gradients alike."""
+    if tensor is None or used is None or tensor.numel() != used.numel():
+        return False
+    if storage_key(tensor) == storage_key(used) is not None:
+        return True
+    return tensor.dtype == used.dtype and torch.equal(tensor.reshape(-1), used.reshape(-1))
 
 
 def _same_values(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.inspect.statements import statement_at
 from autograd_explain.model import Edit, Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.calls import expression_replaced
@@ -28,7 +27,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if finding.variant == "cut":
         yield from _connected(finding, program, cause)
     used = finding.facts.get("used", "")
-    if used and cause.op == "input" and _visible(program, cause.place, used):
+    if used and cause.op == "input":
         edits = expression_replaced(program, cause.place, used)
         if edits:
             yield Proposal("use_source", edits, Safety.CHANGES_MEANING, intended_difference=True)
@@ -77,8 +76,3 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
 def _proposed(fix: str, edits: tuple[Edit, ...] | None) -> Iterator[Proposal]:
     if edits:
         yield Proposal(fix, edits, intended_difference=True)
-
-
-def _visible(program: Program, place: Place, name: str) -> bool:
-    """A name of the notebook's top level can be written at a line of the top level."""
-    return statement_at(program, place) is not None and (place.function is None or "." in name)
