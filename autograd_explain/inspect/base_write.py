@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from ..program import called_name
 from .names import shares_memory
 from .origin import inside, surfaced, walker_of
 from .scene import Scene
@@ -15,10 +16,19 @@ from .source_walk import Spot
 from .source_walk.syntax import statements_of
 from .statements import Write, base_of, write_of
 
+#: Operations that return several views at once; iterating over a tensor is the other one.
+MAKES_PARTS = frozenset(
+    "unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit".split()
+)
+
 
 @dataclass(frozen=True, eq=False)
 class BaseWrite:
-    """`view` is the expression whose use raised, `maker` made the views, `write` came after."""
+    """`view` is the expression whose use raised, `maker` made the views, `write` came after.
+
+    `scope` is the write where it stands, `reached` what made the views as that function spells it:
+    `maker` itself, or the call that led to it.
+    """
 
     view: Spot
     tensor: torch.Tensor
@@ -26,19 +36,52 @@ class BaseWrite:
     write: Write
     scope: Spot
     names: tuple[str, ...]
+    reached: Spot | None
 
 
 def find(scene: Scene) -> BaseWrite | None:
     """The write between the views' making and the failing line, where the source shows it."""
-    walker = walker_of(scene)
     for view, tensor in _views(scene):
-        makers = [m for m in walker.makers(view) if isinstance(m.node, ast.Call)]
-        if not makers:
-            continue
         names = _memory_names(scene, tensor)
-        for spot, write in _writes(scene, view, makers[0], names):
-            return BaseWrite(view, tensor, makers[0], write, spot, names)
+        for maker in _makers(scene, view)[:1]:
+            for spot, write in _writes(scene, view, maker, names):
+                reached = _seen_from(spot, maker)
+                return BaseWrite(view, tensor, maker, write, spot, names, reached)
     return None
+
+
+def _makers(scene: Scene, view: Spot) -> list[Spot]:
+    """The calls that made a view: those that it came from, or those in what made its container
+    (`dict(zip(names, x.unbind(1)))`)."""
+    walker, node = walker_of(scene), view.node
+    makers = [m for m in walker.makers(view) if isinstance(m.node, ast.Call)]
+    while not makers and isinstance(node, ast.Subscript):
+        node = node.value
+        held = walker.makers(inside(view, node))
+        makers = [inside(m, c) for m in held for c in _parts_made(m.node)]
+    return makers
+
+
+def _parts_made(node: ast.AST) -> list[ast.Call]:
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    found = [c for c in calls if called_name(c) in MAKES_PARTS]
+    return found if len(found) == 1 else []
+
+
+def _seen_from(at: Spot, maker: Spot) -> Spot | None:
+    """The expression in one function through which another made something: itself, or a call."""
+    spot: Spot | None = maker
+    while spot is not None and spot.scope.body is not at.scope.body:
+        spot = spot.scope.call
+    return spot
+
+
+def _outwards(spot: Spot) -> Iterator[Spot]:
+    """An expression, the call that led to its function, the call that led to that one's."""
+    found: Spot | None = spot
+    while found is not None:
+        yield found
+        found = found.scope.call
 
 
 def _views(scene: Scene) -> Iterator[tuple[Spot, torch.Tensor]]:
@@ -60,14 +103,17 @@ def _writes(
     scene: Scene, view: Spot, maker: Spot, names: tuple[str, ...]
 ) -> Iterator[tuple[Spot, Write]]:
     """Writes to the same memory after the views were made, newest first."""
-    walker = walker_of(scene)
-    made = walker.statement(maker)
-    for body_spot in (view, maker):
+    walker, seen = walker_of(scene), set()
+    for inner in (*_outwards(view), *_outwards(maker)):
+        if id(inner.scope.body) in seen:
+            continue
+        seen.add(id(inner.scope.body))
+        reached = _seen_from(inner, maker)
+        made = None if reached is None else walker.statement(reached)
         found = []
-        for statement in statements_of(body_spot.scope.body):
+        for statement in statements_of(inner.scope.body):
             write = write_of(statement)
-            after = made is None or maker.scope.body is not body_spot.scope.body
-            after = after or (made is not None and statement.lineno > made.lineno)
+            after = made is None or statement.lineno > made.lineno
             if write is not None and after and ast.unparse(base_of(write.target)) in names:
-                found.append((Spot(body_spot.scope, write.target), write))
+                found.append((Spot(inner.scope, write.target), write))
         yield from reversed(found)

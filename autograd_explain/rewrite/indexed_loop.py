@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..model import Edit, Place, Span
-from ..program import Program, Source
+from ..program import Program, Source, called_name
 from .draft import Draft
 from .locate import Statement, statements_in, tree_at
 from .names import Effects, effects
@@ -164,16 +164,21 @@ def list_of_views(program: Program, place: Place) -> list[Patch]:
     return [Patch(source, start, "list("), Patch(source, end, ")")]
 
 
-def write_before_views(program: Program, write: Place, maker: Place) -> Edits | None:
-    """The write to the base goes before the statement that makes the views.
+def write_before_views(
+    program: Program, write: Place, maker: Place, reached: Place
+) -> Edits | None:
+    """The write to the base goes before the statement that makes the views, or that calls the
+    function which makes them (`reached`).
 
     They look at the same memory, so they see the same values; None where a statement in between
-    might notice.
+    might notice, or where such a function does anything else.
     """
-    tree, other = tree_at(program, write), tree_at(program, maker)
+    tree, other = tree_at(program, write), tree_at(program, reached)
+    if not _only_parts(program, maker, reached):
+        return None
     if tree is None or tree is not other:
         return None
-    moved, goal = tree.statement(write), tree.statement(maker)
+    moved, goal = tree.statement(write), tree.statement(reached)
     block = None if moved is None else tree.block_of(moved)
     if moved is None or goal is None or block is None or block is not tree.block_of(goal):
         return None
@@ -188,6 +193,48 @@ def write_before_views(program: Program, write: Place, maker: Place) -> Edits | 
     draft.before(goal, [draft.piece(moved)])
     draft.remove(moved)
     return draft.edits()
+
+
+def _only_parts(program: Program, maker: Place, reached: Place) -> bool:
+    """Whether the views are all that is made of the tensor there: by the function that makes them,
+    where another is called, and by the statement itself."""
+    source, made, call = (
+        program.source_at(reached),
+        node_at(program, maker),
+        node_at(program, reached),
+    )
+    if source is None or not isinstance(made, ast.Call) or not isinstance(call, ast.Call):
+        return False
+    if maker != reached:
+        inner = program.source_at(maker)
+        function = None if inner is None else inner.function_at(maker)
+        body = [] if function is None else function.body
+        if len(body) != 1 or not isinstance(body[0], ast.Return) or not _hands_out(body[0], made):
+            return False
+        if not all(isinstance(a, (ast.Name, ast.Attribute, ast.Constant)) for a in call.args):
+            return False
+    return any(
+        isinstance(s, ast.Assign) and any(n is call for n in ast.walk(s)) and _hands_out(s, call)
+        for s in ast.walk(source.tree)
+    )
+
+
+def _hands_out(statement: ast.stmt, made: ast.Call) -> bool:
+    """Whether a statement collects what a call gave and does nothing else."""
+    own = {id(n) for n in ast.walk(made)}
+    return all(
+        isinstance(n, _HANDS_OUT) or (isinstance(n, ast.Call) and called_name(n) in _COLLECTS)
+        for n in ast.walk(statement)
+        if id(n) not in own
+    )
+
+
+_COLLECTS = frozenset("dict zip list tuple enumerate reversed".split())
+_HANDS_OUT = (
+    *(ast.Return, ast.Assign, ast.Name, ast.Attribute, ast.Constant, ast.Starred, ast.keyword),
+    *(ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp, ast.GeneratorExp),
+    *(ast.comprehension, ast.expr_context),
+)
 
 
 def _sees(made: Effects, statement: Statement) -> bool:

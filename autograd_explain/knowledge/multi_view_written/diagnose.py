@@ -4,7 +4,7 @@ import ast
 
 from autograd_explain.inspect import base_write, view_write
 from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of, walker_of
+from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.source_walk import Each, Spot
 from autograd_explain.inspect.view_write import ViewWrite
@@ -27,10 +27,6 @@ EXAMPLE = {
     "place": "In[1]:11",
     "module": "",
 }
-
-_MAKES_PARTS = frozenset(
-    "unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit".split()
-)
 
 
 def diagnose(scene: Scene) -> Finding | None:
@@ -86,7 +82,7 @@ def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
 def _is_loop(found: ViewWrite) -> bool:
     """Whether a loop over a tensor unbound it; a loop over `x.unbind(1)` names its views itself."""
     maker = found.maker
-    if maker is None or called_name(maker.node) in _MAKES_PARTS:
+    if maker is None or called_name(maker.node) in base_write.MAKES_PARTS:
         return False
     return bool(maker.path) and maker.path[0] is Each.ITEM
 
@@ -123,6 +119,7 @@ def _of_base(scene: Scene) -> Finding | None:
             scene.failed(),
         ),
         variant="base",
+        places=places_at(scene, reached=found.reached),
     )
 
 

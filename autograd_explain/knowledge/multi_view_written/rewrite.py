@@ -48,7 +48,9 @@ def _fixes(finding: Finding, program: Program, write: Place) -> Iterator[tuple[s
     maker, op = (None, "") if made is None else (made.place, made.op or "")
     module, tensor = finding.facts["module"], finding.facts["tensor"]
     if finding.variant == "base":
-        yield "write_first", None if maker is None else write_before_views(program, write, maker)
+        reached = finding.places.get("reached", ())
+        if maker is not None and reached:
+            yield "write_first", write_before_views(program, write, maker, reached[0])
         yield "out_of_place", out_of_place(program, write)
     elif module:
         yield "not_inplace", module_not_inplace(program, write, _callee(finding))

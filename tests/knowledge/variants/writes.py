@@ -292,4 +292,42 @@ act(net.weight)
         "init",
         "with torch.no_grad():",
     ),
+    "dict of parts from a method, its tensor scaled before they are used elsewhere": (
+        """
+class Fields(nn.Module):
+    names = ("user", "item")
+    def parts(self, table):
+        return {name: part for name, part in zip(self.names, table.split(2, dim=1))}
+    def forward(self, table, weight):
+        table = table + 1.0
+        found = self.parts(table)
+        table.mul_(weight)
+        return self.cross(found) + table.sum()
+    def cross(self, found):
+        return (found["user"] * found["item"]).sum()
+# %%
+x = torch.rand(3, 4, requires_grad=True)
+loss = Fields()(x, torch.rand(3, 1))
+loss.backward()
+""",
+        "multi_view_written",
+        "base",
+        "        table.mul_(weight)",
+    ),
+    "parts beside a value of the tensor as it was": (
+        """
+x = torch.rand(2, 4, requires_grad=True)
+def halves(y):
+    total = y.sum()
+    return [*y.chunk(2, dim=1)], total
+# %%
+y = x.exp()
+parts, total = halves(y)
+y *= 2
+(parts[0] * y[:, :2]).sum().backward()
+""",
+        "multi_view_written",
+        "base",
+        "y = y * 2",
+    ),
 }
