@@ -12,10 +12,12 @@ from ..program import Program
 from .code import find, head, repeatable, right_operand, same, targets, walk
 from .draft import Draft
 from .imports import Imports, imports_at
+from .inplace_methods import RESHAPES
 from .inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
 from .locate import Statement, Tree, tree_at
 from .names import can_rebind, is_own_local, loop_element_is_unseen, read_later
 from .no_grad_block import blocks_around
+from .parts import part_is_unseen
 from .written import written_tensor
 
 _BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
@@ -124,7 +126,7 @@ def _new_value(site: _Site, call: InplaceCall) -> Draft:
     if whole and isinstance(statement, cst.Expr):
         if site.can_assign(call.target):
             draft.instead(statement, [_assignment(call.target, call.value)])
-    elif (whole and _assigned_back(site, call.target)) or _is_temporary(site, call.target):
+    elif (whole and _assigned_back(site, call.target)) or _is_temporary(site, call):
         draft.replace(call.node, call.value)
     elif _may_come_first(site, call) and site.can_assign(call.target):
         draft.before(statement, [_assignment(call.target, call.value)])
@@ -144,9 +146,14 @@ def _assigned_back(site: _Site, target: cst.BaseExpression) -> bool:
     return single and same(site.tree, targets(statement)[0], site.tree.code(target))
 
 
-def _is_temporary(site: _Site, target: cst.BaseExpression) -> bool:
+def _is_temporary(site: _Site, call: InplaceCall) -> bool:
     """Whether nobody can look at the written tensor once the statement is done."""
-    base = base_of(target)
+    base = base_of(call.target)
+    if base is call.target and isinstance(base, cst.Name):
+        method = call.node.func if isinstance(call.node.func, cst.Attribute) else None
+        reshaped = method is not None and method.value is base and method.attr.value in RESHAPES
+        if part_is_unseen(site.tree, site.statement, base, reshaped):
+            return True
     if isinstance(base, cst.Name) and is_own_local(site.tree, site.statement, base):
         rebound = any(same(site.tree, t, base.value) for t in targets(site.statement))
         return rebound or not read_later(site.tree, site.statement, base.value)

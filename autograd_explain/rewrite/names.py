@@ -230,10 +230,21 @@ def can_rebind_root(tree: Tree, statement: Statement, node: cst.BaseExpression) 
 
 def is_own_local(tree: Tree, statement: Statement, node: cst.Name) -> bool:
     """Whether a name belongs to the function around it and is not an element of a loop's list."""
-    scope = tree.scope_of(node)
-    if not isinstance(scope, cst.FunctionDef) or node.value in _declared(scope):
+    return _is_own(tree, statement, tree.scope_of(node), node.value)
+
+
+def is_own_variable(tree: Tree, statement: Statement, name: str) -> bool:
+    """Whether what a statement reads by a name was made in the function around the statement, and
+    is no element of a loop's list."""
+    scope = tree.scope_of(statement)
+    given = isinstance(scope, cst.FunctionDef) and _is_argument(scope, name)
+    return not given and _is_own(tree, statement, scope, name)
+
+
+def _is_own(tree: Tree, statement: Statement, scope: cst.CSTNode, name: str) -> bool:
+    if not isinstance(scope, cst.FunctionDef) or name in _declared(scope):
         return False
-    return node.value in local_names(scope) and not _loops_binding(tree, statement, node.value)
+    return name in local_names(scope) and not _loops_binding(tree, statement, name)
 
 
 def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
@@ -242,8 +253,8 @@ def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
     if not loops or not isinstance(loops[0], cst.For) or read_later(tree, statement, name):
         return False
     loop = loops[0]
-    container = _iterated(loop.iter, loop.target, name)
-    if container is None or not is_own_local(tree, loop, container):
+    container = iterated(loop.iter, loop.target, name)
+    if not isinstance(container, cst.Name) or not is_own_local(tree, loop, container):
         return False
     scope = tree.scope_of(container)
     if not isinstance(scope, cst.FunctionDef) or _is_argument(scope, container.value):
@@ -256,9 +267,9 @@ def _is_argument(scope: cst.FunctionDef, name: str) -> bool:
     return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
 
 
-def _iterated(
+def iterated(
     iterable: cst.BaseExpression, target: cst.BaseExpression, name: str
-) -> cst.Name | None:
+) -> cst.BaseExpression | None:
     """The list whose elements a loop's name is: `xs` in `for a, x in zip(others, reversed(xs))`."""
     if isinstance(target, cst.Tuple):
         at = next((i for i, e in enumerate(target.elements) if name in used_names(e.value)), None)
@@ -267,13 +278,13 @@ def _iterated(
             return None
         part = target.elements[at].value
         if call == "zip" and at < len(iterable.args):
-            return _iterated(iterable.args[at].value, part, name)
-        return _iterated(iterable.args[0].value, part, name) if call == "enumerate" and at else None
+            return iterated(iterable.args[at].value, part, name)
+        return iterated(iterable.args[0].value, part, name) if call == "enumerate" and at else None
     while isinstance(iterable, cst.Call) and dotted(iterable.func) in {"reversed", "list", "iter"}:
         if len(iterable.args) != 1:
             return None
         iterable = iterable.args[0].value
-    return iterable if isinstance(iterable, cst.Name) else None
+    return iterable
 
 
 def read_later(tree: Tree, statement: Statement, name: str) -> bool:
