@@ -132,7 +132,7 @@ def fact(scene: Scene, found: NonLeaf, role: Role = Role.CULPRIT) -> TensorFact:
 def _maker(scene: Scene, tensor: torch.Tensor, shown: Spot | None) -> Spot | None:
     if shown is None:
         return None
-    makers = walker_of(scene).makers(shown)
+    makers = [m for m in walker_of(scene).makers(shown) if not m.spelled]
     computing = [m for m in makers if _computes(m) and not _unrecorded(scene, m)]
     name = "" if tensor.grad_fn is None else tensor.grad_fn.name()
     fitting = [m for m in computing if fits_node(m.node, name)]

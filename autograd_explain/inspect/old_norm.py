@@ -69,7 +69,8 @@ def _hook_of(module: Any, attribute: str = "") -> str:
 def _asked(scene: Scene, function: str) -> Iterator[Spot]:
     """The calls of a function of torch.nn.utils, and where it is handed on without a call."""
     walker, wanted = walker_of(scene), getattr(torch.nn.utils, function)
-    for source in walker.sources():
+    # Of a cell that ran twice, the newest run counts.
+    for source in {s.text: s for s in reversed(walker.sources())}.values():
         index = walker.index(source)
         for node in ast.walk(source.tree):
             if not isinstance(node, (ast.Name, ast.Attribute)):

@@ -16,10 +16,12 @@ from .source_walk import Each, Spot
 
 @dataclass(frozen=True, eq=False)
 class Refused:
-    """`shown` is the user's expression for the parameter, where one leads to it."""
+    """`shown` is the user's expression for the parameter, where one leads to it; `given` is all
+    that the optimizer was given with it."""
 
     tensor: torch.Tensor
     shown: Spot | None
+    given: tuple[torch.Tensor, ...] = ()
 
 
 def refused_parameter(scene: Scene) -> Refused | None:
@@ -28,10 +30,11 @@ def refused_parameter(scene: Scene) -> Refused | None:
         if live.function != "add_param_group":
             continue
         values = live.frame.f_locals
-        candidates = [values.get("param"), *_of_group(values.get("param_group"))]
+        given = _of_group(values.get("param_group"))
+        candidates = [values.get("param"), *given]
         for value in candidates:
             if isinstance(value, torch.Tensor) and not (value.is_leaf or value.retains_grad):
-                return Refused(value, _shown(scene, value))
+                return Refused(value, _shown(scene, value), tuple(given))
     return None
 
 

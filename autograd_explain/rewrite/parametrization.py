@@ -21,7 +21,8 @@ def parametrized(
     cannot be changed."""
     patches: list[Patch] = []
     files = [program.source_at(p) for p in asked]
-    for source in {id(s): s for s in (*program.cells, *files) if s is not None}.values():
+    # Of a cell that ran twice, the newest run counts.
+    for source in {s.text: s for s in (*program.cells, *files) if s is not None}.values():
         found = list(_mentions(program, source, function))
         if None in found:
             return None

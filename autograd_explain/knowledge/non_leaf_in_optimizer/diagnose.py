@@ -4,10 +4,12 @@ import torch
 
 from autograd_explain.inspect.attribution import label
 from autograd_explain.inspect.non_leaf import NonLeaf, analyse, events, fact
-from autograd_explain.inspect.optimizer_call import refused_parameter
-from autograd_explain.inspect.origin import place_of
+from autograd_explain.inspect.optimizer_call import Refused, refused_parameter
+from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.parameter_table import is_trained_through, stored_in_table
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.inspect.source_walk import Spot
+from autograd_explain.model import Confidence, Event, Finding, What
 
 PATTERNS = ("optimizer-nonleaf",)
 
@@ -25,8 +27,9 @@ def diagnose(scene: Scene) -> Finding | None:
     if refused is None:
         return None
     found = analyse(scene, refused.tensor, refused.shown)
+    written = None if found.maker is not None else stored_in_table(scene, refused.tensor)
     culprit = fact(scene, found)
-    maker = found.maker
+    maker = found.maker or written
     return Finding(
         cause="non_leaf_in_optimizer",
         confidence=Confidence.PROVEN,
@@ -38,9 +41,19 @@ def diagnose(scene: Scene) -> Finding | None:
             "node": culprit.grad_fn or "",
         },
         tensors=(culprit,),
-        events=(*events(scene, found, culprit.grad_fn), scene.failed()),
-        variant=_variant(found),
+        events=(*_events(scene, found, refused, written), scene.failed()),
+        variant="table" if written is not None else _variant(found),
     )
+
+
+def _events(
+    scene: Scene, found: NonLeaf, refused: Refused, written: Spot | None
+) -> tuple[Event, ...]:
+    if written is None:
+        node = refused.tensor.grad_fn
+        return events(scene, found, None if node is None else node.name())
+    trained = is_trained_through(refused.tensor, refused.given)
+    return (event_at(scene, What.CAUSE, written, "table" if trained else "stored"),)
 
 
 def _variant(found: NonLeaf) -> str:

@@ -6,12 +6,18 @@ from autograd_explain.model import Edit, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
 from autograd_explain.rewrite.keep_gradient import flag_moved, new_leaf
+from autograd_explain.rewrite.parameter_table import plain_attribute
 from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     cause = finding.event(What.CAUSE)
     if cause is None or cause.place is None:
+        return
+    if finding.variant == "table":
+        edits = plain_attribute(program, cause.place) if cause.op == "table" else None
+        if edits:
+            yield Proposal("attribute", edits)
         return
     seen = set()
     for fix, edits in _fixes(finding, program, cause.place):

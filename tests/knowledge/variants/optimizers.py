@@ -18,6 +18,72 @@ for i, loss in enumerate(losses):
         "shares_gradients",
         "    opts[i].step()",
     ),
+    "weight computed in the forward pass, in the table of parameters": (
+        """
+class Scaled(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.log_scale = nn.Parameter(torch.zeros(1))
+        self.kept = nn.Parameter(layer.weight.detach().clone())
+        self.refresh()
+    def refresh(self):
+        self.layer._parameters["weight"] = self.kept * self.log_scale.exp()
+    def forward(self, x):
+        self.refresh()
+        return self.layer(x)
+net = Scaled(nn.Linear(3, 1))
+# %%
+optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+""",
+        "non_leaf_in_optimizer",
+        "table",
+        '        self.layer._parameters.pop("weight", None)',
+    ),
+    "recurrent weight computed by a hook, in the table of parameters": (
+        """
+def masked(module, inputs):
+    for name in module.masks:
+        value = getattr(module, name + "_all") * module.masks[name]
+        module._parameters[name] = value
+net = nn.LSTM(2, 2)
+net.masks = {"weight_hh_l0": torch.ones(8, 2)}
+net.weight_hh_l0_all = nn.Parameter(net.weight_hh_l0.detach().clone())
+net.register_forward_pre_hook(masked)
+masked(net, ())
+# %%
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    net(torch.ones(3, 1, 2))[0].sum().backward()
+    optimizer.step()
+""",
+        "non_leaf_in_optimizer",
+        "table",
+        "        setattr(module, name, value)",
+    ),
+    "weight computed once, in the table of parameters": (
+        """
+class Scaled(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.kept = nn.Parameter(layer.weight.detach().clone())
+        self.layer._parameters["weight"] = self.kept * 2
+    def forward(self, x):
+        return self.layer(x)
+net = Scaled(nn.Linear(3, 1))
+# %%
+optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+""",
+        "non_leaf_in_optimizer",
+        "table",
+        "",
+    ),
     "generator used up": (
         """
 net = nn.Linear(2, 1)
