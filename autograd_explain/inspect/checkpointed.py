@@ -1,17 +1,22 @@
-"""Why a checkpointed function does something else when backward runs it again."""
+"""Checkpointed functions: why one does something else when backward runs it again, and which was
+never recorded."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard, cast
 
 import torch
 
 from ..model import Place
 from ..program import Program, Source, called_name, own_nodes
 from .definitions import Definition, calls, definition, method
+from .no_graph import NoGraph, is_recording_off
+from .origin import computation, inside, walker_of
 from .scene import Scene
+from .source_walk import Spot
 
 #: Methods that change what they are called on, or take something out of it.
 _CHANGING = frozenset(
@@ -136,6 +141,108 @@ def reentrant_calls(program: Program) -> list[tuple[Source, ast.Call]]:
     """The checkpoints that ask for the reentrant kind, by name or by saying nothing."""
     found = calls(program, "checkpoint", "checkpoint_sequential")
     return [(s, c) for s, c in found if not any(_is_off(k) for k in c.keywords)]
+
+
+@dataclass(frozen=True, eq=False)
+class Unrecorded:
+    """The reentrant checkpoints behind a value that got no tensor that requires grad, those nearest
+    to the inputs first; `read` are those tensors, `certain` tells that something inside the first
+    is seen to be trained."""
+
+    calls: tuple[Spot, ...]
+    read: tuple[str, ...]
+    certain: bool
+
+
+def unrecorded(scene: Scene, loss: NoGraph) -> Unrecorded | None:
+    """What of a loss without graph was computed in reentrant checkpoints, whose inputs cannot have
+    required grad then; None where another cut is seen, or none that ran with something to train."""
+    if loss.root is None or loss.trace.cuts or is_recording_off(loss):
+        return None
+    found = [s for s in computation(scene, loss.root) if _is_reentrant(scene, s)]
+    found = [s for s in found if _ran(scene, s) is not False]
+    if not found:
+        return None
+    first = found[-1]
+    ran, trained = _ran(scene, first), _trained_inside(scene, first)
+    if trained is None and ran:
+        trained = any(n.tensor.is_leaf and n.tensor.requires_grad for n in scene.names.tensors)
+        ran = None
+    if not trained:
+        return None
+    read = tuple(g.text for s in reversed(found) for g in _given(s))
+    return Unrecorded(tuple(reversed(found)), read, ran is True)
+
+
+def _is_reentrant(scene: Scene, spot: Spot) -> bool:
+    """A call of torch's checkpoint that asks for the reentrant kind, or leaves it to torch 2.13."""
+    node = spot.node
+    if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+        return False
+    walker = walker_of(scene)
+    function = walker.value(inside(spot, node.func))
+    if getattr(function, "__module__", "") != "torch.utils.checkpoint":
+        return False
+    asked = [walker.value(inside(spot, k.value)) for k in node.keywords if k.arg == _KIND]
+    return all(a is True or a is None for a in asked)
+
+
+_KIND = "use_reentrant"
+
+
+def _given(spot: Spot) -> list[Spot]:
+    """The arguments for the checkpointed function."""
+    assert isinstance(spot.node, ast.Call)
+    values = [*spot.node.args[1:], *(k.value for k in spot.node.keywords if k.arg != _KIND)]
+    return [inside(spot, v.value if isinstance(v, ast.Starred) else v) for v in values]
+
+
+def _ran(scene: Scene, spot: Spot) -> bool | None:
+    """Whether a call ran, as far as the `if`s around it tell: None where they do not."""
+    walker, child, sure = walker_of(scene), cast(ast.AST, spot.node), True
+    for around in walker.index(spot.scope.source).ancestors(spot.node):
+        if isinstance(around, ast.If) and child is not around.test:
+            taken = _is_true(scene, spot, around.test)
+            if taken is not None and taken is any(child is s for s in around.orelse):
+                return False
+            sure = sure and taken is not None
+        child = around
+    return True if sure else None
+
+
+def _is_true(scene: Scene, spot: Spot, test: ast.expr) -> bool | None:
+    """What `self.checkpointing and self.training` is, as far as live values tell."""
+    parts = test.values if _is_and(test) else [test]
+    values = [walker_of(scene).value(inside(spot, p)) for p in parts]
+    if any(v is False for v in values):
+        return False
+    return True if all(v is True for v in values) else None
+
+
+def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:
+    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
+
+
+def _trained_inside(scene: Scene, spot: Spot) -> bool | None:
+    """Whether the checkpointed module has parameters to train; None where it is not known."""
+    assert isinstance(spot.node, ast.Call)
+    given = spot.node.args[:1]
+    called = [
+        walker_of(scene).value(inside(spot, s)) for g in given for s in _shown(scene, spot, g)
+    ]
+    owners = (getattr(value, "__self__", value) for value in called)
+    module = next((m for m in owners if isinstance(m, torch.nn.Module)), None)
+    return None if module is None else any(p.requires_grad for p in module.parameters())
+
+
+def _shown(scene: Scene, spot: Spot, function: ast.expr) -> Iterator[ast.expr]:
+    """The expression of a function, and the list that a loop takes it from: `self.blocks` of
+    `for i, block in enumerate(self.blocks)`."""
+    yield function
+    for around in walker_of(scene).index(spot.scope.source).ancestors(spot.node):
+        if isinstance(around, ast.For) and isinstance(function, ast.Name):
+            if any(getattr(n, "id", "") == function.id for n in ast.walk(around.target)):
+                yield from (n for n in ast.walk(around.iter) if isinstance(n, ast.expr))
 
 
 def _is_off(keyword: ast.keyword) -> bool:

@@ -1,16 +1,21 @@
 """Reentrant checkpoint without an input that requires grad."""
 
+from autograd_explain.inspect.checkpointed import Unrecorded, unrecorded
+from autograd_explain.inspect.no_graph import NoGraph, find, root_fact
+from autograd_explain.inspect.origin import event_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.inspect.told import failing_place, told
-from autograd_explain.model import Finding
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
 PATTERNS = (
     "checkpoint-no-input-requires-grad",
     "checkpoint-not-necessary",
+    "no-grad-fn",
 )
 
 EXAMPLE = {
     "call": "checkpoint(encoder, batch, use_reentrant=True)",
+    "root": "",
 }
 
 VARIANTS = {
@@ -19,10 +24,31 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
+    if scene.match.pattern == "no-grad-fn":
+        found = find(scene)
+        off = None if found is None else unrecorded(scene, found)
+        return None if found is None or off is None else _of_backward(scene, found, off)
     return told(
         scene,
         "checkpoint_without_gradient",
         EXAMPLE,
         VARIANTS,
         at=failing_place(scene) if scene.match.pattern != "checkpoint-not-necessary" else None,
+    )
+
+
+def _of_backward(scene: Scene, found: NoGraph, off: Unrecorded) -> Finding:
+    """The error that follows where nothing else of the loss is recorded."""
+    first, root = off.calls[0], root_fact(scene, found)
+    names = tuple(dict.fromkeys((*off.read, *root.names)))
+    return told(
+        scene,
+        "checkpoint_without_gradient",
+        EXAMPLE,
+        facts={"call": first.text, "root": "" if found.root is None else found.root.text},
+        at=first,
+        more=[event_at(scene, What.CAUSE, c) for c in off.calls[1:]],
+        tensors=(TensorFact(Role.CULPRIT, names, requires_grad=False), root),
+        variant="backward",
+        confidence=Confidence.PROVEN if off.certain else Confidence.LIKELY,
     )

@@ -1,4 +1,4 @@
-"""`use_reentrant=False`."""
+"""`use_reentrant=False`, in every checkpoint that would go on unrecorded."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,8 @@ from autograd_explain.rewrite.uncut import apply_patches, keyword_added
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    edits = apply_patches(keyword_added(program, cause.place, "use_reentrant", "False"))
+    causes = [e for e in finding.events if e.what is What.CAUSE]
+    patches = [keyword_added(program, e.place, "use_reentrant", "False") for e in causes]
+    edits = apply_patches(p for group in patches for p in group) if all(patches) else None
     if edits:
         yield Proposal("non_reentrant", edits)

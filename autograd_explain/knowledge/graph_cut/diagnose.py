@@ -4,6 +4,7 @@ import ast
 
 from autograd_explain.inspect.accuracy import accuracy_objective
 from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.checkpointed import unrecorded
 from autograd_explain.inspect.freezing import freezing, missing_flag
 from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
 from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
@@ -35,6 +36,8 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     if found.cut is not None:
         return _of_cut(scene, found, found.cut)
+    if unrecorded(scene, found) is not None:
+        return None
     if found.frozen:
         return _of_frozen(scene, found)
     return _of_nothing(scene, found)

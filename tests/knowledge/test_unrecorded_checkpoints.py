@@ -1,0 +1,88 @@
+"""A loss without graph because of reentrant checkpoints, and losses without graph for other
+reasons that have a checkpoint on the way."""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.model import What
+from autograd_explain.render.topic import cells_of
+
+START = """# %%
+import warnings
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+warnings.simplefilter("ignore")
+body, head = nn.Linear(3, 3), nn.Linear(3, 1)
+x = torch.rand(4, 3)
+"""
+NET = """
+class Net(nn.Module):
+    def __init__(self, layers, save):
+        super().__init__()
+        self.layers, self.save = nn.ModuleList(layers), save
+    def forward(self, x):
+        for number, layer in enumerate(self.layers):
+            if self.save:
+                x = checkpoint(layer, x, use_reentrant=True)
+            else:
+                x = layer(x)
+        return x
+"""
+#: What follows, the cause, the blamed lines, the lines of the first rewrite.
+PROGRAMS: dict[str, tuple[str, str, list[str], list[str]]] = {
+    "one after the other, the kind not said": (
+        "# %%\nh = checkpoint(body, x, use_reentrant=True)\nloss = checkpoint(head, h).sum()\n"
+        "loss.backward()\n",
+        "checkpoint_without_gradient",
+        ["h = checkpoint(body, x, use_reentrant=True)", "loss = checkpoint(head, h).sum()"],
+        ["h = checkpoint(body, x, use_reentrant=False)",
+         "loss = checkpoint(head, h, use_reentrant=False).sum()"],
+    ),
+    "a module imported under another name, a function around the layers": (
+        "import torch.utils.checkpoint as saving\ndef encode(z):\n    return body(z).relu()\n# %%\n"
+        "saving.checkpoint(encode, x, use_reentrant=True).mean().backward()\n",
+        "checkpoint_without_gradient",
+        ["saving.checkpoint(encode, x, use_reentrant=True).mean().backward()"],
+        ["saving.checkpoint(encode, x, use_reentrant=False).mean().backward()"],
+    ),
+    "layers of a list in a loop": (
+        NET + "# %%\nnet = Net([body, head], save=True)\nnet(x).sum().backward()\n",
+        "checkpoint_without_gradient",
+        ["x = checkpoint(layer, x, use_reentrant=True)"],
+        ["                x = checkpoint(layer, x, use_reentrant=False)"],
+    ),
+    "all layers frozen": (
+        NET + "net = Net([body, head], save=True)\nnet.requires_grad_(False)\n# %%\n"
+        "net(x).sum().backward()\n",
+        "graph_cut", [], [],
+    ),
+    "no checkpoint was taken": (
+        NET + "net = Net([body, head], save=False)\nnet.requires_grad_(False)\n"
+        "scale = torch.ones(1, requires_grad=True)\n# %%\nnet(x).sum().backward()\n",
+        "graph_cut", [], [],
+    ),
+    "detached behind the checkpoint": (
+        "# %%\nloss = checkpoint(body, x, use_reentrant=False).sum().detach()\nloss.backward()\n",
+        "graph_cut", [], [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_cause(name: str) -> None:
+    text, cause, blamed, lines = PROGRAMS[name]
+    cells = cells_of(START + text)
+    found = play(cells)
+    assert found.trouble == "" and found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    places = [e.place for e in finding.events if e.what is What.CAUSE]
+    assert finding.cause == cause
+    if lines:
+        assert [p.source for p in places if p is not None] == blamed
+        repaired = edited(cells, found.diagnosis.rewrites[0])
+        assert set(lines) <= {row for cell in repaired for row in cell.splitlines()}
+        run(repaired)
