@@ -21,6 +21,7 @@ from .moments import Moments
 from .presence import Presence
 from .signal import Signal
 from .silent.brackets import writer_between
+from .silent.derivative import Derivative, derivative_of
 from .silent.flow import flows_into
 from .silent.modules import look
 from .silent.suspect import Mark, Suspect
@@ -101,7 +102,20 @@ class Recording:
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
                 found += look(self.sites.namespace, self.suspicion.gradients, self.log)
-        return [self._with_numbers_followed(s) for s in found]
+        judged = (self._with_write_read(self._with_numbers_followed(s)) for s in found)
+        return [s for s in judged if s is not None]
+
+    def _with_write_read(self, suspect: Suspect) -> Suspect | None:
+        """Whether a write that no node stands for falsifies the gradient; None where it does not.
+
+        In doubt it is meant: a gradient that passes straight through a rounding."""
+        if suspect.evidence.get("way") != "unrecorded":
+            return suspect
+        spot = self.moments(self.program).spot(suspect.marks["written"][0].site)
+        found = Derivative.UNKNOWN if spot is None else derivative_of(spot)
+        if found is Derivative.ONE:
+            return None
+        return replace(suspect, sure=found is Derivative.OTHER)
 
     def _with_numbers_followed(self, suspect: Suspect) -> Suspect:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes

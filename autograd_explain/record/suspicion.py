@@ -17,6 +17,7 @@ from .silent.cuts import Cuts
 from .silent.gradients import Gradients
 from .silent.overwrites import Overwrites
 from .silent.suspect import Mark, Suspect
+from .silent.unrecorded import Unrecorded
 from .tensors import quiet, tensors_in
 
 
@@ -31,6 +32,7 @@ class Suspicion:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.overwrites = Overwrites(log)
+        self.unrecorded = Unrecorded(log)
         self.cuts = Cuts()
         self.gradients = Gradients(log, self.cuts)
         self.traces = self.cuts.traces
@@ -77,10 +79,17 @@ class Suspicion:
     def hidden_write(
         self, tensor: Tensor, args: tuple[Any, ...], clock: int, site: int, nodes: int
     ) -> None:
-        self.overwrites.hidden_write(tensor, args, Mark(site, clock), nodes)
+        mark = Mark(site, clock)
+        self.overwrites.hidden_write(tensor, args, mark, nodes)
+        source, alias = self.overwrites.source_of(tensor) or (None, None)
+        written = None if source is None else source()
+        if written is not None:
+            self.unrecorded.changed(written, mark, nodes, alias)
 
     def replaced_data(self, tensor: Tensor, clock: int, site: int, nodes: int) -> None:
-        self.overwrites.replaced_data(tensor, Mark(site, clock), nodes)
+        mark = Mark(site, clock)
+        self.overwrites.replaced_data(tensor, mark, nodes)
+        self.unrecorded.changed(tensor, mark, nodes, None)
 
     def in_function(self, tensor: Tensor, frame: FrameType, clock: int, site: int) -> None:
         self.overwrites.in_function(tensor, frame, Mark(site, clock))
@@ -104,6 +113,7 @@ class Suspicion:
         """`whole` is False for torch.autograd.grad, which fills no `.grad`."""
         mark = Mark(site, clock)
         self.overwrites.before_backward(roots, mark)
+        self.unrecorded.before_backward(roots, mark)
         if whole:
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
@@ -137,13 +147,19 @@ class Suspicion:
         """A cell begins: what the last one showed was told."""
         self._told = self.log.clock
         self.overwrites.found.clear()
+        self.unrecorded.found.clear()
         with quiet():
             self.overwrites.let_go()
         self.gradients.found.clear()
 
     def suspects(self) -> tuple[Suspect, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""
-        found = (*self.overwrites.found, *self.gradients.found, *self.gradients.graph_cuts())
+        known = {m.site for s in self.overwrites.found for m in s.marks.get("changed", ())}
+        unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
+        found = (
+            *(*self.overwrites.found, *unrecorded),
+            *(*self.gradients.found, *self.gradients.graph_cuts()),
+        )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
         recent = [s for s in unique.values() if _last(s) > self._told]
         return tuple(sorted(recent, key=_last))

@@ -44,8 +44,9 @@ def out_of_place(
 ) -> tuple[Edit, ...] | None:
     """Make the in-place operation at `place` compute a new tensor and give it the old name.
 
-    Knows augmented assignments, methods and chains of methods (`x.mul_(a).add_(b)`), functions
-    (`torch.relu_(x)`, `F.relu(x, inplace=True)`, `nn.init.ones_(x)`) and `out=`.  `target` is the
+    Knows augmented assignments, `x.data = value`, methods and chains of methods
+    (`x.mul_(a).add_(b)`), functions (`torch.relu_(x)`, `F.relu(x, inplace=True)`,
+    `nn.init.ones_(x)`) and `out=`.  `target` is the
     written tensor as the user writes it and chooses among several writes; `xs[0]` says that xs is
     a container of tensors.  None for writes to parts of a tensor (see `functional_write`) and
     where the new tensor would not reach those who read the old one.
@@ -59,6 +60,8 @@ def out_of_place(
         site = _Site(program, tree, statement, target)
         if isinstance(statement, cst.AugAssign) and site.means(statement.target):
             drafts.append(_plain_operator(site, statement))
+        if isinstance(statement, cst.Assign) and _is_of_data(site, statement):
+            drafts.append(_data_assigned(site, statement))
         for call in inplace_calls(tree, imports, statement):
             if site.means(call.target):
                 drafts.append(_new_value(site, call))
@@ -116,6 +119,25 @@ def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
     if not loose and site.can_assign(written):
         value = cst.BinaryOperation(written, operator, right_operand(statement.value, operator))
         draft.instead(statement, [_assignment(written, value)])
+    return draft
+
+
+def _is_of_data(site: _Site, statement: cst.Assign) -> bool:
+    """`x.data = value`"""
+    target = statement.targets[0].target
+    named = isinstance(target, cst.Attribute) and target.attr.value == "data"
+    return named and len(statement.targets) == 1 and site.means(target)
+
+
+def _data_assigned(site: _Site, statement: cst.Assign) -> Draft:
+    """`x.data = x.data.clamp(0)` -> `x = x.clamp(0)`."""
+    draft, written = Draft(site.tree), without_data(statement.targets[0].target)
+    if site.can_assign(written):
+        for node in walk(statement.value):
+            inner = without_data(node) if isinstance(node, cst.BaseExpression) else node
+            if inner is not node and same(site.tree, inner, site.tree.code(written)):
+                draft.replace(node, inner)
+        draft.replace(statement.targets[0].target, written)
     return draft
 
 

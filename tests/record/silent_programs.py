@@ -57,6 +57,27 @@ PROGRAMS = (
         "set_data",
     ),
     Silent(
+        "a result given other memory",
+        (
+            HEAD + "x, w = torch.randn(2, 3), torch.randn(3, 1, requires_grad=True)",
+            "def damped(t):\n    t.data = t.data.clamp(min=0)\n    return t",
+            "h = damped(x @ w)\n(h + 1).sum().backward()",
+        ),
+        "silent-overwrite",
+        {"written": "t.data = t.data.clamp(min=0)", "used": "(h + 1).sum().backward()"},
+        "unrecorded",
+    ),
+    Silent(
+        "a result scaled through its alias",
+        (
+            HEAD + "x, w = torch.randn(2, 3), torch.randn(3, 1, requires_grad=True)",
+            "h = x @ w\nraw = h.data\nraw[raw < 0] = 0\n(h + 1).sum().backward()",
+        ),
+        "silent-overwrite",
+        {"written": "raw[raw < 0] = 0", "alias": "raw = h.data"},
+        "unrecorded",
+    ),
+    Silent(
         "buffer filled in another cell",
         (
             HEAD + "buffer = np.ones(3, dtype='float32')\nw = torch.randn(3, requires_grad=True)",

@@ -91,6 +91,14 @@ MEANT = {
         "for _ in range(2):\n    opt.zero_grad()\n    score = b(x).mean().item()\n"
         "    best = max(best, score)\n    a(x).pow(2).mean().backward()\n    opt.step()",
     ),
+    "a rounding that the gradient passes": (
+        HEAD + "w = torch.randn(3, requires_grad=True)",
+        "h = w * 2\nh.data = h.data.round()\n(h + 1).sum().backward()",
+    ),
+    "a helper of one's own for the new value": (
+        HEAD + "w = torch.randn(3, requires_grad=True)\ndef binary(t):\n    return t.sign()",
+        "h = w * 2\nh.data = binary(h.data)\n(h + 1).sum().backward()",
+    ),
     "a head alone": (
         HEAD + "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
         "opt = torch.optim.SGD(head.parameters(), lr=0.1)",
@@ -104,3 +112,24 @@ MEANT = {
 def test_what_may_be_meant_is_a_note_and_no_alarm(name: str) -> None:
     assert signals(MEANT[name]) == []
     assert len(signals(MEANT[name], sure=False)) == 1
+
+
+FINE = {
+    "noise is added": "h.data += torch.randn(3)",
+    "noise is added, by assignment": "h.data = h.data + torch.randn(3)",
+    "by a method": "h.data.sub_(0.5)",
+    "a leaf": "w.data.mul_(0.5)",
+    "nothing that requires a gradient": "x.data.mul_(0.5)",
+    "nobody uses it any more": "loss = h.sum()\nh.data.mul_(0.5)\nh = loss",
+    "used without a gradient": "g = h\nh = w * 3\ng.data.mul_(0.5)\ng.detach().sum()",
+}
+
+
+@pytest.mark.parametrize("name", sorted(FINE))
+def test_a_write_that_leaves_the_gradient_right_is_not_spoken_of(name: str) -> None:
+    cells = (
+        HEAD + "w, x = torch.randn(3, requires_grad=True), torch.randn(3)",
+        f"h = w + x\n{FINE[name]}\n(h + x).sum().backward()",
+    )
+    assert signals(cells) == []
+    assert signals(cells, sure=False) == []

@@ -32,6 +32,7 @@ EXAMPLE = {
     "parameter": "no",
     "backward": "loss.backward()",
     "operand": "",
+    "used": "",
     "gradient": "",
     "wrong": "",
     "right": "",
@@ -44,6 +45,8 @@ _UNCOUNTED = ("data", "set_data", "numpy", "step")
 def diagnose(scene: Scene) -> Finding | None:
     evidence = scene.incident.evidence
     way = str(evidence.get("way", ""))
+    if way == "unrecorded":
+        return _unrecorded(scene)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     backward, worst = moment(scene, "backward"), worst_difference(scene)
     fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *_source_names(scene))
@@ -64,6 +67,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "parameter": "yes" if evidence.get("parameter") else "no",
             "backward": backward.place.source if backward else "",
             "operand": _operand(saver, alias, str(evidence.get("slot", ""))),
+            "used": "",
             "gradient": worst.name if worst else "",
             "wrong": worst.plain if worst else "",
             "right": worst.reference if worst else "",
@@ -72,6 +76,39 @@ def diagnose(scene: Scene) -> Finding | None:
         events=_events(scene, way),
         variant=way if write is not None else "unknown_write",
         places={**_places(write, backward), **_shared(scene)},
+    )
+
+
+def _unrecorded(scene: Scene) -> Finding | None:
+    """Nothing saved was harmed: the graph just has no node for the write."""
+    write, used = moment(scene, "written"), moment(scene, "used")
+    alias, backward = moment(scene, "alias"), moment(scene, "backward")
+    if write is None:
+        return None
+    read = alias.operands[:1] if alias is not None else ()
+    names = (*read, write.target.removesuffix(".data"))
+    fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *names)
+    apart = None if alias is None or alias.place.line == write.place.line else alias
+    events = (
+        scene.event(What.CAUSE, write, certainty=Certainty.OBSERVED),
+        scene.event(What.CREATED, apart, certainty=Certainty.OBSERVED, op="alias"),
+        event(scene, What.FAILED, "backward"),
+    )
+    return Finding(
+        cause="silent_overwrite",
+        confidence=Confidence.PROVEN,
+        facts={
+            **dict.fromkeys(EXAMPLE, ""),
+            "tensor": fact.names[0] if fact.names else "",
+            "write": write.place.source,
+            "write_place": label(write.place),
+            "alias": read[0] + ".data" if read else "",
+            "used": used.place.source if used is not None else "",
+            "backward": backward.place.source if backward is not None else "",
+        },
+        tensors=(fact,),
+        events=tuple(e for e in events if e is not None),
+        variant="unrecorded",
     )
 
 

@@ -23,6 +23,9 @@ _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+    if finding.variant == "unrecorded":
+        yield from _unrecorded(finding, program)
+        return
     write = _place(finding, What.CHANGED)
     if write is None:
         return
@@ -38,6 +41,12 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     saver = _place(finding, What.SAVED)
     if saver is not None and finding.facts["operand"]:
         yield from _made("save_value", clone_operand(program, saver, finding.facts["operand"]))
+
+
+def _unrecorded(finding: Finding, program: Program) -> Iterator[Proposal]:
+    write = _place(finding, What.CAUSE)
+    if write is not None:
+        yield from _recorded(program, write, _place(finding, What.CREATED))
 
 
 def _another_way(

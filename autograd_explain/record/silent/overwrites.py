@@ -91,9 +91,14 @@ class Overwrites:
         """Whether a tensor is a `.data` alias or a view of one."""
         return bool(self._data) and address(root(tensor)) in self._data
 
+    def source_of(self, tensor: Tensor) -> tuple[Weak, Mark] | None:
+        """What a `.data` alias or a view of one was made from, and where."""
+        known = self._data.get(address(root(tensor)))
+        return None if known is None else known[1:]
+
     def hidden_write(self, tensor: Tensor, args: tuple[Any, ...], mark: Mark, nodes: int) -> None:
         """An in-place operation through a `.data` alias."""
-        known = self._data.get(address(root(tensor)))
+        known = self.source_of(tensor)
         self._hidden.append(
             Hidden(
                 "data",
@@ -102,8 +107,8 @@ class Overwrites:
                 nodes,
                 frozenset({storage(tensor)}),
                 written_region(tensor, args),
-                of=None if known is None else known[1],
-                alias=None if known is None else known[2],
+                of=None if known is None else known[0],
+                alias=None if known is None else known[1],
             )
         )
 
