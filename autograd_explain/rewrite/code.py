@@ -150,6 +150,9 @@ def stores(statement: Statement) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for target in targets(statement):
         found += _written(target)
+    for node in head(statement):
+        if isinstance(node, (cst.CompFor, cst.NamedExpr)):
+            found += _written(node.target)
     return found
 
 

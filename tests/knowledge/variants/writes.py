@@ -330,4 +330,21 @@ y *= 2
         "base",
         "y = y * 2",
     ),
+    "list saved by a comprehension, then scaled by a helper": (
+        """
+def shrink(parts, most=0.1):
+    for part in parts:
+        part *= most
+w = torch.rand(3, requires_grad=True)
+# %%
+steps = [w * 2, w.exp() * 3]
+size = torch.stack([(step * step).sum() for step in steps]).sum()
+shrink(steps)
+(size + sum(steps).sum()).backward()
+assert torch.allclose(w.grad, 8 * w + 18 * (2 * w).exp() + 0.2 + 0.3 * w.exp())
+""",
+        "saved_value_overwritten",
+        "",
+        "size = torch.stack([(step.clone() * step.clone()).sum() for step in steps]).sum()",
+    ),
 }
