@@ -125,6 +125,20 @@ class Seen:
         return self._diagnose(incident, match, causes)
 
 
+def explained(cells: Sequence[str]) -> Diagnosis:
+    """What the first error of the cells is taken for."""
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None, found.output
+    return found.diagnosis
+
+
+def added(cells: Sequence[str], repaired: Sequence[str]) -> list[str]:
+    """The lines of the repaired cells that are new, without their indentation."""
+    before = [line for cell in cells for line in cell.splitlines()]
+    return [line.strip() for cell in repaired for line in cell.splitlines() if line not in before]
+
+
 @contextlib.contextmanager
 def claims() -> Iterator[Seen]:
     seen = Seen()

@@ -6,7 +6,7 @@ A row is a notebook, the variant, and the lines that the first rewrite brings in
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, play
+from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 
 from autograd_explain.render.topic import cells_of
@@ -139,18 +139,14 @@ total.backward()
 def test_cut(name: str) -> None:
     text, variant, lines = PROGRAMS[name]
     cells = cells_of(TORCH + "# %%" + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    diagnosis = explained(cells)
+    finding, rewrites = diagnosis.finding, diagnosis.rewrites
     assert (finding.cause, finding.variant) == ("graph_cut", variant)
     if not lines:
         assert not rewrites
         return
     repaired = edited(cells, rewrites[0])
-    before = [line for cell in cells for line in cell.splitlines()]
-    new = [line.strip() for cell in repaired for line in cell.splitlines() if line not in before]
-    assert new == lines
+    assert added(cells, repaired) == lines
     run(repaired)
 
 

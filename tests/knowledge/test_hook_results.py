@@ -6,7 +6,7 @@ A row is a notebook's hook and registration, the variant, and the lines the rewr
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, play
+from knowledge.played import added, edited, explained
 from knowledge.test_cases import run
 
 from autograd_explain.render.topic import cells_of
@@ -72,17 +72,13 @@ PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
 def test_hook(name: str) -> None:
     text, register, variant, lines = PROGRAMS[name]
     cells = cells_of(START + text + END.format(register=register))
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    diagnosis = explained(cells)
+    finding, rewrites = diagnosis.finding, diagnosis.rewrites
     assert (finding.cause, finding.variant) == ("hook_result", variant)
     assert finding.tensors[0].names[0] == "h"
     if not lines:
         assert not rewrites
         return
     repaired = edited(cells, rewrites[0])
-    before = [line for cell in cells for line in cell.splitlines()]
-    new = [line.strip() for cell in repaired for line in cell.splitlines() if line not in before]
-    assert new == lines
+    assert added(cells, repaired) == lines
     run(repaired)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, play
+from knowledge.played import edited, explained
 from knowledge.test_cases import run
 from knowledge.variants import PROGRAMS
 
@@ -16,10 +16,8 @@ TORCH = "# %%\nimport torch\nfrom torch import nn\n"
 def test_program(name: str) -> None:
     text, cause, variant, line = PROGRAMS[name]
     cells = cells_of(TORCH + "# %%" + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None, found.output
-    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    diagnosis = explained(cells)
+    finding, rewrites = diagnosis.finding, diagnosis.rewrites
     assert (finding.cause, finding.variant) == (cause, variant)
     if not line:
         assert rewrites == () or name == "unscaled twice"
