@@ -170,6 +170,16 @@ def targets(statement: Statement) -> list[cst.BaseExpression]:
     return []
 
 
+def clauses(node: cst.CSTNode) -> Iterator[cst.For | cst.CompFor]:
+    """What binds names in a loop or a comprehension, the outermost first."""
+    if isinstance(node, cst.For):
+        yield node
+    clause: cst.CompFor | None = getattr(node, "for_in", None)
+    while clause is not None:
+        yield clause
+        clause = clause.inner_for_in
+
+
 def unpacked(target: cst.BaseExpression) -> list[cst.BaseExpression]:
     """The single targets in a target: `a, (b, c)` gives three."""
     if isinstance(target, (cst.Tuple, cst.List)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from ..program import Program
-from .code import dotted, targets, unpacked, walk
+from .code import clauses, dotted, targets, unpacked, walk
 from .inplace_methods import words
 from .locate import Statement, Tree
 from .masking import is_masked
@@ -88,6 +88,9 @@ def _collect(node: cst.CSTNode, found: Effects) -> None:
     if path is not None:
         found.reads.add(path)
         return
+    if isinstance(node, cst.BaseComp):
+        _collect_comprehension(node, found)
+        return
     if isinstance(node, cst.Arg):
         _collect(node.value, found)
         return
@@ -95,6 +98,23 @@ def _collect(node: cst.CSTNode, found: Effects) -> None:
     for child in node.children:
         if not any(child is target for target in only_written):
             _collect(child, found)
+
+
+def _collect_comprehension(node: cst.BaseComp, found: Effects) -> None:
+    """The names that a comprehension binds are its own; a write to an element may reach what it
+    goes through."""
+    inside, through, bound = Effects(), Effects(), set[str]()
+    for child in node.children:
+        _collect(child, inside)
+    first, *others = clauses(node)
+    for clause in (first, *others):
+        assert isinstance(clause.target, cst.BaseExpression)
+        bound |= {path for leaf in unpacked(clause.target) if (path := dotted(leaf))}
+    _collect(first.iter, through)  # the one that is evaluated outside
+    own = {w for w in inside.writes if w.partition(".")[0] in bound}
+    found.reads |= {r for r in inside.reads if r.partition(".")[0] not in bound} | through.reads
+    found.writes |= (inside.writes - own) | (through.reads if own else set())
+    found.barrier |= inside.barrier
 
 
 def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import libcst as cst
 
-from .code import dotted, unpacked, walk
+from .code import clauses, dotted, unpacked, walk
 from .inplace_methods import words
 from .locate import Statement, Tree
 from .names import is_own_variable, iterated, read_later
@@ -21,7 +21,7 @@ def part_is_unseen(tree: Tree, statement: Statement, node: cst.Name, reshaped: b
     for around in tree.ancestors(node):
         parts = _taken(around, node.value)
         if isinstance(around, cst.BaseComp) and parts is not None:
-            bound = {id(n) for f in _clauses(around) for n in walk(f.target)}
+            bound = {id(n) for f in clauses(around) for n in walk(f.target)}
             alone = len(_uses(around, node.value, bound)) == 1
             return alone and not _is_needed(tree, statement, parts, reshaped)
         if isinstance(around, cst.For) and isinstance(parts, cst.Call):
@@ -35,19 +35,9 @@ def _uses(inside: cst.CSTNode, name: str, bound: Collection[int] = ()) -> list[c
     return [n for n in found if id(n) not in bound]
 
 
-def _clauses(node: cst.CSTNode) -> Iterator[cst.For | cst.CompFor]:
-    """What binds names in a loop or a comprehension."""
-    if isinstance(node, cst.For):
-        yield node
-    clause: cst.CompFor | None = getattr(node, "for_in", None)
-    while clause is not None:
-        yield clause
-        clause = clause.inner_for_in
-
-
 def _taken(around: cst.CSTNode, name: str) -> cst.Call | cst.Name | None:
     """What a name of a loop stands for the elements of: `x.split(1)`, or a list."""
-    for clause in _clauses(around):
+    for clause in clauses(around):
         leaves = unpacked(clause.target)
         if any(isinstance(t, cst.Name) and t.value == name for t in leaves):
             assert isinstance(clause.target, cst.BaseExpression)

@@ -38,6 +38,21 @@ def test_chain_moves_into_the_loop() -> None:
     )
 
 
+def test_names_of_comprehensions_are_their_own() -> None:
+    code = (
+        "acts = {n: a.actor(obs[n]) for n, a in team.items()}\n"
+        "grid = [[b * a for b in a.parts] for a in acts.values() for c in a]\n"
+        "for n, a in team.items():\n"
+        "    loss = a.critic(grid)\n    loss.backward(retain_graph=True)\n    a.opt.step()\n"
+    )
+    assert rounds(code, "acts =", "grid =") == (
+        "for n, a in team.items():\n"
+        "    acts = {n: a.actor(obs[n]) for n, a in team.items()}\n"
+        "    grid = [[b * a for b in a.parts] for a in acts.values() for c in a]\n"
+        "    loss = a.critic(grid)\n    loss.backward()\n    a.opt.step()\n"
+    )
+
+
 LOOP = "for b in bs:\n    (h * b).sum().backward()\n    opt.step()\n"
 DECLINED = [
     "h = enc(b)\n" + LOOP,  # another b in the loop
@@ -50,6 +65,9 @@ DECLINED = [
     "h = enc(x)\n" + LOOP + "    x.mul_(2)\n",
     "h = enc(xs)\n" + LOOP + "    xs.append(b)\n",
     "h = enc(x)\n(h * b).sum().backward()\n",
+    "h = [enc(i) for i in b]\n" + LOOP.replace("(h * b)", "sum(h)"),  # another b in the loop
+    "h = [enc(b) for b in b.rows]\n" + LOOP.replace("(h * b)", "sum(h)"),
+    "h = enc(xs)\n" + LOOP + "    [x.mul_(2) for x in xs]\n",
 ]
 
 
