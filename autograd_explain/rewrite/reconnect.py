@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..model import Edit, Place
-from ..program import Program, Source, called_name
+from ..program import Program, Source, called_name, own_nodes
 from .imports import imports_at
+from .numpy_detour import departures, flows_out, in_torch
 from .training import remove_statement
 from .uncut import (
     Patch,
@@ -30,21 +31,61 @@ def reconnected(program: Program, places: Sequence[Place]) -> Edits | None:
     """Leave out what cuts at each place, and what makes a new tensor of the result around it.
 
     `torch.tensor(h.detach().numpy())` -> `h`, `total + penalty.item()` -> `total + penalty`,
-    `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  None where the value leaves in
-    one statement and comes back in another: removing the cut alone would not reconnect it.  A
-    statement that would become `h = h` goes.
+    `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  A value that leaves in one
+    statement and comes back in another goes through torch on all of its way, also where it leaves
+    so beside a given place; None where that cannot be.  A statement that would become `h = h` goes.
     """
     patches: dict[Patch, None] = {}
     for place in places:
-        found = list(_patches(program, place))
-        if not found:
+        found = list(_patches(program, place)) or _detour(program, place)
+        beside = _beside(program, place)
+        if not found or beside is None:
             return None
-        patches.update(dict.fromkeys(found))
+        patches.update(dict.fromkeys([*found, *beside]))
     outer = _outermost(patches)
     idle = next((p for p in places if len(outer) == 1 and _is_idle(program, p, outer[0])), None)
     if idle is not None:
         return remove_statement(program, replace(idle, span=None))
     return apply_patches(outer) if outer else None
+
+
+def _detour(program: Program, place: Place) -> list[Patch]:
+    """What NumPy computes of the value, under names of its own, computed in torch."""
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
+        return []
+    whole, _ = _chain(source, node)
+    return in_torch(program, place, whole) or [] if called_name(whole) == "numpy" else []
+
+
+def _beside(program: Program, place: Place) -> list[Patch] | None:
+    """The detours that the same value takes elsewhere in the function, into the same result."""
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
+        return []
+    whole, _ = _chain(source, node)
+    operand, scope = _operand(whole), source.function_at(place) or source.tree
+    name = ast.unparse(operand)
+    named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
+    if sum(isinstance(n.ctx, ast.Store) for n in named) > 1:  # it may be another value there
+        return []
+    patches: list[Patch] = []
+    for left in departures(scope, name):
+        meets = left is not whole and flows_out(scope, left, whole)
+        found = in_torch(program, place, left) if meets else []
+        if found is None:
+            return None
+        patches += found
+    return patches
+
+
+def _operand(node: ast.expr) -> ast.expr:
+    """`h` of `h.detach().numpy()`"""
+    while True:
+        inner = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(inner, ast.Attribute) or inner.attr not in _LEAVES:
+            return node
+        node = inner.value
 
 
 def _is_idle(program: Program, place: Place, patch: Patch) -> bool:

@@ -62,7 +62,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
         },
-        tensors=(culprit(scene, lost[0], *names[1:], operand, first.target),),
+        tensors=(culprit(scene, lost[0], operand, first.target, *names[1:]),),
         events=tuple(e for e in events if e is not None),
         variant=_variant(scene, cuts),
     )
@@ -87,7 +87,7 @@ def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding:
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
         },
-        tensors=(culprit(scene, found.lost[0], *names[1:], found.operand, found.target),),
+        tensors=(culprit(scene, found.lost[0], found.operand, found.target, *names[1:]),),
         events=(cause, *(() if failed is None else (failed,))),
         variant="copy",
         places={"parameter": (found.statement,)},

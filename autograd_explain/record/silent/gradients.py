@@ -278,7 +278,8 @@ class Gradients:
                 if lost:
                     together.setdefault(lost, []).append(site)
             for lost, sites in together.items():
-                found.append(self._cut_suspect(sites, [never[i] for i in lost], followed))
+                kept = [weak for i, weak in never.items() if i in lost]  # the optimizer's order
+                found.append(self._cut_suspect(sites, kept, followed))
         return found
 
     def _cut_suspect(self, sites: list[int], lost: list[Weak], followed: Followed) -> Suspect:
