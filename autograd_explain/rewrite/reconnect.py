@@ -10,6 +10,7 @@ from ..model import Edit, Place
 from ..program import Program, Source, called_name, own_nodes
 from .imports import imports_at
 from .numpy_detour import departures, flows_out, in_torch
+from .root_flag import flag_of_root
 from .training import remove_statement
 from .uncut import (
     Patch,
@@ -24,16 +25,19 @@ from .uncut import (
 Edits = tuple[Edit, ...]
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
-_RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
+_RETURNS = frozenset({"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
 
 
-def reconnected(program: Program, places: Sequence[Place]) -> Edits | None:
+def reconnected(
+    program: Program, places: Sequence[Place], root: Place | None = None
+) -> Edits | None:
     """Leave out what cuts at each place, and what makes a new tensor of the result around it.
 
     `torch.tensor(h.detach().numpy())` -> `h`, `total + penalty.item()` -> `total + penalty`,
     `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  A value that leaves in one
     statement and comes back in another goes through torch on all of its way, also where it leaves
-    so beside a given place; None where that cannot be.  A statement that would become `h = h` goes.
+    so beside a given place; None where that cannot be.  A statement that would become `h = h` goes,
+    and so does one that made the loss of the backward at `root` a leaf of its own.
     """
     patches: dict[Patch, None] = {}
     for place in places:
@@ -46,7 +50,7 @@ def reconnected(program: Program, places: Sequence[Place]) -> Edits | None:
     idle = next((p for p in places if len(outer) == 1 and _is_idle(program, p, outer[0])), None)
     if idle is not None:
         return remove_statement(program, replace(idle, span=None))
-    return apply_patches(outer) if outer else None
+    return apply_patches([*outer, *flag_of_root(program, root)]) if outer else None
 
 
 def _detour(program: Program, place: Place) -> list[Patch]:

@@ -51,3 +51,32 @@ def test_zero_grad_after() -> None:
     for other in ("scaler.step(opt)", "opt.step(closure)", "step()"):
         program = program_of(other)
         assert zero_grad_after(program, spot(program, other)) is None
+
+
+LOSS = "for x in xs:\n    loss = mse(f(h.detach()), x)\n"
+FLAGS = [
+    "    if not loss.requires_grad:  # or backward raises\n        loss.requires_grad = True\n",
+    "    loss.requires_grad_(True)\n",
+    "    loss.requires_grad = True  # or backward raises\n",
+]
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_that_only_silenced_the_cut_goes(flag: str) -> None:
+    program = program_of(f"{LOSS}{flag}    loss.backward()\n")
+    new = reconnected(program, [spot(program, "h.detach()")], spot(program, "loss.backward()"))
+    assert result(new) == LOSS.replace(".detach()", "") + "    loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    if not loss.requires_grad:\n        continue\n",
+        "    other.requires_grad = True\n",
+        "    loss.requires_grad = True; n = 1\n",
+    ],
+)
+def test_other_statements_before_the_backward_stay(lines: str) -> None:
+    program = program_of(f"{LOSS}{lines}    loss.backward()\n")
+    new = reconnected(program, [spot(program, "h.detach()")], spot(program, "loss.backward()"))
+    assert result(new) == LOSS.replace(".detach()", "") + lines + "    loss.backward()\n"

@@ -19,6 +19,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
             yield Proposal("argument", edits, Safety.CHANGES_MEANING, intended_difference=True)
         return
     events = [e for e in finding.events if e.what is What.CAUSE]
-    edits = reconnected(program, [e.place for e in events if e.place is not None])
+    failed = finding.event(What.FAILED)
+    places = [e.place for e in events if e.place is not None]
+    edits = reconnected(program, places, None if failed is None else failed.place)
     if edits:
         yield Proposal("reconnect", edits, Safety.CHANGES_MEANING, intended_difference=True)
