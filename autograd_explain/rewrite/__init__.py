@@ -53,7 +53,7 @@ Leaves and gradients
     as_new_leaf(program, place)
     retain_grad_after(program, place, expr=None)
     requires_grad_after(program, place, expr=None)
-    reconnected(program, places)
+    reconnected(program, places, root=None)
     module_list(program, place, attribute=None)
     parameter_attribute(program, place, attribute=None)
 NumPy
