@@ -91,6 +91,11 @@ class Draft:
         trailing = None if shares_line(found) else found.trailing
         return replace(found, leading=attached(found.leading), trailing=trailing, line=None)
 
+    @property
+    def changed(self) -> bool:
+        """Whether anything was asked for."""
+        return bool(self._nodes or self._hows or self._changes or self._wraps or self._appended)
+
     def edit(self) -> Edit | None:
         """The whole new text; None where nothing changed or the result does not compile."""
         visited = self.tree.module.visit(_Applier(self))

@@ -13,6 +13,7 @@ from .draft import Draft
 from .locate import Statement, Tree, tree_at
 from .move import lifted, statements_across
 from .names import effects, local_names, takes_next
+from .pieces import Piece
 
 Edits = tuple[Edit, ...]
 
@@ -76,34 +77,68 @@ def compute_in_loop(program: Program, place: Place, use_place: Place) -> Edits |
     own old value or reads what the loop assigns.  It stays where it is as well if something before
     the loop needs it.
     """
+    return compute_all_in_loop(program, [place], use_place)
+
+
+def compute_all_in_loop(
+    program: Program, places: Sequence[Place], use_place: Place
+) -> Edits | None:
+    """`compute_in_loop` for statements that build on each other, in the order they ran in."""
     tree, goal = _goal(program, use_place)
-    origin = _statement(program, place)
-    if tree is None or goal is None or origin is None:
+    origins = [_statement(program, place) for place in places]
+    if tree is None or goal is None:
         return None
+    moves: list[tuple[Tree, Statement, bool]] = []
+    for origin in reversed(origins):
+        needed = None if origin is None else _needed_before(program, origin, (tree, goal), moves)
+        if origin is None or needed is None:
+            return None
+        moves.insert(0, (*origin, needed))
+    drafts = {id(tree): Draft(tree)}
+    pieces: list[Statement | Piece] = []
+    for home, statement, needed in moves:
+        leaving = drafts.setdefault(id(home), Draft(home))
+        pieces.append(bare(statement) if needed else leaving.piece(statement))
+        if not needed:
+            leaving.remove(statement)
+    drafts[id(tree)].before(goal, pieces)
+    edits = [d.edit() for d in drafts.values() if d.changed]
+    done = tuple(e for e in edits if e is not None)
+    return done if len(done) == len(edits) else None
+
+
+def _needed_before(
+    program: Program,
+    origin: tuple[Tree, Statement],
+    goal: tuple[Tree, Statement],
+    moves: Sequence[tuple[Tree, Statement, bool]],
+) -> bool | None:
+    """Whether a statement must stay as well when it goes into the loop around the goal, those in
+    `moves` going with it; None where it cannot go."""
+    tree, use = goal
     own = effects(origin[1])
-    loops = [a for a in tree.ancestors(goal) if isinstance(a, (cst.For, cst.While))]
+    loops = [a for a in tree.ancestors(use) if isinstance(a, (cst.For, cst.While))]
     loops = loops[: next((i for i, a in enumerate(loops) if tree.inside(origin[1], a)), None)]
     if not loops or own.barrier or not _computes(origin[1]) or takes_next(origin[1]):
         return None
-    level = lifted(tree, goal, tree.module) if origin[0] is not tree else goal
-    if level is None or not _same_scope(tree, goal, *origin):
+    level = lifted(tree, use, tree.module) if origin[0] is not tree else use
+    if level is None or not _same_scope(tree, use, *origin):
         return None
-    if _written_inside(tree, loops[-1]) & (own.reads | own.writes):
+    written = _written_inside(tree, loops[-1], use)
+    if written & own.writes or (written | _writes(use)) & own.reads:
         return None
     between = _between(program, origin, (tree, loops[-1]))
-    if between is None or any(_rebinds(s, own.reads | own.writes) for s in between):
+    if between is None:
         return None
-    leaving, arriving = Draft(origin[0]), Draft(tree)
-    draft = arriving if origin[0] is not tree else leaving
-    if any(_reads(s, own.writes) for s in between):
-        arriving.before(goal, [bare(origin[1])])
-        return arriving.edits()
-    piece = leaving.piece(origin[1])
-    leaving.remove(origin[1])
-    draft.before(goal, [piece])
-    edits = [leaving.edit()] if draft is leaving else [leaving.edit(), arriving.edit()]
-    done = tuple(e for e in edits if e is not None)
-    return done if len(done) == len(edits) else None
+    with_it = {id(s) for _, s, _ in moves}
+    others = [s for s in between if id(s) not in with_it]
+    if any(_rebinds(s, own.reads | own.writes) for s in others):
+        return None
+    read = {name for _, s, _ in moves for name in effects(s).reads}
+    if any(_reads(s, own.writes) and _writes(s) & read for s in others):
+        return None  # `labels = pred.argmax(1)`: it would stay behind with its first value
+    gone = {id(s) for _, s, needed in moves if not needed}
+    return any(_reads(s, own.writes) for s in between if id(s) not in gone)
 
 
 def _computes(statement: Statement) -> bool:
@@ -183,18 +218,29 @@ def _writes(statement: Statement) -> set[str]:
     return effects(statement).writes
 
 
-def _written_inside(tree: Tree, loop: cst.For | cst.While) -> set[str]:
-    """What a loop writes; a backward writes gradients only, whatever it is called on."""
+def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> set[str]:
+    """What a loop writes, `use` aside.
+
+    A backward writes gradients only, whatever it is called on, and what an update by hand changes
+    is what a next round is to compute with.
+    """
     found: set[str] = set()
     for statement in tree.statements:
-        if not tree.inside(statement, loop):
+        if not tree.inside(statement, loop) or statement is use:
             continue
         if isinstance(statement, cst.BaseSmallStatement):
-            found |= set() if _is_backward(statement) else _writes(statement)
+            learns = _is_backward(statement) or _is_update(statement)
+            found |= set() if learns else _writes(statement)
         else:
             leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
             found |= {path for leaf in leaves if (path := dotted(leaf))}
     return found
+
+
+def _is_update(statement: Statement) -> bool:
+    """`w -= lr * w.grad`"""
+    path = dotted(statement.target) if isinstance(statement, cst.AugAssign) else None
+    return path is not None and f"{path}.grad" in effects(statement).reads
 
 
 def _is_backward(statement: Statement) -> bool:

@@ -11,6 +11,7 @@ from autograd_explain.rewrite import (
     recompute_before,
     repeat_after,
 )
+from autograd_explain.rewrite.recompute import compute_all_in_loop
 
 
 def again(code: str, goal: str, *needles: str) -> str | None:
@@ -177,3 +178,39 @@ def test_recompute_comes_too_late_for_a_loop_that_took_the_old_values() -> None:
     loop = "for loss in (a, b):\n    loss.backward()\n"
     assert again("b = g(x)\n" + loop, "loss.backward", "b =") is None
     assert again("b = g(x)\nfor opt in opts:\n    b.backward()\n", "b.backward", "b =") is not None
+
+
+CHAIN = """
+pred = net(x)
+print(pred.shape)
+loss = crit(pred, y)
+for step in range(3):
+    loss.backward()
+    w -= 0.1 * w.grad
+"""
+
+
+def chained(code: str, *needles: str) -> str | None:
+    program = program_of(code)
+    places = [at(program, n, 2) for n in needles]
+    return result(compute_all_in_loop(program, places, at(program, "loss.backward()", 2)))
+
+
+def test_a_chain_goes_into_the_loop_in_its_order() -> None:
+    """What is needed before the loop as well stays."""
+    assert chained(CHAIN, "pred =", "loss =") == cell("""
+        pred = net(x)
+        print(pred.shape)
+        for step in range(3):
+            pred = net(x)
+            loss = crit(pred, y)
+            loss.backward()
+            w -= 0.1 * w.grad
+        """)
+
+
+def test_no_chain_with_a_link_that_would_stay_behind() -> None:
+    code = CHAIN.replace("print(pred.shape)", "y = pred.argmax(1)")
+    assert chained(code, "pred =", "loss =") is None
+    code = CHAIN.replace("    w -= 0.1 * w.grad", "    x -= 1").replace("crit(pred", "crit(x, pred")
+    assert chained(code, "pred =", "loss =") is None

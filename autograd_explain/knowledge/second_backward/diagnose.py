@@ -99,13 +99,17 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         events=_events(scene, part, first, variant, cause),
         variant=variant,
-        places={**_places(scene, part), "stored": () if storing is None else (storing,)},
+        places={**_places(scene, part, variant), "stored": () if storing is None else (storing,)},
     )
 
 
-def _places(scene: Scene, part: FreedPart) -> dict[str, tuple[Place, ...]]:
+def _places(scene: Scene, part: FreedPart, variant: str) -> dict[str, tuple[Place, ...]]:
     """Where the old value is made, kept and read, and the statements to compute again."""
     user = None if part.user is None else scene.history.maker(part.user)
+    if part.whole and variant == "computed_once":
+        use, *old = at_one_level([failing_path(scene), *paths_of(scene, part.old)])
+        kept_at = () if part.maker is None else bound_place(scene, part.maker)
+        return {"kept": kept_at, "use": (use,), "old": distinct(old)}
     kept = {} if part.maker is None else {"kept": bound_place(scene, part.maker)}
     if user is None:
         return kept

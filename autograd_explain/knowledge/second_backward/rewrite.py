@@ -20,7 +20,7 @@ from autograd_explain.rewrite.backward import bound_again, clear_after
 from autograd_explain.rewrite.detach import detached_at
 from autograd_explain.rewrite.edits import then
 from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.recompute import compute_in_loop, recompute_before, repeat_inside
+from autograd_explain.rewrite.recompute import compute_all_in_loop, recompute_before, repeat_inside
 from autograd_explain.rewrite.unremembered import always_computed, without_memory
 
 Edits = tuple[Edit, ...] | None
@@ -50,14 +50,7 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 def _every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
     """The old statements move into the loop, oldest first, before their first use."""
     use, old = finding.places.get("use", ()), finding.places.get("old", ())
-    edits: Edits = ()
-    for place in reversed(old) if use else ():
-        if edits:
-            edits = then(program, edits, compute_in_loop, place, use[0])
-        else:
-            edits = compute_in_loop(program, place, use[0])
-        if not edits:
-            return
+    edits = compute_all_in_loop(program, old, use[0]) if use and old else None
     if edits:
         yield Proposal("recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True)
 

@@ -336,4 +336,44 @@ curvature = hessian(lambda x: x * 2, torch.ones(2))
         "hessian",
         "",
     ),
+    "forward in one cell, rounds in another": (
+        """
+w = torch.ones(2, requires_grad=True)
+# %%
+guess = w.exp()
+loss = (guess - 3).pow(2).sum()
+# %%
+for _ in range(3):
+    w.grad = None
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+""",
+        "second_backward",
+        "computed_once",
+        "    loss = (guess - 3).pow(2).sum()",
+    ),
+    "forward in one function with the rounds, a method that goes backward": (
+        """
+class Trainer:
+    def __init__(self, net):
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    def step(self, loss):
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+def fit(net, x):
+    trainer = Trainer(net)
+    out = net(x)
+    loss = out.pow(2).mean()
+    for _ in range(3):
+        trainer.step(loss)
+    return loss
+# %%
+fit(nn.Linear(2, 1), torch.rand(4, 2))
+""",
+        "second_backward",
+        "computed_once",
+        "        out = net(x)",
+    ),
 }
