@@ -38,6 +38,7 @@ class Kind(IntEnum):
     LEAF = 14  #: may make a leaf that requires a gradient
     INPLACE = 15  #: writes its first argument where `inplace=True` says so
     HOOK = 16  #: code of the user's will run inside backward
+    DETACH = 17  #: takes its first argument itself out of the graph
 
 
 _NOTHING = frozenset(
@@ -77,6 +78,7 @@ _SPECIAL = {
     "as_tensor": Kind.COPY,
     "asarray": Kind.COPY,
     "requires_grad_": Kind.LEAF,
+    "detach_": Kind.DETACH,
     "register_hook": Kind.HOOK,
     "register_post_accumulate_grad_hook": Kind.HOOK,
 }

@@ -249,7 +249,7 @@ class Recorder(TorchFunctionMode):
         """Note a write that took `tensor` past version `old`; `site` where it is known."""
         new = version(tensor)
         if new == old and new != -1:
-            return  # detach_ and the like
+            return
         log = self.log
         site = site or self.sites.here(frame, operation)
         clock = log.tick()

@@ -88,6 +88,7 @@ class Special:
             Kind.BACKWARD: self._backward,
             Kind.LEAF: self._leaf,
             Kind.HOOK: self._hook,
+            Kind.DETACH: self._detach,
         }
         self.handlers = {int(kind): _taking_apart(method) for kind, method in methods.items()}
 
@@ -187,6 +188,15 @@ class Special:
                 if result.requires_grad:
                     self._log.leaf(address(result), result, self._site(call))
         return result
+
+    def _detach(self, call: Call) -> Any:
+        """`loss.detach_()`: looked at before, while it still has its graph."""
+        __tracebackhide__ = True
+        with Noting(self._recorder):
+            tensor = call.args[0]
+            if tensor.requires_grad:
+                self._suspicion.cut(tensor, tensor, self._site(call), "detach")
+        return call.run()
 
     def _leaf(self, call: Call) -> Any:
         """Factories and `requires_grad_`: a tensor from which gradients start."""

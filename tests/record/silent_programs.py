@@ -194,6 +194,30 @@ PROGRAMS = (
         {"step": "opt.step()"},
     ),
     Silent(
+        "a loss wrapped anew",
+        (
+            HEAD + "from torch.autograd import Variable\nnet = nn.Linear(3, 1)\n"
+            "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    opt.zero_grad()\n    loss = net(torch.ones(2, 3)).sum()\n"
+            "    loss = Variable(loss.data, requires_grad=True)\n    loss.backward()\n"
+            "    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "loss = Variable(loss.data, requires_grad=True)", "backward": "loss.backward()"},
+        "data",
+    ),
+    Silent(
+        "a loss detached in place",
+        (
+            HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    opt.zero_grad()\n    loss = net(torch.ones(2, 3)).sum()\n"
+            "    loss.detach_().requires_grad_()\n    loss.backward()\n    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "loss.detach_().requires_grad_()", "backward": "loss.backward()"},
+        "detach",
+    ),
+    Silent(
         "cleared by the module",
         (
             HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",

@@ -33,12 +33,14 @@ _NOTHING: frozenset[int] = frozenset()
 class Cut:
     """A site at which values leave the graph, how, and the leaves above it, held weakly.
 
-    `way` is detach, data, copy, number, numpy, no_grad or operation.
+    `way` is detach, data, copy, number, numpy, no_grad or operation; `memory` the storage of the
+    last result.
     """
 
     site: int
     clock: int
     way: str
+    memory: int = 0
     looks: int = 0
     above: dict[int, Weak] = field(default_factory=dict)
 
@@ -87,7 +89,6 @@ class Cuts:
         self.cuts: dict[int, Cut] = {}
         self.traces: dict[int, tuple[Weak, frozenset[int]]] = {}
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
-        self.leaf_roots: list[Mark] = []
         self.values = Values()
 
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
@@ -99,6 +100,7 @@ class Cuts:
                 cut.above[id(leaf)] = weakref.ref(leaf)
         sites = frozenset({mark.site}) | self._of(source)
         if isinstance(result, Tensor):
+            cut.memory = storage(result)
             self._trace(result, sites)
         else:
             self.values.remember(source, sites)
@@ -156,10 +158,8 @@ class Cuts:
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         for tensor in roots:
-            for site in self._of(tensor):
+            for site in self._of(tensor) or self._of_leaf(tensor):
                 self.reached[site] = mark
-            if tensor._base is None and tensor.requires_grad and tensor.grad_fn is None:
-                self.leaf_roots = [*self.leaf_roots[-9:], mark]
 
     def above(self, parameter: Tensor, since: int) -> Iterator[Cut]:
         """Cuts below a parameter whose trace reached a backward after a time."""
@@ -184,6 +184,13 @@ class Cuts:
     def _of(self, tensor: Tensor) -> frozenset[int]:
         known = self.traces.get(id(tensor))
         return _NOTHING if known is None else known[1]
+
+    def _of_leaf(self, tensor: Tensor) -> frozenset[int]:
+        """The cuts whose memory a leaf has: no mode sees `Variable(loss.data)` being made."""
+        if tensor._base is not None or tensor.grad_fn is not None:
+            return _NOTHING
+        kept = storage(tensor)
+        return frozenset(cut.site for cut in self.cuts.values() if cut.memory == kept != 0)
 
     def _trace(self, tensor: Tensor, sites: frozenset[int]) -> None:
         key = id(tensor)
