@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -91,8 +92,14 @@ def _views(scene: Scene) -> Iterator[tuple[Spot, torch.Tensor]]:
     for node in ast.walk(statement) if statement is not None else ():
         if at is not None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             value = walker_of(scene).value(inside(at, node))
-            if isinstance(value, torch.Tensor) and value._is_view():
+            if isinstance(value, torch.Tensor) and value._is_view() and _is_refused(value):
                 yield inside(at, node), value
+
+
+def _is_refused(view: torch.Tensor) -> bool:
+    """Whether torch noted that it cannot bring a view up to date; the others go on being used."""
+    autograd: Any = torch._C._autograd
+    return bool(autograd._get_creation_meta(view) != autograd.CreationMeta.DEFAULT)
 
 
 def _memory_names(scene: Scene, tensor: torch.Tensor) -> tuple[str, ...]:

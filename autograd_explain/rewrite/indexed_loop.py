@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+import libcst as cst
+
 from ..model import Edit, Place, Span
 from ..program import Program, Source, called_name
 from .draft import Draft
 from .locate import Statement, statements_in, tree_at
-from .names import Effects, effects
+from .names import effects
 from .uncut import Patch, apply_patches, code_of, node_at
 
 Edits = tuple[Edit, ...]
@@ -186,8 +188,13 @@ def write_before_views(
     first = next(i for i, s in enumerate(inside) if s is goal)
     last = next(i for i, s in enumerate(inside) if s is moved)
     between = inside[first + 1 : last]
-    own, made = effects(moved), effects(goal)
-    if last < first or any(own.conflicts(effects(s)) or _sees(made, s) for s in between):
+    own, views = effects(moved), set(effects(goal).writes)
+    for statement in between:
+        if _names_view(statement, views):
+            views |= effects(statement).writes
+        elif own.conflicts(effects(statement)) or _sees(views, statement):
+            return None
+    if last < first or own.barrier or _sees(views, moved) or views & own.writes:
         return None
     draft = Draft(tree)
     draft.before(goal, [draft.piece(moved)])
@@ -237,7 +244,23 @@ _HANDS_OUT = (
 )
 
 
-def _sees(made: Effects, statement: Statement) -> bool:
+def _names_view(statement: Statement, views: set[str]) -> bool:
+    """`first = parts[0]`: another name for one of the views."""
+    if not isinstance(statement, cst.Assign) or not _sees(views, statement):
+        return False
+    value = statement.value
+    while isinstance(value, cst.Subscript):
+        index = value.slice[0].slice if len(value.slice) == 1 else None
+        if not isinstance(index, cst.Index):
+            return False
+        if not isinstance(index.value, (cst.Integer, cst.SimpleString)):
+            return False
+        value = value.value
+    named = all(isinstance(t.target, cst.Name) for t in statement.targets)
+    return named and isinstance(value, (cst.Name, cst.Attribute))
+
+
+def _sees(views: set[str], statement: Statement) -> bool:
     """Whether a statement reads one of the views."""
     read = effects(statement).reads
-    return any(r == w or r.startswith((f"{w}.", f"{w}[")) for w in made.writes for r in read)
+    return any(r == w or r.startswith((f"{w}.", f"{w}[")) for w in views for r in read)

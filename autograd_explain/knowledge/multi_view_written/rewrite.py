@@ -51,7 +51,8 @@ def _fixes(finding: Finding, program: Program, write: Place) -> Iterator[tuple[s
         reached = finding.places.get("reached", ())
         if maker is not None and reached:
             yield "write_first", write_before_views(program, write, maker, reached[0])
-        yield "out_of_place", out_of_place(program, write)
+        new = out_of_place(program, write) or functional_write(program, write)
+        yield "out_of_place", new
     elif module:
         yield "not_inplace", module_not_inplace(program, write, _callee(finding))
         yield "clone", clone_argument(program, write, module)

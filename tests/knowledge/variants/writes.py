@@ -347,4 +347,20 @@ assert torch.allclose(w.grad, 8 * w + 18 * (2 * w).exp() + 0.2 + 0.3 * w.exp())
         "",
         "size = torch.stack([(step.clone() * step.clone()).sum() for step in steps]).sum()",
     ),
+    "list of parts, one of them named before the tensor is masked": (
+        """
+x = torch.rand(3, 3, 2, requires_grad=True)
+# %%
+y = (x * 2).view(3, 3, 2)
+parts = list(y.unbind(1))
+first = parts[0]
+y[:, 1] = 0
+loss = (first * parts[1]).sum() + y.sum()
+loss.backward()
+assert torch.equal(x.grad[:, 1], torch.zeros(3, 2))
+""",
+        "multi_view_written",
+        "base",
+        "y[:, 1] = 0",
+    ),
 }
