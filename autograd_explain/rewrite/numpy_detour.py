@@ -269,3 +269,13 @@ def flows_out(scope: ast.AST, left: ast.expr, other: ast.expr) -> bool:
         targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
         names |= {t.id for t in targets if isinstance(t, ast.Name)}
     return False
+
+
+def handed_to(scope: ast.AST, operand: str) -> list[ast.Call]:
+    """The calls that get an expression as it is for an argument."""
+    calls = [n for n in own_nodes(scope) if isinstance(n, ast.Call)]
+    return [
+        c for c in calls
+        if any(ast.unparse(v) == operand for v in (*c.args, *(k.value for k in c.keywords)))
+        and not any(isinstance(a, ast.Starred) for a in c.args)
+    ]  # fmt: skip

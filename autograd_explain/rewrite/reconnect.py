@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..model import Edit, Place
 from ..program import Program, Source, called_name, own_nodes
 from .imports import imports_at
-from .numpy_detour import departures, flows_out, in_torch
+from .numpy_detour import departures, flows_out, handed_to, in_torch
 from .root_flag import flag_of_root
 from .training import remove_statement
 from .uncut import (
@@ -23,6 +23,8 @@ from .uncut import (
 )
 
 Edits = tuple[Edit, ...]
+#: A scope, what it calls a value, and where the value is known to be cut or comes from.
+_Way = tuple[Source, ast.AST, str, ast.expr]
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
 _RETURNS = frozenset({"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
@@ -63,24 +65,54 @@ def _detour(program: Program, place: Place) -> list[Patch]:
 
 
 def _beside(program: Program, place: Place) -> list[Patch] | None:
-    """The detours that the same value takes elsewhere in the function, into the same result."""
+    """The detours that the same value takes elsewhere into the same result: in this function, and
+    in those that it hands the value to."""
     source, node = program.source_at(place), node_at(program, place)
     if source is None or node is None:
         return []
     whole, _ = _chain(source, node)
-    operand, scope = _operand(whole), source.function_at(place) or source.tree
-    name = ast.unparse(operand)
-    named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
-    if sum(isinstance(n.ctx, ast.Store) for n in named) > 1:  # it may be another value there
-        return []
+    scope, name = source.function_at(place) or source.tree, ast.unparse(_operand(whole))
+    ways: list[_Way] = [(source, scope, name, whole)] if _is_one_value(scope, name, 1) else []
+    for call in handed_to(scope, name) if ways else ():
+        if flows_out(scope, call, whole):
+            ways += _inside(program, call, name)
     patches: list[Patch] = []
-    for left in departures(scope, name):
-        meets = left is not whole and flows_out(scope, left, whole)
-        found = in_torch(program, place, left) if meets else []
-        if found is None:
-            return None
-        patches += found
+    for owner, within, value, cut in ways:
+        for left in departures(within, value):
+            if left is not cut and flows_out(within, left, cut):
+                found = in_torch(program, owner.place(left.lineno, None, left), left)
+                if found is None:
+                    return None
+                patches += found
     return patches
+
+
+def _inside(program: Program, call: ast.Call, name: str) -> list[_Way]:
+    """The user's one function of this name, and what it calls the value it is given."""
+    newest = {s.text: s for s in program.cells}.values()
+    found = [
+        (source, node)
+        for source in newest
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef) and node.name == called_name(call)
+    ]
+    if len(found) != 1:
+        return []
+    source, function = found[0]
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    names = names[names[:1] == ["self"] :]
+    given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    return [
+        (source, function, own, value)
+        for own, value in given
+        if own and ast.unparse(value) == name and _is_one_value(function, own, 0)
+    ]
+
+
+def _is_one_value(scope: ast.AST, name: str, bound: int) -> bool:
+    """Whether a scope binds a name no more than so many times; else it may be another value."""
+    named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
+    return sum(isinstance(n.ctx, ast.Store) for n in named) <= bound
 
 
 def _operand(node: ast.expr) -> ast.expr:
