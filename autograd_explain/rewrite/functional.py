@@ -68,6 +68,34 @@ def out_of_place(
     return drafts[0].edits() if len(drafts) == 1 else None
 
 
+def value_alone(program: Program, place: Place) -> tuple[Edit, ...] | None:
+    """Drop the write where a function uses its value: `w = F.relu(self.w, inplace=True)` ->
+    `w = F.relu(self.w)`.
+
+    For a parameter, which stays the tensor that the module holds.  None where the function reads
+    the parameter again.
+    """
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    if not isinstance(tree.scope_of(statement), cst.FunctionDef):
+        return None
+    calls = inplace_calls(tree, imports_at(program, place), statement)
+    if len(calls) != 1 or not isinstance(calls[0].target, cst.Attribute):
+        return None
+    call = calls[0]
+    if isinstance(statement, cst.Expr) and statement.value is call.node:
+        return None
+    written = tree.code(call.target)
+    reads = (n for n in walk(tree.scope_of(statement)) if isinstance(n, cst.Attribute))
+    if sum(same(tree, n, written) for n in reads) > 1:
+        return None
+    draft = Draft(tree)
+    draft.replace(call.node, call.value)
+    return draft.edits()
+
+
 @dataclass(frozen=True)
 class _Site:
     """A statement with an in-place operation, and which tensor the caller means by it."""

@@ -18,6 +18,7 @@ from autograd_explain.rewrite import (
     then,
     under_no_grad,
 )
+from autograd_explain.rewrite.functional import value_alone
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.writes_off import writes_under_no_grad
 
@@ -64,7 +65,8 @@ def _out_of_place(
 ) -> Iterator[Proposal]:
     if update:
         return  # a rebound parameter is no longer the one that the optimizer or the model holds
-    edits = functional_write(program, place) or out_of_place(program, place)
+    edits = functional_write(program, place) or value_alone(program, place)
+    edits = edits or out_of_place(program, place)
     if edits:
         yield Proposal("out_of_place", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
