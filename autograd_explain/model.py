@@ -231,7 +231,8 @@ class Finding:
 
     `facts` fill the `{placeholders}` of the cause's texts.  `variant` chooses the sections
     `## summary <variant>` and `## cause <variant>` where the cause has them.  `places` are
-    further statements that the cause's rewrites need; the report does not show them.
+    further statements that the cause's rewrites need; the report does not show them.  `awaited`
+    are names of tensors that never got a gradient: a rewrite that gives them none repairs nothing.
     """
 
     cause: str
@@ -241,6 +242,7 @@ class Finding:
     events: tuple[Event, ...] = ()
     variant: str = ""
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    awaited: tuple[str, ...] = ()
 
     def event(self, what: What) -> Event | None:
         """The first event of this sort, which is the guilty one, or None."""

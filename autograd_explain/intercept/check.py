@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +115,8 @@ class Verifier:
         from ..verify import verify
 
         overwritten = finding.event(What.CHANGED) is not None
-        return verify(proposals, self._request(incident, overwritten))
+        request = self._request(incident, overwritten)
+        return verify(proposals, replace(request, awaited=finding.awaited))
 
     def differences(self, incident: Incident) -> tuple[GradientDifference, ...]:
         """How the gradients of an overwritten value's program differ from the intended ones."""

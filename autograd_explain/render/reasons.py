@@ -21,6 +21,16 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "勾配を比べる参照値がない",
         "没有可供比较梯度的参考值",
     ),
+    "reached": (
+        "[`{names}` gets a gradient now]; there is no reference to compare it with",
+        "[`{names}` に勾配が届くようになった]。比べる参照値はない",
+        "[`{names}` 现在得到了梯度]；没有可供比较的参考值",
+    ),
+    "still_unreached": (
+        "[`{names}` still gets no gradient]",
+        "[`{names}` には依然として勾配が届かない]",
+        "[`{names}` 仍然得不到梯度]",
+    ),
     # why running is all that could be shown: `no_reference_<why>`
     "no_reference_older_graph": (
         "backward went through a graph from before the run, whose saved values cannot be checked",

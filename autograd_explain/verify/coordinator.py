@@ -158,4 +158,5 @@ class _Trials:
             against=against,
             keep=keep,
             limit=(plan.megabytes << 20) // _BYTES_OF_BUDGET,
+            awaited=plan.awaited,
         )

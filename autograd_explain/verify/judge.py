@@ -107,6 +107,9 @@ def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
         return Verdict(index, Outcome.NOT_TRIED, stopped)
     if result.failure is not None:
         return Verdict(index, Outcome.FAILS, _failed(result.failure))
+    if result.unreached:
+        names = _joined(result.unreached)
+        return Verdict(index, Outcome.FAILS, Reason("still_unreached", {"names": names}))
     if plan.kind is Kind.WARNING and result.warned:
         return Verdict(index, Outcome.FAILS, _warned(plan.message))
     reference = basis.reference
@@ -194,10 +197,13 @@ def _stopped(plan: Plan, result: Result) -> Reason | None:
 
 def _runs(index: int, basis: Basis, comparison: Comparison | None, result: Result) -> Verdict:
     values = {"why": basis.why, **({"error": basis.error} if basis.error else {})}
+    reason = Reason("no_reference", values)
+    if result.reached:
+        reason = Reason("reached", {"names": _joined(result.reached)})
     return Verdict(
         index,
         Outcome.RUNS,
-        Reason("no_reference", values),
+        reason,
         comparison,
         basis.retry,
         warns=result.non_leaf,

@@ -41,6 +41,7 @@ class Plan:
     shared: bool = True
     failed: frozenset[int] = frozenset()
     gradients: bool = False
+    awaited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from .cells import Cell, Failure, Runner, failure_of, new_main
 from .compare import Agreement, compare
 from .ledger import Ledger
 from .lenient import Lenient
+from .objects import spelled, walk
 from .reference import SavedCopies, retained_graphs
 from .sandbox import Refused, Sandbox
 from .shell import ReplayShell, install
@@ -58,6 +59,7 @@ class Job:
     against: tuple[Snapshot, ...] = ()
     keep: bool = False
     limit: int = 1 << 30
+    awaited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Result:
     `refused` says that it wanted an effect outside, `stopped` that it was killed ("budget",
     "memory", "crashed").  `warned` tells whether the request's warning came, `non_leaf` whether
     the one about a non-leaf's `.grad` did.  `untracked` and `unclear` are as in `UntrackedWrites`.
+    `reached` and `unreached` are the awaited tensors that got a gradient and that got none.
     """
 
     failure: Failure | None = None
@@ -79,6 +82,8 @@ class Result:
     unclear: bool = False
     snapshot: Snapshot | None = None
     agreements: tuple[Agreement, ...] = ()
+    reached: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
     @property
     def completed(self) -> bool:
@@ -160,7 +165,14 @@ class Session:
         if job.keep:
             found = take_snapshot(space, ledger, copies.overwritten, job.limit)
         agreements = tuple(compare(s, space, ledger) for s in job.against)
-        return replace(result, snapshot=found, agreements=agreements)
+        awaited = _awaited(job.awaited, space, ledger)
+        return replace(
+            result,
+            snapshot=found,
+            agreements=agreements,
+            reached=tuple(name for name, got in awaited.items() if got),
+            unreached=tuple(name for name, got in awaited.items() if not got),
+        )
 
     @contextmanager
     def _mode(
@@ -179,6 +191,17 @@ class Session:
                 stack.enter_context(copies.watch())
                 stack.enter_context(writes)
             yield
+
+
+def _awaited(names: tuple[str, ...], space: Mapping[str, Any], ledger: Ledger) -> dict[str, bool]:
+    """Whether a backward of the run reached the tensors of these names; others are left out."""
+    import torch
+
+    if not names:
+        return {}
+    found = {spelled(path): value for path, value in walk(space)}
+    tensors = {name: found[name] for name in names if isinstance(found.get(name), torch.Tensor)}
+    return {name: ledger.of(tensor) is not None for name, tensor in tensors.items()}
 
 
 class _Warnings:

@@ -44,7 +44,8 @@ class Request:
     of the warning; "" for silent).  `failed` are the earlier cells that had ended with an error,
     `durations` the seconds that cells took, where known: they save hopeless replays.
     `checkpoint` is the one taken before the failing cell, if any.  `seconds` and `megabytes`
-    bound the whole verification and the memory growth of one replay.
+    bound the whole verification and the memory growth of one replay.  `awaited` are names of
+    tensors that have to get a gradient.
     """
 
     program: Program
@@ -57,6 +58,7 @@ class Request:
     durations: Mapping[int, float] = field(default_factory=dict)
     seconds: float = 20.0
     megabytes: int = 2048
+    awaited: tuple[str, ...] = ()
 
 
 _VERSION = re.compile(r"has been modified by an in-?place operation|modified by an inplace")

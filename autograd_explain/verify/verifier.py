@@ -143,6 +143,7 @@ class _Trials:
             shared=start.shared,
             failed=request.failed - {request.cell},
             gradients=self._gradients,
+            awaited=request.awaited,
         )
 
     def _hopeless(self, plan: Plan) -> Reason | None:

@@ -460,3 +460,29 @@ def test_what_corrects_the_program_goes_before_what_agrees_with_it(play):
     assert [r.outcome for r in rewrites] == [Outcome.DIFFERS, Outcome.VERIFIED]
     assert rewrites[0].reason.key == "differs_for_caller"
     assert [r.outcome for r in verify([agrees, corrects], played.request())] == [Outcome.VERIFIED]
+
+
+CUT = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+loss = net(torch.ones(2, 3)).mean()
+loss = torch.tensor([loss.item()], requires_grad=True)
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "name", "outcome", "reason"),
+    [
+        ("torch.stack([loss])", "net.weight", Outcome.RUNS, "reached"),
+        ("torch.tensor([float(loss)], requires_grad=True)", "net.weight", Outcome.FAILS, "still"),
+        ("torch.stack([loss])", "gone.weight", Outcome.RUNS, "no_reference"),
+    ],
+)
+def test_a_rewrite_has_to_give_the_gradient_that_is_missing(play, new, name, outcome, reason):
+    played = play(CUT)
+    change = ("torch.tensor([loss.item()], requires_grad=True)", new)
+    rewrite = played.try_out(change, reference=Reference.NONE, awaited=(name,))
+    assert rewrite.outcome is outcome and rewrite.reason.key.startswith(reason)

@@ -65,6 +65,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit(scene, lost[0], operand, first.target, *names[1:]),),
         events=tuple(e for e in events if e is not None),
         variant=_variant(scene, cuts),
+        awaited=names[:1],
     )
 
 
@@ -91,6 +92,7 @@ def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding:
         events=(cause, *(() if failed is None else (failed,))),
         variant="copy",
         places={"parameter": (found.statement,)},
+        awaited=names[:1],
     )
 
 
