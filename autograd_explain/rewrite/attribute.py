@@ -34,11 +34,10 @@ def recompute_attribute(
     use = None if user is None else user.statement(use_place)
     if tree is None or user is None or inside is None or use is None:
         return None
-    method = next((a for a in tree.ancestors(inside) if isinstance(a, cst.FunctionDef)), None)
-    owner = None if method is None else tree.scope_of(method)
-    reader = _reader(use, attribute)
-    if method is None or not isinstance(owner, cst.ClassDef) or reader is None:
+    found, reader = constructor_of(tree, inside), _reader(use, attribute)
+    if found is None or reader is None:
         return None
+    owner, method = found
     run = _computation(tree, owner, method, attribute)
     if not run or user.block_of(use) is None or tree.inside(use, method):
         return None
@@ -50,6 +49,16 @@ def recompute_attribute(
     calling = extracted if user is tree else Draft(user)
     calling.before(use, [called])
     return calling.edits() if user is tree else merge(extracted.edits(), calling.edits())
+
+
+def constructor_of(
+    tree: Tree, inside: Statement | None
+) -> tuple[cst.ClassDef, cst.FunctionDef] | None:
+    """The method around a statement, and its class."""
+    around = () if inside is None else tree.ancestors(inside)
+    method = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    owner = None if method is None else tree.scope_of(method)
+    return (owner, method) if method is not None and isinstance(owner, cst.ClassDef) else None
 
 
 def _reader(use: Statement, attribute: str) -> cst.BaseExpression | None:
@@ -108,7 +117,7 @@ def _method_name(owner: cst.ClassDef, attribute: str) -> str:
 def _extract(tree: Tree, method: cst.FunctionDef, run: list[Statement], name: str) -> Draft | None:
     """The run as a method of its own behind the one it stood in, which calls it instead."""
     needed = sorted(_locals_read(method, run) - {"self"})
-    kept = {local: f"self.{_free(tree, local)}" for local in needed}
+    kept = {local: f"self.{free_attribute(tree, local)}" for local in needed}
     attributes = {local: expression(path) for local, path in kept.items()}
     body = [s.visit(Renamed(attributes)) for s in run]
     lines: list[cst.BaseStatement] = []
@@ -142,6 +151,7 @@ def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:
     return (reads & local_names(method)) - assigned
 
 
-def _free(tree: Tree, local: str) -> str:
+def free_attribute(tree: Tree, local: str) -> str:
+    """A name for an attribute that keeps a local: its own, if no attribute has it."""
     taken = {n.attr.value for n in walk(tree.module) if isinstance(n, cst.Attribute)}
     return local if local not in taken else f"_{local}"

@@ -30,7 +30,7 @@ def without_memory(program: Program, place: Place) -> Edits | None:
     if tree is None or found is None or _memory_is_used(program):
         return None
     function, decorator = found
-    if _differs_each_time(imports_at(program, place), function):
+    if differs_each_time(imports_at(program, place), function):
         return None
     draft = Draft(tree)
     node = decorator.decorator
@@ -58,7 +58,7 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     returns = len(inside) == 1 and isinstance(inside[0], cst.Return)
     # What an early return skipped is the rest of the function.
     computed = tree.scope_of(guard) if returns else guard
-    if _differs_each_time(imports_at(program, place), computed) or any(map(_builds_on, inside)):
+    if differs_each_time(imports_at(program, place), computed) or any(map(_builds_on, inside)):
         return None
     draft = Draft(tree)
     if returns:
@@ -86,7 +86,7 @@ def _builds_on(statement: Statement) -> bool:
     return bool(own.reads & own.writes)
 
 
-def _differs_each_time(imports: Imports, node: cst.CSTNode) -> bool:
+def differs_each_time(imports: Imports, node: cst.CSTNode) -> bool:
     """Whether random numbers are drawn in there, or parameters made: these are to stay the same."""
     return any(isinstance(n, cst.Call) and _is_new_each_time(imports, n) for n in walk(node))
 

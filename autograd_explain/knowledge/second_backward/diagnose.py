@@ -116,6 +116,9 @@ def _places(scene: Scene, part: FreedPart, variant: str) -> dict[str, tuple[Plac
     return {**kept, **_reader(scene, part, user), **_levels(scene, part, user)}
 
 
+_CONSTRUCTORS = ("__init__", "__post_init__")
+
+
 def _reader(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
     """Where the new part reads the old value, if it passes that line only once."""
     old = {id(n) for n in part.old}
@@ -130,9 +133,9 @@ def _same_place(a: Place, b: Place | None) -> bool:
 
 def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
     paths = paths_of(scene, part.old)
-    made = [place for path in paths for place in path if place.function == "__init__"]
+    made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
     if made:  # computed while an object was made: making another one is no way to repeat it
-        return {"constructor": (made[0],), "attribute_use": (user.place,)}
+        return {"constructor": distinct(made), "attribute_use": path_of(user)}
     failed, use, *old = at_one_level([failing_path(scene), path_of(user), *paths])
     return {"failed": (failed,), "use": (use,), "old": distinct(old)}
 

@@ -16,6 +16,7 @@ from autograd_explain.rewrite import (
     keep_graph,
     recompute_attribute,
 )
+from autograd_explain.rewrite.as_property import attributes_as_properties
 from autograd_explain.rewrite.backward import bound_again, clear_after
 from autograd_explain.rewrite.detach import detached_at
 from autograd_explain.rewrite.edits import then
@@ -36,7 +37,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _kept(finding, program)
         yield from _again(finding, program)
     elif finding.variant == "computed_once":
-        for place in finding.places.get("stored", ()):
+        stored = () if "constructor" in finding.places else finding.places.get("stored", ())
+        for place in stored:
             yield from _detached(program, place)
         yield from _every_round(finding, program)
         yield from _attribute_every_round(finding, program)
@@ -56,12 +58,17 @@ def _every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
 
 
 def _attribute_every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
-    """What a constructor computed (`self.reg = …`) gets a method, called before each use."""
+    """What a constructor computed (`self.reg = …`) becomes a property, or gets a method that is
+    called before each use."""
     made, use = finding.places.get("constructor", ()), finding.places.get("attribute_use", ())
+    edits = attributes_as_properties(program, made, use) if made and use else None
+    if edits:
+        yield Proposal("when_read", edits, Safety.CHANGES_MEANING, intended_difference=True)
+        return
     fact = finding.tensor(Role.CULPRIT)
     names = () if fact is None else fact.names
     for name in dict.fromkeys(n.rpartition(".")[2] for n in names if "." in n):
-        edits = recompute_attribute(program, made[0], use[0], name) if made and use else None
+        edits = recompute_attribute(program, made[0], use[-1], name) if made and use else None
         if edits:
             yield Proposal(
                 "recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True

@@ -376,4 +376,48 @@ fit(nn.Linear(2, 1), torch.rand(4, 2))
         "computed_once",
         "        out = net(x)",
     ),
+    "kernel computed in the constructor, read by two methods": (
+        """
+class Smoother(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.zeros(()))
+        steps = torch.arange(width) - width // 2
+        weights = torch.exp(-steps.pow(2) / self.log_scale.exp())
+        self.kernel = weights / weights.sum()
+    def penalty(self):
+        return self.kernel.pow(2).sum()
+    def forward(self, x):
+        return (x * self.kernel).sum()
+# %%
+smoother = Smoother(3)
+opt = torch.optim.SGD(smoother.parameters(), lr=0.1)
+for _ in range(2):
+    opt.zero_grad()
+    (smoother(torch.ones(3)) + smoother.penalty()).backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "        steps = torch.arange(self.width) - self.width // 2",
+    ),
+    "two attributes of a plain object's constructor": (
+        """
+class Camera:
+    def __init__(self, angle):
+        self.angle = angle.requires_grad_()
+        self.cos, self.name = None, "front"
+        self.sine = self.angle.sin()
+        self.tangent = self.angle.tan()
+    def project(self, x):
+        return x * self.sine + self.tangent
+camera = Camera(torch.tensor(0.3))
+# %%
+for _ in range(2):
+    camera.project(torch.ones(2)).sum().backward()
+""",
+        "second_backward",
+        "computed_once",
+        "    def tangent(self):",
+    ),
 }
