@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..model import Edit, Place
+from ..model import Edit, Place, Span
 from ..program import Program, Source, called_name, own_nodes
 from .imports import imports_at
 from .numpy_detour import departures, flows_out, handed_to, in_torch
-from .root_flag import flag_of_root
+from .root_flag import flag_of_root, without_lines
 from .training import remove_statement
 from .uncut import (
     Patch,
@@ -27,7 +27,9 @@ Edits = tuple[Edit, ...]
 _Way = tuple[Source, ast.AST, str, ast.expr]
 
 _LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
-_RETURNS = frozenset({"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
+_RETURNS = frozenset(
+    {"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "Tensor", "FloatTensor"}
+)
 
 
 def reconnected(
@@ -49,10 +51,13 @@ def reconnected(
             return None
         patches.update(dict.fromkeys([*found, *beside]))
     outer = _outermost(patches)
-    idle = next((p for p in places if len(outer) == 1 and _is_idle(program, p, outer[0])), None)
+    flags = flag_of_root(program, root)
+    idle = _idle(outer[0]) if len(outer) == 1 else None
+    if idle is not None and not flags:
+        return remove_statement(program, outer[0].source.place(idle.lineno, None, idle))
     if idle is not None:
-        return remove_statement(program, replace(idle, span=None))
-    return apply_patches([*outer, *flag_of_root(program, root)]) if outer else None
+        outer = without_lines(outer[0].source, idle)
+    return apply_patches([*outer, *flags]) if outer else None
 
 
 def _detour(program: Program, place: Place) -> list[Patch]:
@@ -124,15 +129,13 @@ def _operand(node: ast.expr) -> ast.expr:
         node = inner.value
 
 
-def _is_idle(program: Program, place: Place, patch: Patch) -> bool:
-    """Whether the statement would become `h = h`."""
-    source = program.source_at(place)
-    return source is not None and any(
-        isinstance(node, ast.Assign)
-        and source.span(node.value) == patch.span
-        and [ast.unparse(t) for t in node.targets] == [patch.text]
-        for node in ast.walk(source.tree)
-    )
+def _idle(patch: Patch) -> ast.Assign | None:
+    """The statement that would become `h = h`."""
+    for node in ast.walk(patch.source.tree):
+        if isinstance(node, ast.Assign) and patch.source.span(node.value) == patch.span:
+            if [ast.unparse(t) for t in node.targets] == [patch.text]:
+                return node
+    return None
 
 
 def _patches(program: Program, place: Place) -> Iterator[Patch]:
@@ -152,12 +155,32 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
     elif torch is not None and _many(back.args[0]) and not numbers_in(back.args[0]):
         yield from without_cut(program, where)
         yield from tensors_instead_of_copy(program, replace(place, span=source.span(back)), True)
+        yield from _unwrapped(source, back)
     elif torch is not None and back.args[0] is whole:
         inner = without_cut(program, where)
         text = inner[0].text if len(inner) == 1 else ""
         if text:
-            around = replace(place, span=source.span(back))
+            around = replace(place, span=source.span(_wrappers(source, back)[-1]))
             yield from replacement(program, around, text + _dtype(source, back))
+
+
+def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
+    """The call, and those around it that only make a tensor of its result once more, innermost
+    first: `Variable(torch.tensor(x))`."""
+    parents = {c: p for p in ast.walk(source.tree) for c in ast.iter_child_nodes(p)}
+    found = [call]
+    while (outer := _rebuilding(parents.get(found[-1]), found[-1])) is not None:
+        found.append(outer)
+    return found
+
+
+def _unwrapped(source: Source, call: ast.Call) -> Iterator[Patch]:
+    """What stands around a call for such wrappers taken out."""
+    inner, outer = source.span(call), source.span(_wrappers(source, call)[-1])
+    if inner is not None and outer is not None and inner != outer:
+        yield Patch(source, Span(outer.line, outer.column, inner.line, inner.column), "")
+        end = Span(inner.end_line, inner.end_column, outer.end_line, outer.end_column)
+        yield Patch(source, end, "")
 
 
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:

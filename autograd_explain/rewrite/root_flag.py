@@ -23,7 +23,7 @@ def flag_of_root(program: Program, place: Place | None) -> list[Patch]:
                 earlier = block[:i]
                 if any(_computes(s, loss) for s in earlier):
                     flags = [s for s in earlier if _is_flag(s, loss)]
-                    return [p for s in flags for p in _without_lines(source, s)]
+                    return [p for s in flags for p in without_lines(source, s)]
     return []
 
 
@@ -67,7 +67,7 @@ def _is_flag(statement: ast.stmt, name: str) -> bool:
     )
 
 
-def _without_lines(source: Source, statement: ast.stmt) -> list[Patch]:
+def without_lines(source: Source, statement: ast.stmt) -> list[Patch]:
     """The statement's lines gone; [] where something else stands on them."""
     span = source.span(statement)
     if span is None or span.end_line >= len(source.lines):

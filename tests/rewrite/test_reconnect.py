@@ -80,3 +80,29 @@ def test_other_statements_before_the_backward_stay(lines: str) -> None:
     program = program_of(f"{LOSS}{lines}    loss.backward()\n")
     new = reconnected(program, [spot(program, "h.detach()")], spot(program, "loss.backward()"))
     assert result(new) == LOSS.replace(".detach()", "") + lines + "    loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "cut", "left"),
+    [
+        ("loss = Variable(loss.data, requires_grad=True)", "loss.data", ""),
+        ("loss = torch.tensor(loss.item(), requires_grad=True)", "loss.item()", ""),
+        (
+            "loss = Variable(torch.Tensor([loss.item()]), requires_grad=True)",
+            "loss.item()",
+            "    loss = torch.stack([loss])\n",
+        ),
+        (
+            "loss = Variable(torch.from_numpy(loss.detach().numpy()), requires_grad=True)",
+            "loss.detach().numpy()",
+            "",
+        ),
+        ("loss = loss.detach()\n    loss.requires_grad = True", "loss.detach()", ""),
+        ("loss.detach_().requires_grad_()", "loss.detach_()", "    loss.requires_grad_()\n"),
+    ],
+)
+def test_a_loss_made_a_leaf_of_its_own_stays_what_it_was(made: str, cut: str, left: str) -> None:
+    head = "import torch\nfor x in xs:\n    loss = mse(f(h), x)\n"
+    program = program_of(f"{head}    {made}\n    loss.backward()\n")
+    new = reconnected(program, [spot(program, cut)], spot(program, "loss.backward()"))
+    assert result(new) == f"{head}{left}    loss.backward()\n"
