@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-FOLDERS = ("cases", "more", "second", "third", "fourth")
+FOLDERS = ("cases", "more", "second", "third", "fourth", "fifth")
 EVERYTHING = os.environ.get("AUTOGRAD_EXPLAIN_FIELD") == "all"
 #: Fewer than these is a loss.
 BARS = {
