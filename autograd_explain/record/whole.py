@@ -171,7 +171,9 @@ def _has_hooks(module: nn.Module) -> bool:
 def _has_own_hooks(own: dict[str, Any]) -> bool:
     if own["_forward_pre_hooks"] or own["_forward_hooks"] or "forward" in own:
         return True
-    return bool(own["_backward_pre_hooks"] or own["_backward_hooks"])
+    # `_compiled_call_impl` is what `module.compile()` leaves.
+    compiled = own.get("_compiled_call_impl") is not None
+    return bool(own["_backward_pre_hooks"] or own["_backward_hooks"] or compiled)
 
 
 def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:

@@ -264,10 +264,19 @@ def test_an_argument_that_is_handed_on_has_left_no_graph() -> None:
     assert not recording.suspicion.cuts.cuts and not recording.suspicion.traces
 
 
-def test_what_is_compiled_is_compiled_as_without_us() -> None:
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        "compiled = torch.compile(model, backend='eager', fullgraph=True)",
+        "class Net(nn.Module):\n    def __init__(self, body):\n        super().__init__()\n"
+        "        self.body = body\n    def forward(self, x):\n        return self.body(x)\n"
+        "compiled = Net(model)\ncompiled.compile(backend='eager', fullgraph=True)",
+    ],
+)
+def test_what_is_compiled_is_compiled_as_without_us(compiled: str) -> None:
     text = (
         "model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU(inplace=True))\n"
-        "compiled = torch.compile(model, backend='eager', fullgraph=True)\n"
+        f"{compiled}\n"
         "x = torch.randn(3, 4, requires_grad=True)\n"
         "for _ in range(2):\n"
         "    compiled(x).sum().backward()\n"
