@@ -10,7 +10,7 @@ from ..model import Edit, Place
 from ..program import Program
 from .code import dotted, targets, unpacked
 from .draft import Draft
-from .locate import Statement, Tree, tree_at
+from .locate import Statement, Tree, statements_in, tree_at
 from .move import lifted, statements_across
 from .names import effects, local_names, takes_next
 from .pieces import Piece
@@ -49,7 +49,8 @@ def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statem
 
 
 def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits | None:
-    """Repeat an assignment of the cells inside a function, right before the statement at `place`.
+    """Repeat an assignment of the cells inside a function, right before the statement at `place`,
+    or before the function's first statement that reads the value.
 
     For a closure that is called many times.  None where the function gives one of the names that
     the assignment reads a value of its own.
@@ -64,8 +65,12 @@ def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits 
         return None
     if {name.partition(".")[0] for name in own.reads} & local_names(scope):
         return None
+    inside = statements_in(scope.body)
+    readers = [s for s in inside if _reads(s, own.writes) or tree.inside(goal, s)]
+    # From the assignment on the name is the function's own.
+    earlier = bool(readers) and not tree.inside(goal, readers[0])
     draft = Draft(tree)
-    draft.before(goal, [bare(origin[1])])
+    draft.before(readers[0] if earlier else goal, [bare(origin[1])])
     return draft.edits()
 
 

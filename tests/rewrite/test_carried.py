@@ -48,6 +48,16 @@ def test_a_loss_is_computed_inside_the_closure() -> None:
     )
 
 
+def test_a_term_of_the_loss_is_computed_before_the_closure_first_reads_it() -> None:
+    code = CLOSURE.replace("    loss.backward", "    total = f(x) + loss\n    total.backward")
+    program = program_of(code)
+    edits = repeat_inside(program, at(program, "total.backward"), at(program, "energy"))
+    assert edits is not None
+    assert edits[0].new_source == code.replace(
+        "    total = f", "    loss = energy(x)\n    total = f"
+    )
+
+
 def test_not_inside_a_closure_that_has_its_own_names() -> None:
     program = program_of(CLOSURE.replace("closure()", "closure(x)"))
     assert repeat_inside(program, at(program, "loss.backward"), at(program, "energy")) is None
