@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from .code import clauses, dotted, unpacked, walk
+from .code import clauses, dotted, targets, unpacked, walk
 from .inplace_methods import words
+from .inplace_writes import base_of
 from .locate import Statement, Tree
 from .names import is_own_variable, iterated, read_later
 
@@ -53,6 +54,7 @@ def _last_name(call: cst.Call) -> str:
     return method.attr.value if method is not None else dotted(call.func) or ""
 
 
+_KEEPING = words("append add insert extend setdefault update put")
 _PARTS = words("unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit")
 
 
@@ -65,9 +67,43 @@ def _is_needed(
     method = parts.func if isinstance(parts.func, cst.Attribute) else None
     function = method is not None and dotted(method.value) == "torch"
     given = parts.args[0].value if function and parts.args else getattr(method, "value", None)
+    given = given if given is None or reshaped else base_of(given)
     if reshaped or isinstance(given, (cst.Call, cst.BinaryOperation)):
         return False
-    return not isinstance(given, cst.Name) or _is_read_later(tree, statement, given)
+    if not isinstance(given, cst.Name) or _is_read_later(tree, statement, given):
+        return True
+    return _has_other_names(tree, statement, given)
+
+
+def _has_other_names(tree: Tree, statement: Statement, tensor: cst.Name) -> bool:
+    """Whether something else looks into the memory of a local tensor: a view of it or a container
+    has a name, or it is one itself (`h = x.view(2, 4)`)."""
+    for node in walk(tree.scope_of(statement)):
+        if any(_holds(value, tensor.value) for value in _named_or_kept(node)):
+            return True
+        if isinstance(node, (cst.Assign, cst.AnnAssign)) and node.value is not None:
+            if any(dotted(t) == tensor.value for t in targets(node)) and not _is_fresh(node.value):
+                return True
+    return False
+
+
+def _named_or_kept(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """The values that an assignment names or a call puts into a container."""
+    if isinstance(node, (cst.Assign, cst.AnnAssign, cst.NamedExpr)) and node.value is not None:
+        yield node.value
+    elif isinstance(node, cst.Call) and _last_name(node) in _KEEPING:
+        yield from (argument.value for argument in node.args)
+
+
+def _holds(value: cst.BaseExpression, name: str) -> bool:
+    """Whether a value is the tensor, a view of it, or a literal container with one in it."""
+    if isinstance(value, (cst.Tuple, cst.List, cst.Set, cst.Dict)):
+        return any(_holds(e.value, name) for e in value.elements if hasattr(e, "value"))
+    return dotted(base_of(value)) == name
+
+
+def _is_fresh(value: cst.BaseExpression) -> bool:
+    return isinstance(base_of(value), (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
 
 
 def _is_read_later(tree: Tree, statement: Statement, name: cst.Name) -> bool:

@@ -17,6 +17,16 @@ BODIES = [
     ("y = x * 2\nz = [torch.relu_(p) for p in torch.chunk(y, 2)]\nreturn y, z", None),
     ("y = x * 2\nz = [p.mul_(2).squeeze_(0) for p in y.split(1)]\nreturn y, z", None),
     (
+        "y = x * 2\nz = [p.mul_(2) for p in y.view(2, -1).split(1)]\nreturn z",
+        "y = x * 2\nz = [p.mul(2) for p in y.view(2, -1).split(1)]\nreturn z",
+    ),
+    # what else looks into the memory shows the write, too
+    ("y = x * 2\nz = [p.mul_(2) for p in y.view(2, -1).split(1)]\nreturn y, z", None),
+    ("y = x * 2\nv = y.view(-1)\nz = [p.mul_(2) for p in y.split(1)]\nreturn v, z", None),
+    ("y = x * 2\nw.h = y\nz = [p.mul_(2) for p in y.split(1)]\nreturn z", None),
+    ("y = x * 2\nw.append((1, y))\nz = [p.mul_(2) for p in y.split(1)]\nreturn z", None),
+    ("y = x.t()\nz = [p.mul_(2) for p in y.split(1)]\nreturn z", None),
+    (
         "y = x.unbind()\nz = [p.unsqueeze_(0) for p in y]\nreturn z",
         "y = x.unbind()\nz = [p.unsqueeze(0) for p in y]\nreturn z",
     ),
