@@ -10,18 +10,20 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program, called_name
-from .attribute import constructor_of, free_attribute
-from .code import Renamed, dotted, expression, head, keyword, literal_bool, walk
-from .code import statement as make
+from .attribute import constructor_of
+from .code import dotted, head, keyword, literal_bool, walk
 from .draft import Draft
 from .imports import Imports
-from .locate import Statement, Tree, statements_in, tree_at
+from .kept_argument import Constructor, Kept, kept_locals, renamed
+from .locate import Statement, statements_in, tree_at
 from .names import bound_in, effects, local_names
 from .unremembered import differs_each_time
 
 Edits = tuple[Edit, ...]
 _CHANGING = frozenset("append extend insert pop popitem clear update add remove setdefault".split())
-_FIELDS = frozenset({"asdict", "astuple", "fields", "__slots__"})
+_FIELDS = frozenset({"asdict", "astuple", "fields", "__slots__", "__dict__", "vars"})
+#: What is asked of, or left on, one tensor: another one each time would not have it.
+_OF_ONE = frozenset({"grad", "retain_grad", "register_hook"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ def attributes_as_properties(
     imports = Imports.of(program, tree.source)
     if any(_is_once_only(program, imports, c) or _is_changed(program, c.name) for c in computed):
         return None
-    return _rewritten(tree, owner, method, computed)
+    return _rewritten(Constructor(program, tree, owner, method), computed)
 
 
 def _read(program: Program, places: Sequence[Place]) -> set[str]:
@@ -134,7 +136,7 @@ def _is_once_only(program: Program, imports: Imports, computed: _Computed) -> bo
 
 def _is_changed(program: Program, name: str) -> bool:
     """Whether the program stores the attribute elsewhere, changes what it holds, keeps what it read
-    outside of loops and functions, or reaches it by its name as a text."""
+    outside of loops and functions, asks for its gradient, or reaches it by its name as a text."""
     stores = 0
     for source in program.cells:
         kept = {id(n) for s in source.tree.body if isinstance(s, ast.Assign) for n in ast.walk(s)}
@@ -147,7 +149,7 @@ def _is_changed(program: Program, name: str) -> bool:
                 stores += not isinstance(node.ctx, ast.Load)
                 if id(node) in kept:
                     return True
-            if _changes(node, name):
+            if _changes(node, name) or _asks_the_one(node, name):
                 return True
     return stores != 1
 
@@ -163,13 +165,17 @@ def _changes(node: ast.AST, name: str) -> bool:
     return isinstance(inner, ast.expr) and stored and _reaches(inner, name)
 
 
+def _asks_the_one(node: ast.AST, name: str) -> bool:
+    """`x.name.grad`, `x.name.retain_grad()`"""
+    return isinstance(node, ast.Attribute) and node.attr in _OF_ONE and _reaches(node.value, name)
+
+
 def _reaches(node: ast.expr, name: str) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(node))
 
 
-def _rewritten(
-    tree: Tree, owner: cst.ClassDef, method: cst.FunctionDef, computed: Sequence[_Computed]
-) -> Edits | None:
+def _rewritten(where: Constructor, computed: Sequence[_Computed]) -> Edits | None:
+    tree, method = where.tree, where.method
     draft, going = Draft(tree), {id(c.stored) for c in computed}
     inside = statements_in(method.body)
     for statement in reversed(
@@ -181,30 +187,34 @@ def _rewritten(
             going.add(id(statement))
     if len(going) == len(inside):
         return None
-    names = {p: free_attribute(tree, p) for c in computed for p in c.parameters}
-    saved = [make(f"self.{names[p]} = {p}") for p in names]
+    needed = list(dict.fromkeys(p for c in computed for p in c.parameters))
+    run = [s for c in computed for s in (*c.before, c.stored)]
+    kept = kept_locals(where, needed, run)
+    if kept is None:
+        return None
+    saved = [k.saved for k in kept.values() if k.saved is not None]
     first = next(s for s in inside if any(s is c.stored for c in computed))
     for statement in inside:
         if statement is first and saved:
             draft.instead(statement, saved)
         elif id(statement) in going:
             draft.remove(statement)
-    for field in _fields(owner, {c.name for c in computed}):
+    for field in _fields(where.owner, {c.name for c in computed}):
         if not _is_no_argument(field):
             return None
         draft.remove(field)
-    draft.after(method, [_property(c, names) for c in computed])
+    draft.after(method, [_property(c, kept) for c in computed])
     return draft.edits()
 
 
-def _property(computed: _Computed, names: dict[str, str]) -> cst.FunctionDef:
-    renamed = Renamed({p: expression(f"self.{names[p]}") for p in computed.parameters})
-    kept = [s.visit(renamed) for s in computed.before]
-    value = computed.value.visit(renamed)
+def _property(computed: _Computed, kept: dict[str, Kept]) -> cst.FunctionDef:
+    renaming = renamed(kept)
+    before = [s.visit(renaming) for s in computed.before]
+    value = computed.value.visit(renaming)
     assert isinstance(value, cst.BaseExpression)
     plain = [
         s.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-        for s in kept
+        for s in before
         if isinstance(s, cst.BaseSmallStatement)
     ]
     lines = [cst.SimpleStatementLine([s]) for s in (*plain, cst.Return(value))]

@@ -8,10 +8,11 @@ import libcst as cst
 
 from ..model import Edit, Place
 from ..program import Program
-from .code import Renamed, dotted, expression, head, same, targets, unpacked, walk
+from .code import dotted, head, same, targets, unpacked, walk
 from .code import statement as make
 from .draft import Draft
 from .edits import merge
+from .kept_argument import Constructor, kept_locals, renamed
 from .locate import Statement, Tree, statements_in, tree_at
 from .move import independent
 from .names import effects, local_names
@@ -42,7 +43,7 @@ def recompute_attribute(
     if not run or user.block_of(use) is None or tree.inside(use, method):
         return None
     name = _method_name(owner, attribute)
-    extracted = _extract(tree, method, run, name)
+    extracted = _extract(Constructor(program, tree, owner, method), run, name)
     called = make("{x}." + name + "()", x=reader)
     if extracted is None:
         return None
@@ -114,12 +115,13 @@ def _method_name(owner: cst.ClassDef, attribute: str) -> str:
     return wish if wish not in taken else f"_{wish}"
 
 
-def _extract(tree: Tree, method: cst.FunctionDef, run: list[Statement], name: str) -> Draft | None:
+def _extract(where: Constructor, run: list[Statement], name: str) -> Draft | None:
     """The run as a method of its own behind the one it stood in, which calls it instead."""
-    needed = sorted(_locals_read(method, run) - {"self"})
-    kept = {local: f"self.{free_attribute(tree, local)}" for local in needed}
-    attributes = {local: expression(path) for local, path in kept.items()}
-    body = [s.visit(Renamed(attributes)) for s in run]
+    tree, method = where.tree, where.method
+    kept = kept_locals(where, sorted(_locals_read(method, run) - {"self"}), run)
+    if kept is None:
+        return None
+    body = [s.visit(renamed(kept)) for s in run]
     lines: list[cst.BaseStatement] = []
     for statement in body:
         if isinstance(statement, cst.BaseSmallStatement):
@@ -136,7 +138,7 @@ def _extract(tree: Tree, method: cst.FunctionDef, run: list[Statement], name: st
         leading_lines=[cst.EmptyLine(indent=False)],
     )
     draft = Draft(tree)
-    saved = [make(f"{attribute} = {local}") for local, attribute in kept.items()]
+    saved = [k.saved for k in kept.values() if k.saved is not None]
     draft.instead(run[0], [*saved, make(f"self.{name}()")])
     for statement in run[1:]:
         draft.remove(statement)
@@ -149,9 +151,3 @@ def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:
     leaves = (leaf for s in run for target in targets(s) for leaf in unpacked(target))
     assigned = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
     return (reads & local_names(method)) - assigned
-
-
-def free_attribute(tree: Tree, local: str) -> str:
-    """A name for an attribute that keeps a local: its own, if no attribute has it."""
-    taken = {n.attr.value for n in walk(tree.module) if isinstance(n, cst.Attribute)}
-    return local if local not in taken else f"_{local}"

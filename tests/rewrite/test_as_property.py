@@ -65,6 +65,8 @@ def test_a_local_that_the_constructor_goes_on_reading_stays() -> None:
         ("return -self", "self.prior.loc.mul_(2)\n        return -self"),
         ("return -self", "self.prior.scale = 1\n        return -self"),
         ("return -self.prior", "return -self.other"),
+        ("return -self", "self.prior.loc.retain_grad()\n        return -self"),
+        ("return -self", "print(self.prior.loc.grad)\n        return -self"),
         ("class Mixture(nn.Module):", "class Mixture(nn.Module):\n    prior: object = None"),
     ],
 )
