@@ -44,8 +44,7 @@ def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statem
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
     made = {name for _, statement in repeated for name in _writes(statement)}
     heads = [a.iter for a in tree.ancestors(goal) if isinstance(a, cst.For)]
-    taken = any(made & effects(head).reads for head in heads)
-    return taken and not made & effects(goal).reads
+    return any(_reads(head, made) for head in heads) and not _reads(goal, made)
 
 
 def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits | None:
@@ -99,6 +98,8 @@ def compute_all_in_loop(
         if origin is None or needed is None:
             return None
         moves.insert(0, (*origin, needed))
+    if _too_late(tree, goal, [(home, statement) for home, statement, _ in moves]):
+        return None
     drafts = {id(tree): Draft(tree)}
     pieces: list[Statement | Piece] = []
     for home, statement, needed in moves:
@@ -143,7 +144,9 @@ def _needed_before(
     if any(_reads(s, own.writes) and _writes(s) & read for s in others):
         return None  # `labels = pred.argmax(1)`: it would stay behind with its first value
     gone = {id(s) for _, s, needed in moves if not needed}
-    return any(_reads(s, own.writes) for s in between if id(s) not in gone)
+    heads = [loop.iter if isinstance(loop, cst.For) else loop.test for loop in loops]
+    still = [s for s in between if id(s) not in gone]
+    return any(_reads(s, own.writes) for s in (*still, *heads))
 
 
 def _computes(statement: Statement) -> bool:
@@ -215,8 +218,8 @@ def _rebinds(statement: Statement, names: set[str]) -> bool:
     return any(n == w or n.startswith(w + ".") for n in names for w in written)
 
 
-def _reads(statement: Statement, names: set[str]) -> bool:
-    return any(r == n or r.startswith(n + ".") for r in effects(statement).reads for n in names)
+def _reads(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(r == n or r.startswith(n + ".") for r in effects(node).reads for n in names)
 
 
 def _writes(statement: Statement) -> set[str]:

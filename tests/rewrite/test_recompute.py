@@ -214,3 +214,19 @@ def test_no_chain_with_a_link_that_would_stay_behind() -> None:
     assert chained(code, "pred =", "loss =") is None
     code = CHAIN.replace("    w -= 0.1 * w.grad", "    x -= 1").replace("crit(pred", "crit(x, pred")
     assert chained(code, "pred =", "loss =") is None
+
+
+def test_what_the_head_of_the_loop_reads_stays_before_it_as_well() -> None:
+    code = "h = net(x)\nwhile h.mean() > 1:\n    h.sum().backward()\n    opt.step()\n"
+    assert into_loop(code, "h = net", "h.sum") == code.replace(
+        "    h.sum", "    h = net(x)\n    h.sum"
+    )
+    code = "h = net(x)\nfor i in range(len(h)):\n    h[i].backward()\n"
+    assert into_loop(code, "h = net", "h[i]") == code.replace(
+        "    h[i]", "    h = net(x)\n    h[i]"
+    )
+
+
+def test_a_loop_that_has_taken_the_old_parts_is_left() -> None:
+    code = "h = net(x)\nfor part in h.split(2):\n    part.sum().backward()\n"
+    assert into_loop(code, "h = net", "part.sum") is None
