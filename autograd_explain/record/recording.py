@@ -102,20 +102,31 @@ class Recording:
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
                 found += look(self.sites.namespace, self.suspicion.gradients, self.log)
-        judged = (self._with_write_read(self._with_numbers_followed(s)) for s in found)
-        return [s for s in judged if s is not None]
+        return self._falsifying([self._with_numbers_followed(s) for s in found])
 
-    def _with_write_read(self, suspect: Suspect) -> Suspect | None:
-        """Whether a write that no node stands for falsifies the gradient; None where it does not.
+    def _falsifying(self, suspects: list[Suspect]) -> list[Suspect]:
+        """Leaves out writes that no node stands for and that falsify no gradient.
 
-        In doubt it is meant: a gradient that passes straight through a rounding."""
+        In doubt it is meant: a gradient that passes straight through a rounding.  Such a rounding
+        is often one of several writes, `mul_`, `round_` and `div_`: it alone is told then."""
+        judged = [(s, self._derivative(s)) for s in suspects]
+        unknown = {id(s.evidence["tensor"]) for s, d in judged if d is Derivative.UNKNOWN}
+        found = []
+        for suspect, derivative in judged:
+            if derivative is Derivative.UNKNOWN:
+                found.append(replace(suspect, sure=False))
+            elif derivative is None:
+                found.append(suspect)
+            elif derivative is Derivative.OTHER and id(suspect.evidence["tensor"]) not in unknown:
+                found.append(replace(suspect, sure=True))
+        return found
+
+    def _derivative(self, suspect: Suspect) -> Derivative | None:
+        """That of a write that no node stands for; None for other suspects."""
         if suspect.evidence.get("way") != "unrecorded":
-            return suspect
-        spot = self.moments(self.program).spot(suspect.marks["written"][0].site)
-        found = Derivative.UNKNOWN if spot is None else derivative_of(spot)
-        if found is Derivative.ONE:
             return None
-        return replace(suspect, sure=found is Derivative.OTHER)
+        spot = self.moments(self.program).spot(suspect.marks["written"][0].site)
+        return Derivative.UNKNOWN if spot is None else derivative_of(spot)
 
     def _with_numbers_followed(self, suspect: Suspect) -> Suspect:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes

@@ -266,7 +266,8 @@ class Special:
             roots = tensors_in(call.args[:1] or tuple(call.kwargs.values())[:1])
             clock = self._log.landmark(site, "backward")
             whole = call.func is not torch.autograd.grad
-            self._suspicion.before_backward(tuple(roots), clock, site, whole)
+            inputs = _inputs(call, whole)
+            self._suspicion.before_backward(tuple(roots), inputs, clock, site, whole)
 
     def _after_backward(self, call: Call, before: int) -> None:
         recorder = self._recorder
@@ -276,6 +277,14 @@ class Special:
                 self._log.made.append((before, after, self._site(call), self._log.tick()))
                 recorder.seen = after
             self._suspicion.after_backward()
+
+
+def _inputs(call: Call, whole: bool) -> tuple[Tensor, ...] | None:
+    """The tensors whose gradient a backward is asked for; None for all leaves."""
+    given = call.kwargs.get("inputs")
+    if given is None and not whole and len(call.args) > 1:
+        given = call.args[1]
+    return None if given is None else tuple(tensors_in((given,)))
 
 
 def _taking_apart(method: Callable[[Call], Any]) -> Callable[..., Any]:

@@ -84,12 +84,12 @@ class Suspicion:
         source, alias = self.overwrites.source_of(tensor) or (None, None)
         written = None if source is None else source()
         if written is not None:
-            self.unrecorded.changed(written, mark, nodes, alias)
+            self.unrecorded.changed(written, mark, alias)
 
     def replaced_data(self, tensor: Tensor, clock: int, site: int, nodes: int) -> None:
         mark = Mark(site, clock)
         self.overwrites.replaced_data(tensor, mark, nodes)
-        self.unrecorded.changed(tensor, mark, nodes, None)
+        self.unrecorded.changed(tensor, mark, None)
 
     def in_function(self, tensor: Tensor, frame: FrameType, clock: int, site: int) -> None:
         self.overwrites.in_function(tensor, frame, Mark(site, clock))
@@ -108,12 +108,18 @@ class Suspicion:
         self.gradients.zeroed(optimizer, Mark(site, clock))
 
     def before_backward(
-        self, roots: tuple[Tensor, ...], clock: int, site: int, whole: bool
+        self,
+        roots: tuple[Tensor, ...],
+        inputs: tuple[Tensor, ...] | None,
+        clock: int,
+        site: int,
+        whole: bool,
     ) -> None:
-        """`whole` is False for torch.autograd.grad, which fills no `.grad`."""
+        """`inputs` are the tensors whose gradient is asked for, None for all leaves; `whole` is
+        False for torch.autograd.grad, which fills no `.grad`."""
         mark = Mark(site, clock)
         self.overwrites.before_backward(roots, mark)
-        self.unrecorded.before_backward(roots, mark)
+        self.unrecorded.before_backward(roots, inputs, mark)
         if whole:
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
