@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -35,7 +35,11 @@ class Stored:
 
 
 def stored(scene: Scene, part: FreedPart) -> Stored | None:
-    """Where the container that holds the old value got it; None where that is not one statement."""
+    """Where the container that holds the old value got it; None where that is not one statement,
+    and where nothing else would be left to go backward to."""
+    old = {id(n.node) for n in part.old}
+    if scene.roots and not _cuts(scene, lambda n: id(n.node) in old, set()):
+        return None
     for name in _paths(scene, part):
         found = put_of(scene.program, name)
         if found is not None:
@@ -141,13 +145,18 @@ def _kept_value(node: ast.AST) -> ast.expr | None:
 
 def _cuts_off(scene: Scene, call: Place, name: str, forbidden: set[int]) -> bool:
     """Whether no forbidden node is reached past the values of this name, but some leaf is."""
-    values = Values(scene, name, call)
+    return _cuts(scene, Values(scene, name, call).__contains__, forbidden)
+
+
+def _cuts(scene: Scene, ends: Callable[[GraphNode], bool], forbidden: set[int]) -> bool:
+    """Whether a graph that ends at some of its nodes still leads to a leaf, and past the forbidden
+    ones."""
     todo = [n for r in scene.roots if (n := scene.graph.find(r.grad_fn)) is not None]
     seen, leaf, cut = {id(n.node) for n in todo}, False, False
     for node in islice(_popping(todo), _MANY):
         if id(node.node) in forbidden:
             return False
-        if node in values:
+        if ends(node):
             cut = True
             continue
         leaf = leaf or isinstance(node.variable, torch.Tensor)

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "parts of one forward pass, one after the other": (
+        """
+net = nn.Linear(3, 4)
+z = net(torch.randn(6, 3)).tanh()
+parts = [z[:3], z[3:]]
+for part in parts:
+    part.pow(2).sum().backward()
+""",
+        "second_backward",
+        "computed_once",
+        "",  # a detached part would have nothing to go backward to
+    ),
     "sum where the program sums": (
         """
 x = torch.linspace(0, 1, 3, requires_grad=True)
