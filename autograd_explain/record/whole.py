@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from torch import nn
+from torch import Tensor, nn
 from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn.modules import module as modules
 
@@ -46,6 +46,9 @@ _LAYERS = _RESULT_NOT_SAVED | {
     *(nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d),
     *(nn.Identity, nn.Flatten, nn.Unflatten, nn.Upsample),
 }
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+#: What a subclass does with the functions that get it is its own.
+_PLAIN = frozenset({Tensor, nn.Parameter})
 _COUNTER = "num_batches_tracked"
 _STATISTICS = ("running_mean", "running_var")
 
@@ -71,16 +74,17 @@ class WholeLayers:
         number = self._recorder.operations.number
         operation = self._norm if norm else number(layer.__name__.lower())
 
-        # What stands in nn.Module is asked for anew: torch.fx puts its own there while it traces.
+        # What comes next in line is asked for anew: a subclass may have put a base of its own
+        # there, and torch.fx puts its own into nn.Module while it traces.
         @functools.wraps(nn.Module.__call__)
-        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            if type(self) is not layer or _has_hooks(self) or not presence.step_aside():
-                return nn.Module.__call__(self, *args, **kwargs)
+            if not _is_known(self, layer) or _has_hooks(self) or not presence.step_aside():
+                return super(layer, self).__call__(*args, **kwargs)
             counted = _count(self) if norm else -1
             before = sequence()
             try:
-                result = nn.Module.__call__(self, *args, **kwargs)
+                result = super(layer, self).__call__(*args, **kwargs)
             finally:
                 presence.step_back()
             frame = sys._getframe(1)
@@ -97,15 +101,16 @@ class WholeLayers:
         presence, passed = self._presence, self._passed_sequential
 
         @functools.wraps(nn.Module.__call__)
-        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            norms = None if kwargs else _norms_of_sequential(self)
+            plain = not kwargs and _PLAIN.issuperset(map(type, args))
+            norms = _norms_of_sequential(self) if plain else None
             if norms is None or not presence.step_aside():
-                return nn.Module.__call__(self, *args, **kwargs)
+                return super(nn.Sequential, self).__call__(*args, **kwargs)
             before = sequence()
             counted = [(norm, _count(norm)) for norm in norms]
             try:
-                result = nn.Module.__call__(self, *args)
+                result = super(nn.Sequential, self).__call__(*args)
             finally:
                 presence.step_back()
             # The site begins in this frame: torch's code called torch, not the user's.
@@ -158,9 +163,22 @@ def _count(module: nn.Module) -> int:
     return -1 if counter is None else version(counter)
 
 
+def _is_known(module: nn.Module, layer: type[nn.Module]) -> bool:
+    """Whether it is one of torch's own, with torch's own `forward`: a program may have put another
+    one into the class."""
+    return type(module) is layer and _home(layer.forward) == layer.__module__
+
+
+def _home(function: Any) -> str:
+    """The module that a function was written in, whatever functools.wraps made it say."""
+    return str(getattr(function, "__globals__", {}).get("__name__"))
+
+
 def _has_hooks(module: nn.Module) -> bool:
     """Whether code of somebody's runs around `forward`."""
-    return _has_own_hooks(vars(module)) or bool(
+    if _has_own_hooks(vars(module)) or _home(nn.Module.__call__) != modules.__name__:
+        return True
+    return bool(
         modules._global_forward_pre_hooks
         or modules._global_forward_hooks
         or modules._global_backward_pre_hooks
@@ -169,11 +187,10 @@ def _has_hooks(module: nn.Module) -> bool:
 
 
 def _has_own_hooks(own: dict[str, Any]) -> bool:
-    if own["_forward_pre_hooks"] or own["_forward_hooks"] or "forward" in own:
-        return True
     # `_compiled_call_impl` is what `module.compile()` leaves.
-    compiled = own.get("_compiled_call_impl") is not None
-    return bool(own["_backward_pre_hooks"] or own["_backward_hooks"] or compiled)
+    if "forward" in own or own.get("_compiled_call_impl") is not None:
+        return True
+    return any(own.get(hooks, True) for hooks in _HOOKS)  # True: it was never initialized
 
 
 def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
@@ -182,13 +199,13 @@ def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
     As one: every layer is known, code of nobody's runs, and in-place layers write only what the
     layer before has made and not saved, so that no write in there can be felt outside.
     """
-    if type(module) is not nn.Sequential or _has_hooks(module):
+    if not _is_known(module, nn.Sequential) or _has_hooks(module):
         return None
     norms = []
     before: type[nn.Module] = nn.Module
     for layer in _flat(module):
         kind, own = type(layer), vars(layer)
-        if kind not in _LAYERS or _has_own_hooks(own):
+        if kind not in _LAYERS or not _is_known(layer, kind) or _has_own_hooks(own):
             return None
         if own.get("inplace") and before not in _RESULT_NOT_SAVED:
             return None

@@ -199,6 +199,7 @@ def test_the_nodes_of_a_sequential_say_what_made_them() -> None:
         "nn.Linear(4, 4), Mine()",
         "nn.Linear(4, 4), hooked",
         "nn.Linear(4, 4), nn.Sequential(hooked)",
+        "nn.Linear(4, 4), nn.Identity(), nn.ReLU(inplace=True)",
     ],
 )
 def test_a_sequential_that_writes_or_runs_code_of_the_users_stays_watched(layers: str) -> None:
@@ -288,3 +289,67 @@ def test_what_is_compiled_is_compiled_as_without_us(compiled: str) -> None:
         exec(compile(text, "<cell 1>", "exec"), {"torch": torch, "nn": nn})
     assert recording.limits == ("compiled",)
     assert operations(recording) == ["compiled", "sum", "sequential"] * 2
+
+
+LOGGED = """\
+class Logged(nn.Module):
+    def __call__(self, *args):
+        called.append(type(self).__name__)
+        return super().__call__(*args)
+class Net(nn.Sequential, Logged):
+    pass
+class Norm(nn.BatchNorm1d, Logged):
+    pass
+called = []
+Norm(2)(Net(nn.Linear(2, 2))(torch.ones(3, 2)))
+"""
+
+
+def test_a_base_with_a_call_of_its_own_is_not_left_out() -> None:
+    _, namespace = watched(LOGGED)
+    assert namespace["called"] == ["Net", "Norm"]
+
+
+PATCHED = """\
+import functools
+original = {owner}.{name}
+@functools.wraps(original)
+def patched(self, *args):
+    return original(self, *args)
+{owner}.{name} = patched
+try:
+    y = nn.Sequential(nn.Linear(4, 4), nn.ReLU())(torch.ones(2, 4))
+finally:
+    {owner}.{name} = original
+"""
+
+
+@pytest.mark.parametrize("patched", [("nn.Linear", "forward"), ("nn.Module", "__call__")])
+def test_code_of_the_users_put_into_a_class_of_torchs_is_watched(patched: tuple[str, str]) -> None:
+    owner, name = patched
+    recording, _ = watched(PATCHED.format(owner=owner, name=name))
+    assert operations(recording) == ["linear", "relu"]
+
+
+def test_a_sequential_given_a_subclass_is_watched_inside() -> None:
+    recording, _ = watched(
+        "class Mine(torch.Tensor):\n    pass\n"
+        "y = nn.Sequential(nn.Linear(4, 4), nn.ReLU())(torch.ones(2, 4).as_subclass(Mine))\n"
+    )
+    assert operations(recording) == ["linear", "relu"]
+
+
+def test_a_module_without_its_tables_fails_as_without_us() -> None:
+    with pytest.raises(AttributeError, match="_backward_hooks"):
+        watched("nn.Sequential.__new__(nn.Sequential)(torch.ones(2))\n")
+
+
+def test_all_parameters_of_a_sequential_without_grad_are_known() -> None:
+    recording, namespace = watched(
+        "model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))\n"
+        "with torch.no_grad():\n"
+        "    y = model(torch.randn(2, 4))\n"
+    )
+    (cut,) = recording.suspicion.cuts.cuts.values()
+    parameters = namespace["model"].parameters()  # type: ignore[attr-defined]
+    assert set(cut.above) == {id(p) for p in parameters}

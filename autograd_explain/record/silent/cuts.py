@@ -93,11 +93,19 @@ class Cuts:
 
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
         """`result` (None: a Python number) is what `source` became outside the graph."""
-        cut = self._at(mark, way)
+        self._look_above(self._at(mark, way), (source,))
+        self._left(source, result, mark)
+
+    def _look_above(self, cut: Cut, sources: tuple[Tensor, ...]) -> None:
+        """Note the leaves above what one call took out of the graph, at the first calls."""
         if cut.looks < _LOOKS:
             cut.looks += 1
-            for leaf in _leaves_above(source):
-                cut.above[id(leaf)] = weakref.ref(leaf)
+            for source in sources:
+                for leaf in _leaves_above(source):
+                    cut.above[id(leaf)] = weakref.ref(leaf)
+
+    def _left(self, source: Tensor, result: Any, mark: Mark) -> None:
+        cut = self.cuts[mark.site]
         sites = frozenset({mark.site}) | self._of(source)
         if isinstance(result, Tensor):
             cut.memory = storage(result)
@@ -114,10 +122,14 @@ class Cuts:
         if not outside or any(t.requires_grad for t in outside):
             return
         way = "operation" if torch.is_grad_enabled() else "no_grad"
-        for tensor in tensors_in(args):
-            if tensor.requires_grad:
-                for out in outside:
-                    self.cut(tensor, out, mark, "detach" if _same_memory(tensor, out) else way)
+        sources = tuple(t for t in tensors_in(args) if t.requires_grad)
+        for source in sources:
+            for out in outside:
+                self._at(mark, "detach" if _same_memory(source, out) else way)
+        self._look_above(self.cuts[mark.site], sources)
+        for source in sources:
+            for out in outside:
+                self._left(source, out, mark)
 
     def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
         """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
