@@ -7,13 +7,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..model import Place
 from ..program import Program, Source, called_name, own_nodes
+from .arrays import is_numpy_call, may_be_array
 from .imports import Imports
-from .uncut import Patch, code_of, tensors_instead_of_copy, torch_instead_of_numpy, without_cut
+from .uncut import (
+    Patch,
+    code_of,
+    node_at,
+    tensors_instead_of_copy,
+    torch_instead_of_numpy,
+    without_cut,
+)
 
 _LEAVES = frozenset({"detach", "numpy", "cpu", "data"})
 _RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
@@ -63,6 +71,33 @@ def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | No
             return None
         patches += [p for p in found if p is not None]
     return patches
+
+
+def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> bool:
+    """Whether NumPy would go on computing with the value at `place` once it does not leave torch:
+    in a call that no patch changes, or with an array."""
+    source, left = program.source_at(place), node_at(program, place)
+    if source is None or left is None:
+        return False
+    text = _Text(program, source, source.function_at(place) or source.tree, place)
+    statements = [n for n in own_nodes(text.scope) if isinstance(n, ast.stmt)]
+    first = next((s for s in statements if _is_simple(s) and _contains(s, left)), None)
+    if first is None:
+        return False
+    arrays, reading = _followed(statements, first, left)
+    imports = Imports.of(program, source)
+    changed = {p.span for p in patches if p.source is source}
+    for node in (n for s in (first, *reading) for n in ast.walk(s)):
+        used = isinstance(node, ast.expr) and _computes(node, left, arrays)
+        if used and isinstance(node, ast.Call) and is_numpy_call(imports, node):
+            if source.span(node.func) not in changed:
+                return True
+        if used and isinstance(node, ast.BinOp):
+            sides = [s for s in (node.left, node.right) if not _computes(s, left, arrays)]
+            names = [s for s in sides if isinstance(s, (ast.Name, ast.Attribute))]
+            if not all(_is_operand(text, name, arrays) for name in names):
+                return True
+    return False
 
 
 def _read_elsewhere(text: _Text, parts: tuple[ast.stmt, ...], arrays: frozenset[str]) -> bool:
@@ -204,26 +239,7 @@ def _is_operand(text: _Text, node: ast.expr, arrays: frozenset[str]) -> bool:
         return False
     if imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
         return True
-    return not _may_be_array(text, code.rpartition(".")[2])
-
-
-def _may_be_array(text: _Text, name: str) -> bool:
-    """Whether a statement gives an array of NumPy's to this name (or attribute)."""
-    for source in text.program.cells:
-        imports = Imports.of(text.program, source)
-        for node in ast.walk(source.tree):
-            named = isinstance(node, ast.Assign) and any(
-                getattr(t, "attr", getattr(t, "id", "")) == name
-                for target in node.targets
-                for t in ast.walk(target)
-            )
-            if named and any(
-                imports.full(ast.unparse(n)).startswith("numpy.") or called_name(n) == "numpy"
-                for n in ast.walk(node)
-                if isinstance(n, (ast.Attribute, ast.Call))
-            ):
-                return True
-    return False
+    return not may_be_array(text.program, code.rpartition(".")[2])
 
 
 def _reads(root: ast.AST, names: frozenset[str]) -> bool:

@@ -82,6 +82,43 @@ loss.backward()
         "frozen",
         [],
     ),
+    "an array that is counted on its way": (
+        """
+import numpy as np
+def spread(x):
+    a = x.detach().numpy()
+    n = len(a)
+    return torch.from_numpy(np.exp(a).sum(axis=0) / n)
+spread(torch.ones(3, 2, requires_grad=True)).sum().backward()
+""",
+        "numpy",
+        ["a = x", "return (torch.exp(a).sum(axis=0) / n)"],
+    ),
+    "an array that NumPy goes on with": (
+        """
+import numpy as np
+def squashed(x):
+    a = x.detach().numpy()
+    for _ in range(2):
+        a = np.tanh(a)
+    return torch.tensor(a)
+squashed(torch.ones(3, requires_grad=True)).sum().backward()
+""",
+        "numpy",
+        [],
+    ),
+    "an array times another that is given": (
+        """
+import numpy as np
+def weighted(x, w):
+    a = x.detach().numpy()
+    b = np.sin(a) * w
+    return torch.from_numpy(b)
+weighted(torch.ones(3, requires_grad=True), np.ones(3)).sum().backward()
+""",
+        "numpy",
+        [],
+    ),
     "values sorted into bins": (
         """
 shift = torch.zeros(1, requires_grad=True)

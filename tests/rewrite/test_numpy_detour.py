@@ -47,6 +47,10 @@ REFUSED = {
     "    return torch.from_numpy(a)\n",
     "another array": "    table = np.ones(3)\n    a = np.exp(c.detach().numpy()) * table\n"
     "    return torch.from_numpy(a)\n",
+    "an array by other names": "    gain = 2 * g()\n    a = np.exp(c.detach().numpy()) * gain\n"
+    "    return torch.from_numpy(a)\ndef g():\n    return np.ones(3)\n",
+    "an array that is given": "    return h(c, np.ones(3))\ndef h(c, w):\n"
+    "    a = np.exp(c.detach().numpy()) * w\n    return torch.from_numpy(a)\n",
     "bound twice": "    a = np.exp(c.detach().numpy())\n    a = a + 1\n"
     "    return torch.from_numpy(a)\n",
     "a method with another meaning": "    a = c.detach().numpy().astype('int64')\n"

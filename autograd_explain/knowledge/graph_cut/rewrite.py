@@ -8,6 +8,7 @@ from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite.deep_copy import deep_copied
 from autograd_explain.rewrite.imports import imports_at
+from autograd_explain.rewrite.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.proposal import Proposal
 from autograd_explain.rewrite.thaw import thawed_in_turn
 from autograd_explain.rewrite.training import statements_after
@@ -37,7 +38,10 @@ def _uncut(finding: Finding, program: Program, place: Place) -> Iterator[Proposa
     later = [e for e in finding.events if e.what is What.DETACHED]
     groups = [without_cut(program, p) for p in causes]
     groups += [_passing(program, e) for e in later if not _within(e.place, causes)]
-    edits = apply_patches(p for g in groups for p in g) if all(groups) else None
+    patches = [p for g in groups for p in g] if all(groups) else []
+    if any(stays_in_numpy(program, p, patches) for p in causes):
+        return
+    edits = apply_patches(patches)
     if edits:
         yield Proposal("uncut", edits)
 
