@@ -49,6 +49,8 @@ _LAYERS = _RESULT_NOT_SAVED | {
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 #: What a subclass does with the functions that get it is its own.
 _PLAIN = frozenset({Tensor, nn.Parameter})
+#: For mypy, which knows no `super` outside of methods.
+_next: Any = super
 _COUNTER = "num_batches_tracked"
 _STATISTICS = ("running_mean", "running_var")
 
@@ -77,14 +79,14 @@ class WholeLayers:
         # What comes next in line is asked for anew: a subclass may have put a base of its own
         # there, and torch.fx puts its own into nn.Module while it traces.
         @functools.wraps(nn.Module.__call__)
-        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             if not _is_known(self, layer) or _has_hooks(self) or not presence.step_aside():
-                return super(layer, self).__call__(*args, **kwargs)
+                return _next(layer, self).__call__(*args, **kwargs)
             counted = _count(self) if norm else -1
             before = sequence()
             try:
-                result = super(layer, self).__call__(*args, **kwargs)
+                result = _next(layer, self).__call__(*args, **kwargs)
             finally:
                 presence.step_back()
             frame = sys._getframe(1)
@@ -101,16 +103,16 @@ class WholeLayers:
         presence, passed = self._presence, self._passed_sequential
 
         @functools.wraps(nn.Module.__call__)
-        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             plain = not kwargs and _PLAIN.issuperset(map(type, args))
             norms = _norms_of_sequential(self) if plain else None
             if norms is None or not presence.step_aside():
-                return super(nn.Sequential, self).__call__(*args, **kwargs)
+                return _next(nn.Sequential, self).__call__(*args, **kwargs)
             before = sequence()
             counted = [(norm, _count(norm)) for norm in norms]
             try:
-                result = super(nn.Sequential, self).__call__(*args)
+                result = _next(nn.Sequential, self).__call__(*args)
             finally:
                 presence.step_back()
             # The site begins in this frame: torch's code called torch, not the user's.
