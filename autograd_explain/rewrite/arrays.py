@@ -11,8 +11,8 @@ from .imports import Imports
 #: What NumPy only asks of any object, and what gives one number.
 _NO_FUNCTION = frozenset({"shape", "ndim", "size"})
 _NUMBERS = frozenset({"len", "int", "float", "item"})
-#: Methods that calls do not name.
-_BY_CLASS = frozenset({"__init__", "__call__", "forward"})
+#: Methods that are called by the name of an object.
+_BY_OBJECT = frozenset({"__call__", "forward"})
 _Node = tuple[ast.AST, Imports]
 
 
@@ -30,7 +30,7 @@ def may_be_array(program: Program, name: str) -> bool:
             for value in _given(node, nodes, name):
                 if any(_is_array(n, imports) for n in _parts(value)):
                     return True
-                pending += (_last(n) for n in _parts(value))
+                pending += (last for n in _parts(value) if (last := _last(n)) != "self")
     return False
 
 
@@ -51,14 +51,21 @@ def _nodes(program: Program) -> Iterator[_Node]:
 def _given(node: ast.AST, nodes: list[_Node], name: str) -> Iterator[ast.expr]:
     """The values that a node gives to a name."""
     if isinstance(node, ast.Assign):
-        leaves = (t for target in node.targets for t in ast.walk(target))
-        if any(_last(t) == name for t in leaves):
+        if any(_last(leaf) == name for target in node.targets for leaf in _leaves(target)):
             yield node.value
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         yield from _arguments(node, nodes, name)
         if node.name == name:
             returns = (n for n in own_nodes(node) if isinstance(n, ast.Return))
             yield from (r.value for r in returns if r.value is not None)
+
+
+def _leaves(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _leaves(element)
+    else:
+        yield target.value if isinstance(target, (ast.Starred, ast.Subscript)) else target
 
 
 def _arguments(
@@ -71,8 +78,10 @@ def _arguments(
         return
     names = names[names[0] == "self" :]
     yield from (d for d in (*given.defaults, *given.kw_defaults) if d is not None)
+    owners = {n.name for n, _ in nodes if isinstance(n, ast.ClassDef) and function in n.body}
+    called = owners if function.name == "__init__" else {function.name}
     for call in (n for n, _ in nodes if isinstance(n, ast.Call)):
-        if called_name(call) == function.name or function.name in _BY_CLASS:
+        if called_name(call) in called or function.name in _BY_OBJECT:
             yield from (a for n, a in zip(names, call.args, strict=False) if n == name)
             yield from (k.value for k in call.keywords if k.arg == name)
 

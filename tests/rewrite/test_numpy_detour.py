@@ -29,6 +29,24 @@ DETOURS = {
         "    weights = (e / total).to(torch.float32)\n"
         "    return weights\n",
     ),
+    "an option of the object": (
+        "class M:\n"
+        "    def __init__(self, s=8.0, m=0.3):\n"
+        "        self.table = np.ones(3)\n"
+        "        self.s, self.m = s, m\n"
+        "    def f(self, c):\n"
+        "        a = np.arccos(c.detach().numpy())\n"
+        "        return torch.from_numpy(np.cos(a + self.m))\n"
+        "m = M(m=0.5)\n",
+        "class M:\n"
+        "    def __init__(self, s=8.0, m=0.3):\n"
+        "        self.table = np.ones(3)\n"
+        "        self.s, self.m = s, m\n"
+        "    def f(self, c):\n"
+        "        a = torch.arccos(c)\n"
+        "        return torch.cos(a + self.m)\n"
+        "m = M(m=0.5)\n",
+    ),
     "at the top of a cell": (
         "c = net(x)\n"
         "angle = np.arctan(c.detach().numpy()) * (2 / np.pi)\n"
