@@ -73,8 +73,18 @@ def _is_computed_with(source: Source, call: ast.Call) -> bool:
     names = set() if assigned is None else {ast.unparse(n) for n in _leaves(assigned.targets)}
     reads = (n for n in after if isinstance(getattr(n, "ctx", None), ast.Load))
     read = assigned is None or any(ast.unparse(n) in names for n in reads)
+    read = read or _is_attribute_read(source, names)
     tests = (n for n in after if isinstance(n, ast.Compare))
     return read and not any(_is_none(other) for test in tests for other in test.comparators)
+
+
+def _is_attribute_read(source: Source, names: set[str]) -> bool:
+    """Whether another function reads what an attribute keeps: `self.grads`."""
+    kept = {name.rpartition(".")[2] for name in names if "." in name}
+    return any(
+        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and n.attr in kept
+        for n in ast.walk(source.tree)
+    )
 
 
 def _leaves(targets: list[ast.expr]) -> Iterator[ast.expr]:

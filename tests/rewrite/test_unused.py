@@ -55,3 +55,15 @@ def test_nothing_allowed_where_the_gradient_is_computed_with() -> None:
     assert unused_allowed(program, spot(program, "y, x)[")) is None
     program = program_of("g = torch.autograd.grad(y, x)[0]\nif g is None:\n    g = 0 * x\n")
     assert unused_allowed(program, spot(program, "y, x")) is not None
+
+
+def test_zeros_where_another_method_computes_with_the_gradients() -> None:
+    program = program_of("""
+        class Meter:
+            def compute(self, loss):
+                self.grads = torch.autograd.grad(loss, self.ps)
+            def norm(self):
+                return sum(g.norm() for g in self.grads)
+        """)
+    assert unused_allowed(program, spot(program, "self.ps")) is None
+    assert unused_as_zeros(program, spot(program, "self.ps")) is not None
