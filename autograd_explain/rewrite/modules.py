@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from ..model import Edit, Place
-from ..program import Program
+from ..program import Program, called_name
 from .code import dotted, head, keyword, literal_bool, positional, same, targets, walk, without
 from .draft import Draft
 from .imports import Imports, imports_at
@@ -34,7 +35,8 @@ def module_not_inplace(
 
     `place` is the constructor's line or a call of the module (`self.act(x)`, `net(x)`), whose
     constructor is then looked up in the class, the cells and the functions called there.
-    `module` says which callee is meant where the statement calls several.
+    `module` says which callee is meant where the statement calls several.  None where some other
+    statement calls it for the write alone (`self.act(x)`).
     """
     tree = tree_at(program, place)
     if tree is None:
@@ -44,10 +46,28 @@ def module_not_inplace(
         flags = _of_the_callee(program, tree, place, module)
     if not flags or any(f.tree is not flags[0].tree for f in flags):
         return None
+    if any(_is_called_for_its_write(program, flag) for flag in flags):
+        return None
     draft = Draft(flags[0].tree)
     for flag in flags:
         draft.replace(flag.call, without(flag.call, flag.argument))
     return draft.edits()
+
+
+def _is_called_for_its_write(program: Program, flag: _Flag) -> bool:
+    """Whether a statement drops what the module returns: then its input has to change."""
+    made = flag.tree.statement_of(flag.call)
+    if not isinstance(made, (cst.Assign, cst.AnnAssign)) or made.value is not flag.call:
+        return False
+    names = {path.rpartition(".")[2] for t in targets(made) if (path := dotted(t))}
+    sources = {id(s): s for s in (*program.cells, flag.tree.source)}.values()
+    calls = (
+        node.value
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    )
+    return any(called_name(call) in names for call in calls)
 
 
 def _constructed_here(program: Program, tree: Tree, place: Place) -> list[_Flag]:

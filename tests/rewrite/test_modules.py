@@ -42,6 +42,13 @@ def test_the_line_chooses_in_a_sequential() -> None:
     assert "nn.ReLU(),  # second" in text
 
 
+def test_not_where_another_line_needs_the_write() -> None:
+    program = program_of("act = nn.ReLU(True)\ndef f(x, w):\n    act(x)\n    return x + act(w)\n")
+    assert module_not_inplace(program, at(program, "return"), "act") is None
+    program = program_of("act = nn.ReLU(True)\ndef f(x, w):\n    return x + act(w)\n")
+    assert module_not_inplace(program, at(program, "return"), "act") is not None
+
+
 BLOCK = """
 class Block(nn.Module):
     def __init__(self):
