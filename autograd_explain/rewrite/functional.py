@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import libcst as cst
 
@@ -145,7 +146,10 @@ def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
     )
     loose = isinstance(statement.value, (cst.Tuple, cst.Yield)) and not statement.value.lpar
     if not loose and site.can_assign(written):
-        value = cst.BinaryOperation(written, operator, right_operand(statement.value, operator))
+        right = statement.value
+        if written is not statement.target:
+            right = _in_graph(site, right, written)
+        value = cst.BinaryOperation(written, operator, right_operand(right, operator))
         draft.instead(statement, [_assignment(written, value)])
     return draft
 
@@ -169,9 +173,37 @@ def _data_assigned(site: _Site, statement: cst.Assign) -> Draft:
     return draft
 
 
+def _in_graph(
+    site: _Site, value: cst.BaseExpression, written: cst.BaseExpression
+) -> cst.BaseExpression:
+    """What is computed for a hidden write, `x.data.div_(x.data.norm())`, with the tensor itself:
+    the write is to be recorded, and so is what it takes from there."""
+    made = value.visit(_Unhidden(site.tree, site.tree.code(written)))
+    assert isinstance(made, cst.BaseExpression)
+    return made
+
+
+class _Unhidden(cst.CSTTransformer):
+    """`x.data` and `x.detach()` of one tensor as `x`."""
+
+    def __init__(self, tree: Tree, tensor: str) -> None:
+        super().__init__()
+        self._tree = tree
+        self._tensor = tensor
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        if not isinstance(updated_node, cst.BaseExpression):
+            return updated_node
+        inner = without_data(updated_node)
+        hidden = inner is not updated_node and same(self._tree, inner, self._tensor)
+        return inner if hidden else updated_node
+
+
 def _new_value(site: _Site, call: InplaceCall) -> Draft:
     """The call's value without the write; the write becomes an assignment where it is needed."""
     draft, statement = Draft(site.tree), site.statement
+    if call.hidden:
+        call = replace(call, value=_in_graph(site, call.value, call.target))
     whole = getattr(statement, "value", None) is call.node
     if whole and isinstance(statement, cst.Expr):
         if site.can_assign(call.target):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -38,12 +38,14 @@ from .locate import Statement, Tree
 class InplaceCall:
     """An expression that overwrites `target` and has its new value: `x.mul_(2).add_(y)`.
 
-    `value` computes that new value without writing.
+    `value` computes that new value without writing.  `hidden` says that the write went through
+    `.data` or `.detach()`.
     """
 
     node: cst.Call
     target: cst.BaseExpression
     value: cst.BaseExpression
+    hidden: bool = False
 
 
 def inplace_calls(tree: Tree, imports: Imports, statement: Statement) -> list[InplaceCall]:
@@ -128,11 +130,12 @@ def _method_chain(tree: Tree, imports: Imports, node: cst.Call) -> InplaceCall |
     while _link(imports, inner := _receiver(links[-1])):
         assert isinstance(inner, cst.Call)
         links.append(inner)
-    target = without_data(_receiver(links[-1]))
+    written = _receiver(links[-1])
+    target = without_data(written)
     value: cst.BaseExpression | None = target
     for link in reversed(links):
         value = None if value is None else _functional(imports, link, value, target)
-    return None if value is None else InplaceCall(node, target, value)
+    return None if value is None else InplaceCall(node, target, value, written is not target)
 
 
 def _receiver(call: cst.Call) -> cst.BaseExpression:
@@ -194,10 +197,12 @@ def _function(imports: Imports, node: cst.Call) -> InplaceCall | None:
     if written is None:
         return None
     target = without_data(written.value)
+    hidden = target is not written.value
     if name.endswith("_") and not name.endswith("__"):
-        return _underscore(imports, node, full, written, target)
+        call = _underscore(imports, node, full, written, target)
+        return None if call is None else replace(call, hidden=hidden)
     flag = _inplace_flag(node, full)
-    return None if flag is None else InplaceCall(node, target, _plain_call(node, flag))
+    return None if flag is None else InplaceCall(node, target, _plain_call(node, flag), hidden)
 
 
 def _input(node: cst.Call) -> cst.Arg | None:
