@@ -109,24 +109,30 @@ class Recording:
 
         In doubt it is meant: a gradient that passes straight through a rounding.  Such a rounding
         is often one of several writes, `mul_`, `round_` and `div_`: it alone is told then."""
-        judged = [(s, self._derivative(s)) for s in suspects]
-        unknown = {id(s.evidence["tensor"]) for s, d in judged if d is Derivative.UNKNOWN}
-        found = []
-        for suspect, derivative in judged:
-            if derivative is Derivative.UNKNOWN:
-                found.append(replace(suspect, sure=False))
-            elif derivative is None:
+        judged = [(s, *self._derivative(s)) for s in suspects]
+        unknown = {id(s.evidence["tensor"]) for s, d, _ in judged if d is Derivative.UNKNOWN}
+        found, told = [], set()
+        for suspect, derivative, statement in judged:
+            if derivative is None:
                 found.append(suspect)
-            elif derivative is Derivative.OTHER and id(suspect.evidence["tensor"]) not in unknown:
-                found.append(replace(suspect, sure=True))
+                continue
+            tensor = id(suspect.evidence["tensor"])
+            meant = derivative is Derivative.UNKNOWN
+            if derivative is Derivative.ONE or (tensor in unknown and not meant):
+                continue
+            if (tensor, statement) not in told:  # a chain of writes is one
+                told.add((tensor, statement))
+                found.append(replace(suspect, sure=not meant))
         return found
 
-    def _derivative(self, suspect: Suspect) -> Derivative | None:
-        """That of a write that no node stands for; None for other suspects."""
+    def _derivative(self, suspect: Suspect) -> tuple[Derivative | None, ast.stmt | None]:
+        """That of a write that no node stands for, and its statement; None for other suspects."""
         if suspect.evidence.get("way") != "unrecorded":
-            return None
+            return None, None
         spot = self.moments(self.program).spot(suspect.marks["written"][0].site)
-        return Derivative.UNKNOWN if spot is None else derivative_of(spot)
+        if spot is None:
+            return Derivative.UNKNOWN, None
+        return derivative_of(spot), spot.statement
 
     def _with_numbers_followed(self, suspect: Suspect) -> Suspect:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes

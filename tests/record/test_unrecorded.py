@@ -78,6 +78,7 @@ WRONG = {
     "scaled": "h.data.mul_(0.5)",
     "normalized": "h.data.div_(h.data.norm())",
     "a chain": "h.data.mul_(2).add_(1)",
+    "a chain told once": "h.data.mul_(2).clamp_(min=0)",
     "masked": "h.data.mul_(torch.tensor([1.0, 0.0, 1.0]))",
     "clamped by an index": "h.data[h.data < 0] = 0",
     "a factor of one's own": "def factor():\n    return torch.rand(3)\nh.data *= factor()",
