@@ -65,7 +65,8 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit(scene, lost[0], operand, first.target, *names[1:]),),
         events=tuple(e for e in events if e is not None),
         variant=_variant(scene, cuts),
-        awaited=names[:1],
+        # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
+        awaited=() if scene.incident.evidence.get("cut_again") else names[:1],
     )
 
 

@@ -34,7 +34,7 @@ class Cut:
     """A site at which values leave the graph, how, and the leaves above it, held weakly.
 
     `way` is detach, data, copy, number, numpy, no_grad or operation; `memory` the storage of the
-    last result.
+    last result; `behind` the cuts that what leaves here came from.
     """
 
     site: int
@@ -43,6 +43,7 @@ class Cut:
     memory: int = 0
     looks: int = 0
     above: dict[int, Weak] = field(default_factory=dict)
+    behind: frozenset[int] = _NOTHING
 
 
 class Values:
@@ -106,6 +107,7 @@ class Cuts:
 
     def _left(self, source: Tensor, result: Any, mark: Mark) -> None:
         cut = self.cuts[mark.site]
+        cut.behind |= self._of(source)
         sites = frozenset({mark.site}) | self._of(source)
         if isinstance(result, Tensor):
             cut.memory = storage(result)

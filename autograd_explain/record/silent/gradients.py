@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -279,7 +279,11 @@ class Gradients:
                     together.setdefault(lost, []).append(site)
             for lost, sites in together.items():
                 kept = [weak for i, weak in never.items() if i in lost]  # the optimizer's order
-                found.append(self._cut_suspect(sites, kept, followed))
+                others = {s for each in together.values() for s in each}.difference(sites)
+                again = any(not self.cuts.cuts[s].behind.isdisjoint(sites) for s in others)
+                suspect = self._cut_suspect(sites, kept, followed)
+                evidence = {**suspect.evidence, "cut_again": again}
+                found.append(replace(suspect, evidence=evidence))
         return found
 
     def _cut_suspect(self, sites: list[int], lost: list[Weak], followed: Followed) -> Suspect:
