@@ -93,7 +93,7 @@ class WholeLayers:
             given = (*args, *kwargs.values(), *self._parameters.values())
             passed(before, given, result, frame, operation)
             if norm:
-                wrote_statistics(self, counted, frame, operation)
+                wrote_statistics([(self, counted)], frame)
             return result
 
         wrote_statistics = self._wrote_statistics
@@ -138,26 +138,24 @@ class WholeLayers:
             given = (*args, *module.parameters())
         site = recorder.passed(before, given, result, frame, self._sequential)
         recorder.viewed(args, result, frame, self._sequential, site)
-        for norm, count in counted:
-            self._wrote_statistics(norm, count, frame, self._norm)
+        self._wrote_statistics(counted, frame)
 
-    def _wrote_statistics(
-        self, module: nn.Module, counted: int, frame: FrameType, operation: int
-    ) -> None:
-        """A batch norm in training writes its statistics, without a new version."""
-        buffers = module._buffers
-        recorder = self._recorder
-        if recorder.broken is not None or not module.training:
+    def _wrote_statistics(self, counted: list[tuple[nn.Module, int]], frame: FrameType) -> None:
+        """Batch norms in training write their statistics, without a new version, and count."""
+        recorder, operation = self._recorder, self._norm
+        training = [(norm._buffers, count) for norm, count in counted if norm.training]
+        if recorder.broken is not None or not training:
             return
         with Noting(recorder):
             site = recorder.sites.here(frame, operation)
-            for name in _STATISTICS:
-                buffer = buffers.get(name)
-                if buffer is not None:
-                    recorder.wrote_unversioned(buffer, site, own=True)
-            counter = buffers.get(_COUNTER)
-            if counter is not None and version(counter) != counted:
-                recorder.wrote(counter, counted, frame, operation, site=site)
+            for buffers, count in training:
+                for name in _STATISTICS:
+                    buffer = buffers.get(name)
+                    if buffer is not None:
+                        recorder.wrote_unversioned(buffer, site, own=True)
+                counter = buffers.get(_COUNTER)
+                if counter is not None and version(counter) != count:
+                    recorder.wrote(counter, count, frame, operation, site=site)
 
 
 def _count(module: nn.Module) -> int:
