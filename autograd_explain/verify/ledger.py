@@ -47,6 +47,8 @@ class Ledger:
     def __init__(self, files: Collection[str], listener: Listener | None = None) -> None:
         self._listener = listener
         self.losses: list[float] = []
+        #: Whether every leaf that a backward reached was noted, and none of them forgotten.
+        self.complete = True
         self._entries: dict[int, Entry] = {}
         self._steps: dict[int, Entry] = {}
         self._files = files
@@ -99,7 +101,8 @@ class Ledger:
             if tensor.numel() == 1 and not tensor.is_complex():
                 self.losses.append(float(tensor.detach()))
         if kwargs.get("accumulate_grad"):
-            leaves = _leaves(tensors)
+            leaves, complete = _leaves(tensors)
+            self.complete = self.complete and complete
             found = [(leaf, leaf.grad) for leaf in leaves]
             if self._listener is not None:
                 self._listener.accumulated(leaves)
@@ -125,6 +128,7 @@ class Ledger:
 
     def _forget(self) -> None:
         gone = [k for k, e in self._entries.items() if e.tensor() is None and not e.name]
+        self.complete = self.complete and bool(gone)
         for key in gone or list(self._entries)[: MAX_UNNAMED // 2]:
             del self._entries[key]
 
@@ -146,10 +150,11 @@ def _locals(frame: FrameType) -> Mapping[str, Any]:
     return frame.f_locals
 
 
-def _leaves(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The tensors into which a backward from these outputs accumulates."""
+def _leaves(outputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], bool]:
+    """The tensors into which a backward from these outputs accumulates, and whether it is all."""
     found = [t for t in outputs if t.is_leaf]
-    for reached in Walk((t.grad_fn for t in outputs), limit=MAX_NODES):
+    graph = Walk((t.grad_fn for t in outputs), limit=MAX_NODES)
+    for reached in graph:
         if type(reached.node).__name__ == "AccumulateGrad":
             found.append(reached.node.variable)
-    return found
+    return found, graph.complete

@@ -24,20 +24,19 @@ from ..nodes import Walk
 class Whole:
     """The memory behind saved parts of a tensor, as it was when the first of them was saved."""
 
-    __slots__ = ("__weakref__", "counted", "storage", "version")
+    __slots__ = ("__weakref__", "counted", "storage")
     MAX_BYTES = 1 << 26
 
     def __init__(self, part: torch.Tensor) -> None:
         storage: Any = part.untyped_storage()
         self.storage = storage.clone()
-        self.version = part._version
         self.counted = False
 
 
 class Saved:
     """A saved tensor: the value when it was saved, and the memory it was saved from."""
 
-    __slots__ = ("alias", "born", "copy", "counted", "whole")
+    __slots__ = ("alias", "born", "copy", "counted", "version", "whole")
 
     def __init__(self, tensor: torch.Tensor, born: int = 0) -> None:
         self.born = born
@@ -45,6 +44,7 @@ class Saved:
         with torch.no_grad():
             self.alias = tensor.detach()
             self.copy = self.alias.clone()
+        self.version = 0  # counted where a part of a larger tensor was saved
         self.counted = False
 
     def overwritten(self) -> bool:
@@ -94,6 +94,7 @@ class SavedCopies:
             return None
         if size <= saved.copy.nbytes or size > Whole.MAX_BYTES or storage.device.type != "cpu":
             return None
+        saved.version = saved.alias._version
         whole = self._wholes.get(address)
         if whole is None:
             whole = self._wholes[address] = Whole(saved.alias)
@@ -112,7 +113,7 @@ class SavedCopies:
             saved.counted = True
             self.overwritten.append(saved)
             self._updates.needed.append(saved)
-        elif saved.whole is not None and saved.alias._version != saved.whole.version:
+        elif saved.whole is not None and saved.alias._version != saved.version:
             if not saved.whole.counted:  # torch refuses, though this part was not written
                 saved.whole.counted = True
                 self.overwritten.append(saved)

@@ -194,14 +194,20 @@ class Session:
 
 
 def _awaited(names: tuple[str, ...], space: Mapping[str, Any], ledger: Ledger) -> dict[str, bool]:
-    """Whether a backward of the run reached the tensors of these names; others are left out."""
+    """Whether a backward of the run reached the tensors of these names; others are left out, and
+    so are those of which it cannot be told."""
     import torch
 
     if not names:
         return {}
     found = {spelled(path): value for path, value in walk(space)}
     tensors = {name: found[name] for name in names if isinstance(found.get(name), torch.Tensor)}
-    return {name: ledger.of(tensor) is not None for name, tensor in tensors.items()}
+    got = {n: ledger.of(t) is not None or _has_gradient(t) for n, t in tensors.items()}
+    return {name: reached for name, reached in got.items() if reached or ledger.complete}
+
+
+def _has_gradient(tensor: Any) -> bool:
+    return tensor.is_leaf and tensor.grad is not None
 
 
 class _Warnings:

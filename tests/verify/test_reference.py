@@ -83,3 +83,37 @@ total.backward()
     assert rewrite.reason.values["kept"] == "known"
     moved = played.try_out(("row = known[t]", "known = known * 2\n    row = known[t].clone()"))
     assert moved.outcome is Outcome.DIFFERS
+
+
+def test_a_part_saved_after_the_last_write_was_not_overwritten():
+    from autograd_explain.verify.reference import SavedCopies
+
+    copies = SavedCopies()
+    w = torch.ones(2, requires_grad=True)
+    kept = torch.zeros(3, 2)
+    with copies.watch():
+        first = w * kept[0]
+        kept[1] = 5
+        (w * kept[1]).sum().backward()
+        assert copies.overwritten == []
+        first.sum().backward()  # torch refuses this one, though kept[0] is as it was
+    assert len(copies.overwritten) == 1
+
+
+def test_a_tensor_of_which_it_cannot_be_told_is_neither_reached_nor_unreached(monkeypatch):
+    from autograd_explain.verify import ledger as module
+    from autograd_explain.verify.replay import _awaited
+
+    space = {name: torch.ones(2, requires_grad=True) for name in "wv"}
+    ledger = module.Ledger(())
+    with ledger.noting():
+        (space["w"] * 2).sum().backward()
+        assert _awaited(("w", "v"), space, ledger) == {"w": True, "v": False}
+        monkeypatch.setattr(module, "MAX_NODES", 2)
+        long = space["v"]
+        for _ in range(9):
+            long = long * 2
+        torch.autograd.grad(long.sum(), space["w"], allow_unused=True)
+        long.sum().backward()
+        space["v"].grad = None
+    assert _awaited(("w", "v"), space, ledger) == {"w": True}
