@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,8 @@ class LeafWrite:
     def purpose(self) -> str:
         """ "update" of a parameter, "init" of its values, "index" or "arithmetic" on a value,
         "module" where an in-place module computes with it."""
-        if self.write.form is Form.CALL and not isinstance(self.write.statement, ast.Expr):
+        used = self.write.form is Form.CALL and not isinstance(self.write.statement, ast.Expr)
+        if used or self.write.is_part:
             return "module" if self.module else "arithmetic"  # the result goes on being used
         if self._reads_grad or self._has_grad:
             return "update"
@@ -86,7 +87,8 @@ def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite
         module = live.frame.f_locals.get("self")
         if isinstance(module, torch.nn.Module) and getattr(module, "inplace", False) is True:
             given = live.frame.f_locals.get("input")
-            call = _call_with(statement, frame, given)
+            ran = [f.frame.f_locals.get("self") for f in scene.incident.frames]
+            call = _call_with(statement, frame, given, ran)
             if call is None:
                 return None
             write = Write(
@@ -96,9 +98,13 @@ def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite
     return None
 
 
-def _call_with(statement: ast.stmt, frame: LiveFrame, given: Any) -> ast.Call | None:
-    """The call of a module with this tensor, or with what cannot be told without running code."""
+def _call_with(
+    statement: ast.stmt, frame: LiveFrame, given: Any, ran: Sequence[Any]
+) -> ast.Call | None:
+    """The call of one of the modules that ran, with this tensor, or with what cannot be told
+    without running code."""
     calls = [c for c in _module_calls(statement, frame) if len(c.args) == 1 and not c.keywords]
+    calls = [c for c in calls if any(resolve(c.func, frame) is module for module in ran)]
     found = [c for c in calls if resolve(c.args[0], frame) is given] or calls
     return found[0] if len(found) == 1 else None
 

@@ -57,6 +57,19 @@ class Write:
     def value(self) -> ast.expr | None:
         return getattr(self.statement, "value", None)
 
+    @property
+    def is_part(self) -> bool:
+        """Whether more is computed from the written tensor in the same statement:
+        `y = (x * w.clamp_(0)).sum()`, and not `w = w.clamp_(0)`."""
+        if self.form in (Form.AUGMENTED, Form.ITEM, Form.OUT):
+            return False
+        value = getattr(self.statement, "value", None)
+        if not isinstance(value, ast.Call):
+            return True
+        if isinstance(value.func, ast.Attribute) and base_of(value) is not value:
+            return ast.unparse(base_of(value)) != self.target_text
+        return not value.args or ast.unparse(value.args[0]) != self.target_text
+
 
 def statement_at(program: Program, place: Place | None) -> ast.stmt | None:
     """The innermost statement on a place's line."""

@@ -52,6 +52,8 @@ def _of_module(finding: Finding, program: Program, place: Place) -> Iterator[Pro
 
 
 def _no_grad(finding: Finding, program: Program, place: Place, update: bool) -> Iterator[Proposal]:
+    if _is_part(program, place):
+        return  # what else the statement computes needs its graph
     names = [n for t in finding.tensors for n in t.names]
     whole = writes_under_no_grad(program, place, names) if update else None
     edits = whole or under_no_grad(program, place, last_update(program, place))
@@ -63,12 +65,20 @@ def _no_grad(finding: Finding, program: Program, place: Place, update: bool) -> 
 def _out_of_place(
     finding: Finding, program: Program, place: Place, update: bool
 ) -> Iterator[Proposal]:
-    if update:
+    if update and _is_part(program, place):
+        edits = value_alone(program, place)
+    elif update:
         return  # a rebound parameter is no longer the one that the optimizer or the model holds
-    edits = functional_write(program, place) or value_alone(program, place)
-    edits = edits or out_of_place(program, place)
+    else:
+        edits = functional_write(program, place) or value_alone(program, place)
+        edits = edits or out_of_place(program, place)
     if edits:
         yield Proposal("out_of_place", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+def _is_part(program: Program, place: Place) -> bool:
+    write = write_at(program, place)
+    return write is not None and write.is_part
 
 
 def _stays_the_leaf(finding: Finding, program: Program, place: Place) -> bool:

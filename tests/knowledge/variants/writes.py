@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "a parameter written within a larger expression": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(3))
+    def forward(self, x):
+        return (x * self.w.clamp_(0, 1)).sum()
+net = Net()
+net(torch.ones(3)).backward()
+assert net.w.grad is not None
+""",
+        "leaf_written",
+        "arithmetic",
+        "        return (x * self.w.clamp(0, 1)).sum()",
+    ),
     "rows written by their own norm": (
         """
 w = torch.rand(3, 2, requires_grad=True)
