@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "the one of two modules that ran": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(3, 3))
+        self.drop = nn.Dropout(0.5, inplace=True)
+        self.squash = nn.Sequential(nn.Hardtanh(inplace=True), nn.Linear(3, 1))
+    def forward(self, x):
+        return self.squash(self.w[0]).sum() + (self.drop(self.w * 1) @ x).sum()
+net = Net()
+net(torch.ones(3)).backward()
+""",
+        "view_of_leaf_written",
+        "module",
+        "        self.squash = nn.Sequential(nn.Hardtanh(), nn.Linear(3, 1))",
+    ),
     "a parameter written within a larger expression": (
         """
 class Net(nn.Module):
