@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from ..model import Place
-from ..program import Program
+from ..program import Program, called_name
 from .statements import statement_at
 
 
@@ -31,9 +31,23 @@ def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> boo
 
 
 def hands_back_argument(program: Program, place: Place, name: str) -> bool:
-    """Whether the function around a place got this name as an argument and returns it."""
+    """Whether the function around a place got this name as an argument and returns it to callers
+    that take it: one that calls it as a statement of its own wants the write."""
     scope = _scope(program, place)
-    return scope is not None and _is_argument(scope, name) and _handed_back(scope, name)
+    if scope is None or not _is_argument(scope, name) or not _handed_back(scope, name):
+        return False
+    called = getattr(scope, "name", "")
+    sources = [s for s in (*program.cells, program.source_at(place)) if s is not None]
+    return not any(_value_is_dropped(s.tree, called) for s in sources)
+
+
+def _value_is_dropped(tree: ast.Module, name: str) -> bool:
+    """Whether a function is called for its effects; the last line of a cell shows its value."""
+    return any(
+        isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and called_name(n.value) == name
+        for n in ast.walk(tree)
+        if n not in tree.body[-1:]
+    )
 
 
 def changes_argument(program: Program, place: Place, target: ast.expr) -> bool:

@@ -143,3 +143,16 @@ def test_a_write_felt_in_the_next_call_is_corrected_not_kept(name: str, result: 
     assert first.outcome is Outcome.DIFFERS and first.reason.key == "differs_for_caller"
     assert "h = h + self.scale" in edited(cells, first)[1]
     run(edited(cells, first))
+
+
+def test_a_write_that_callers_want_is_no_leak() -> None:
+    cells = (
+        START + "log = torch.zeros(3)\ndef accumulate(total, value):\n    total += value\n"
+        "    return total",
+        "h = torch.exp(w[:3])\naccumulate(log, h.detach())\naccumulate(h, torch.ones(3))\n"
+        "h.sum().backward()",
+    )
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is not None, found.output
+    assert [r.outcome for r in found.diagnosis.rewrites][:1] == [Outcome.VERIFIED]
+    assert all(r.outcome is not Outcome.DIFFERS for r in found.diagnosis.rewrites)
