@@ -14,7 +14,7 @@ from ..model import Place
 from ..program import Program, Source, called_name, own_nodes
 from .definitions import Definition, calls, definition, method
 from .no_graph import NoGraph, is_recording_off
-from .origin import computation, inside, walker_of
+from .origin import computation, inside, surfaced, walker_of
 from .scene import Scene
 from .source_walk import Spot
 
@@ -233,6 +233,13 @@ def _trained_inside(scene: Scene, spot: Spot) -> bool | None:
     owners = (getattr(value, "__self__", value) for value in called)
     module = next((m for m in owners if isinstance(m, torch.nn.Module)), None)
     return None if module is None else any(p.requires_grad for p in module.parameters())
+
+
+def is_frozen(scene: Scene) -> bool:
+    """Whether the failing expression checkpoints a module that has nothing to train."""
+    spot = surfaced(scene)
+    call = spot is not None and isinstance(spot.node, ast.Call) and bool(spot.node.args)
+    return spot is not None and call and _trained_inside(scene, spot) is False
 
 
 def _shown(scene: Scene, spot: Spot, function: ast.expr) -> Iterator[ast.expr]:

@@ -86,3 +86,13 @@ def test_cause(name: str) -> None:
         repaired = edited(cells, found.diagnosis.rewrites[0])
         assert set(lines) <= {row for cell in repaired for row in cell.splitlines()}
         run(repaired)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_other_kind_gives_a_frozen_module_no_gradient(frozen: bool) -> None:
+    text = f"body.requires_grad_({not frozen})\nwarnings.simplefilter('error')\n# %%\n"
+    text += "checkpoint(body, x, use_reentrant=True)\n"
+    found = play(cells_of(START + text))
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.cause == "checkpoint_without_gradient"
+    assert bool(found.diagnosis.rewrites) is not frozen

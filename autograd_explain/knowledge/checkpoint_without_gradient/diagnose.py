@@ -1,6 +1,6 @@
 """Reentrant checkpoint without an input that requires grad."""
 
-from autograd_explain.inspect.checkpointed import Unrecorded, unrecorded
+from autograd_explain.inspect.checkpointed import Unrecorded, is_frozen, unrecorded
 from autograd_explain.inspect.no_graph import NoGraph, find, root_fact
 from autograd_explain.inspect.origin import event_at
 from autograd_explain.inspect.scene import Scene
@@ -28,13 +28,10 @@ def diagnose(scene: Scene) -> Finding | None:
         found = find(scene)
         off = None if found is None else unrecorded(scene, found)
         return None if found is None or off is None else _of_backward(scene, found, off)
-    return told(
-        scene,
-        "checkpoint_without_gradient",
-        EXAMPLE,
-        VARIANTS,
-        at=failing_place(scene) if scene.match.pattern != "checkpoint-not-necessary" else None,
-    )
+    # The other kind of checkpoint would give a frozen module no gradient either.
+    other = scene.match.pattern == "checkpoint-not-necessary" or is_frozen(scene)
+    at = None if other else failing_place(scene)
+    return told(scene, "checkpoint_without_gradient", EXAMPLE, VARIANTS, at=at)
 
 
 def _of_backward(scene: Scene, found: NoGraph, off: Unrecorded) -> Finding:
