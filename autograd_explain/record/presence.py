@@ -138,11 +138,15 @@ class Presence:
 
     def step_aside(self) -> bool:
         """Leave the stack; False, and nothing done, where another mode stands above."""
-        count = _count()
-        if count == 0 or _at(count - 1) is not self.recorder:
+        if not self.is_on_top():
             return False
         _pop()
         return True
+
+    def is_on_top(self) -> bool:
+        """Whether torch asks the recorder first."""
+        count = _count()
+        return count > 0 and _at(count - 1) is self.recorder
 
     def step_back(self) -> None:
         """Return to the stack after `step_aside`."""

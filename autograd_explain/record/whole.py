@@ -46,7 +46,6 @@ _LAYERS = _RESULT_NOT_SAVED | {
     *(nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d),
     *(nn.Identity, nn.Flatten, nn.Unflatten, nn.Upsample),
 }
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 #: What a subclass does with the functions that get it is its own.
 _PLAIN = frozenset({Tensor, nn.Parameter})
 #: For mypy, which knows no `super` outside of methods.
@@ -81,7 +80,8 @@ class WholeLayers:
         @functools.wraps(nn.Module.__call__)
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            if not _is_known(self, layer) or _has_hooks(self) or not presence.step_aside():
+            known = presence.is_on_top() and _is_known(self, layer) and not _has_hooks(self)
+            if not known or not presence.step_aside():
                 return _next(layer, self).__call__(*args, **kwargs)
             counted = _count(self) if norm else -1
             before = sequence()
@@ -105,7 +105,8 @@ class WholeLayers:
         @functools.wraps(nn.Module.__call__)
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            plain = not kwargs and _PLAIN.issuperset(map(type, args))
+            # Inside another one that is watched as a whole there is nothing to ask.
+            plain = presence.is_on_top() and not kwargs and _PLAIN.issuperset(map(type, args))
             norms = _norms_of_sequential(self) if plain else None
             if norms is None or not presence.step_aside():
                 return _next(nn.Sequential, self).__call__(*args, **kwargs)
@@ -163,15 +164,21 @@ def _count(module: nn.Module) -> int:
     return -1 if counter is None else version(counter)
 
 
-def _is_known(module: nn.Module, layer: type[nn.Module]) -> bool:
-    """Whether it is one of torch's own, with torch's own `forward`: a program may have put another
-    one into the class."""
-    return type(module) is layer and _home(layer.forward) == layer.__module__
-
-
 def _home(function: Any) -> str:
     """The module that a function was written in, whatever functools.wraps made it say."""
     return str(getattr(function, "__globals__", {}).get("__name__"))
+
+
+_CLASSES: tuple[type[nn.Module], ...] = (*_LAYERS, *_RECURRENT, nn.Sequential)
+#: torch's own `forward` of each class; a program may have put another one there.
+_FORWARD: dict[type[nn.Module], Any] = {
+    layer: layer.forward for layer in _CLASSES if _home(layer.forward) == layer.__module__
+}
+
+
+def _is_known(module: nn.Module, layer: type[nn.Module]) -> bool:
+    """Whether it is one of torch's own, with torch's own `forward`."""
+    return type(module) is layer and layer.forward is _FORWARD.get(layer)
 
 
 def _has_hooks(module: nn.Module) -> bool:
@@ -190,7 +197,10 @@ def _has_own_hooks(own: dict[str, Any]) -> bool:
     # `_compiled_call_impl` is what `module.compile()` leaves.
     if "forward" in own or own.get("_compiled_call_impl") is not None:
         return True
-    return any(own.get(hooks, True) for hooks in _HOOKS)  # True: it was never initialized
+    # Without any attribute for hooks it was never initialized.
+    if own.get("_forward_pre_hooks", True) or own.get("_forward_hooks", True):
+        return True
+    return bool(own.get("_backward_pre_hooks", True) or own.get("_backward_hooks", True))
 
 
 def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
@@ -205,7 +215,7 @@ def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
     before: type[nn.Module] = nn.Module
     for layer in _flat(module):
         kind, own = type(layer), vars(layer)
-        if kind not in _LAYERS or not _is_known(layer, kind) or _has_own_hooks(own):
+        if kind not in _LAYERS or kind.forward is not _FORWARD.get(kind) or _has_own_hooks(own):
             return None
         if own.get("inplace") and before not in _RESULT_NOT_SAVED:
             return None
