@@ -171,7 +171,7 @@ class Cuts:
                 self._trace(out, found)
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
-        for tensor in roots:
+        for tensor in roots if self.cuts else ():
             for site in self._of(tensor) or self._of_leaf(tensor):
                 self.reached[site] = mark
 

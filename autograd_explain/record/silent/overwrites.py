@@ -222,7 +222,8 @@ class Overwrites:
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         """Search the graph of `roots` for saved tensors that a hidden write touched."""
         self.look(mark, always=True)
-        self._forget(mark.clock)
+        if self._hidden:
+            self._forget(mark.clock)
         interesting = bool(self._hidden) or self.log.user_code_in_backward
         if not interesting or not self._walks.allows():
             return

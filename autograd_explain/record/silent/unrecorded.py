@@ -80,6 +80,8 @@ class Unrecorded:
     ) -> None:
         """Search the graph of `roots` for uses of changed values; `inputs` are the tensors whose
         gradient is asked for, None for all leaves."""
+        if not self._changes:
+            return  # as in nearly every program
         self._backwards.append(mark.clock)
         while self._changes and self._changes[0].mark.clock < self._backwards[0]:
             self._changes.popleft()
