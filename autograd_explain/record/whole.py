@@ -81,8 +81,9 @@ class WholeLayers:
         def __call__(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
             known = presence.is_on_top() and _is_known(self, layer) and not _has_hooks(self)
-            if not known or not presence.step_aside():
+            if not known:
                 return _next(layer, self).__call__(*args, **kwargs)
+            presence.step_aside()
             counted = _count(self) if norm else -1
             before = sequence()
             try:
@@ -108,8 +109,9 @@ class WholeLayers:
             # Inside another one that is watched as a whole there is nothing to ask.
             plain = presence.is_on_top() and not kwargs and _PLAIN.issuperset(map(type, args))
             norms = _norms_of_sequential(self) if plain else None
-            if norms is None or not presence.step_aside():
+            if norms is None:
                 return _next(nn.Sequential, self).__call__(*args, **kwargs)
+            presence.step_aside()
             before = sequence()
             counted = [(norm, _count(norm)) for norm in norms]
             try:

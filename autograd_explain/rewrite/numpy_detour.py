@@ -50,16 +50,10 @@ class _Text:
 def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | None:
     """The whole detour that begins with `left` (`c.detach().numpy()`) in torch; [] where no tensor
     is made of it again, None where a part of it cannot be said in torch."""
-    source = program.source_at(place)
-    if source is None:
+    detour = _detour(program, place, left)
+    if detour is None:
         return None
-    text = _Text(program, source, source.function_at(place) or source.tree, place)
-    statements = [n for n in own_nodes(text.scope) if isinstance(n, ast.stmt)]
-    first = next((s for s in statements if _is_simple(s) and _contains(s, left)), None)
-    if first is None:
-        return None
-    arrays, reading = _followed(statements, first, left)
-    parts = (first, *reading)
+    text, parts, arrays = detour
     if not any(_back(s, left, arrays) for s in parts):
         return []
     if _read_elsewhere(text, parts, arrays):
@@ -76,18 +70,15 @@ def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | No
 def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> bool:
     """Whether NumPy would go on computing with the value at `place` once it does not leave torch:
     in a call that no patch changes, or with an array."""
-    source, left = program.source_at(place), node_at(program, place)
-    if source is None or left is None:
+    left = node_at(program, place)
+    detour = None if left is None else _detour(program, place, left)
+    if left is None or detour is None:
         return False
-    text = _Text(program, source, source.function_at(place) or source.tree, place)
-    statements = [n for n in own_nodes(text.scope) if isinstance(n, ast.stmt)]
-    first = next((s for s in statements if _is_simple(s) and _contains(s, left)), None)
-    if first is None:
-        return False
-    arrays, reading = _followed(statements, first, left)
+    text, parts, arrays = detour
+    source = text.source
     imports = Imports.of(program, source)
     changed = {p.span for p in patches if p.source is source}
-    for node in (n for s in (first, *reading) for n in ast.walk(s)):
+    for node in (n for s in parts for n in ast.walk(s)):
         used = isinstance(node, ast.expr) and _computes(node, left, arrays)
         if used and isinstance(node, ast.Call) and is_numpy_call(imports, node):
             if source.span(node.func) not in changed:
@@ -107,6 +98,23 @@ def _read_elsewhere(text: _Text, parts: tuple[ast.stmt, ...], arrays: frozenset[
     newest = {s.text: s for s in text.program.cells}.values()
     roots = [text.scope] if local else [text.source.tree, *(s.tree for s in newest)]
     return any(_is_array(n, arrays) and id(n) not in inside for r in roots for n in ast.walk(r))
+
+
+def _detour(
+    program: Program, place: Place, left: ast.expr
+) -> tuple[_Text, tuple[ast.stmt, ...], frozenset[str]] | None:
+    """The statements of the function that the value leaving in `left` passes through, and the
+    names of the arrays on its way."""
+    source = program.source_at(place)
+    if source is None:
+        return None
+    text = _Text(program, source, source.function_at(place) or source.tree, place)
+    statements = [n for n in own_nodes(text.scope) if isinstance(n, ast.stmt)]
+    first = next((s for s in statements if _is_simple(s) and _contains(s, left)), None)
+    if first is None:
+        return None
+    arrays, reading = _followed(statements, first, left)
+    return text, (first, *reading), arrays
 
 
 def _followed(

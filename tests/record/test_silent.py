@@ -140,7 +140,8 @@ def test_a_cut_behind_another_says_so(second: str, again: list[bool]) -> None:
     cells = (
         HEAD + "a, b, c = nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 1)\n"
         "opt = torch.optim.SGD([p for m in (a, b, c) for p in m.parameters()], lr=0.1)",
-        "for _ in range(2):\n    opt.zero_grad()\n    h = torch.tensor(a(torch.ones(2, 3)).tolist())\n"
+        "for _ in range(2):\n    opt.zero_grad()\n"
+        "    h = torch.tensor(a(torch.ones(2, 3)).tolist())\n"
         f"    loss = c(b(h){second}).sum()\n    loss.backward()\n    opt.step()\n    loss.item()",
     )
     assert sorted(s.evidence["cut_again"] for s in signals(cells)) == again
