@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from .intercept.hooks import Session
+    from .intercept.session import Session
     from .render.explanation import Explanation
     from .search import Answer
 
@@ -33,8 +33,8 @@ _last: Explanation | None = globals().get("_last")
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """`%load_ext autograd_explain`: silent, and nothing happens twice."""
     global _session
-    from .intercept.hooks import Session
     from .intercept.magics import register
+    from .intercept.session import Session
 
     if _session is not None and _session.shell is shell:
         return
@@ -70,7 +70,7 @@ def explain(exc: BaseException | None = None) -> Explanation | None:
     """
     from .intercept.plain import explain_exception
 
-    return explain_exception(exc, _session, _explain_incident)
+    return explain_exception(exc, _explain_incident, _session.explain if _session else None)
 
 
 def lookup(text: str, language: str | None = None) -> Answer | None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
+from .isolation.type_checks import raised_from
 from .model import Kind, Place
 from .program import Program
 
 if TYPE_CHECKING:
-    from .record.recording import Recording
+    from .inspect.history import History
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +29,22 @@ class LiveFrame:
         return self.frame.f_code.co_filename
 
     @property
+    def code(self) -> CodeType:
+        return self.frame.f_code
+
+    @property
     def function(self) -> str:
         return self.frame.f_code.co_name
+
+
+class Recorded(Protocol):
+    """What was noted while the program ran (`record.Recording`)."""
+
+    def covers(self, incident: Incident) -> bool:
+        """Whether the operations behind this failure were watched."""
+        ...
+
+    def history(self, program: Program) -> History: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +54,7 @@ class Incident:
     `frames` are outermost first, library frames included.  `namespace` is the user's.  `cell` is
     the execution count of the cell that ran.  `signal` names a finding of the recorder ("" for
     errors and warnings) and `evidence` is its data.  `recording` is there in check mode only.
+    `patched` says that the session has put code of its own in the place of functions of torch's.
     """
 
     kind: Kind
@@ -50,12 +66,13 @@ class Incident:
     cell: int | None = None
     signal: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    recording: Recording | None = None
+    recording: Recorded | None = None
+    patched: bool = False
 
     @property
     def user_frames(self) -> tuple[LiveFrame, ...]:
         """The frames of the user's own code, outermost first."""
-        return tuple(f for f in self.frames if self.program.is_user_code(f.filename))
+        return tuple(f for f in self.frames if self.program.source_of(f.code) is not None)
 
     @property
     def place(self) -> Place | None:
@@ -63,7 +80,7 @@ class Incident:
         return self.place_of(self.user_frames[-1]) if self.user_frames else None
 
     def place_of(self, frame: LiveFrame) -> Place | None:
-        return self.program.place(frame.filename, frame.line, frame.function)
+        return self.program.place_of(frame.code, frame.line)
 
 
 def frames_of(traceback: TracebackType | None) -> tuple[LiveFrame, ...]:
@@ -73,3 +90,18 @@ def frames_of(traceback: TracebackType | None) -> tuple[LiveFrame, ...]:
         found.append(LiveFrame(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti))
         traceback = traceback.tb_next
     return tuple(found)
+
+
+_MAX_CHAIN = 10  #: exceptions looked at behind the one that was shown
+
+
+def chain_of(error: BaseException) -> list[BaseException]:
+    """The exception and those it was raised from, the shown one first."""
+    found: list[BaseException] = []
+    here: BaseException | None = error
+    seen: set[int] = set()
+    while here is not None and id(here) not in seen and len(found) < _MAX_CHAIN:
+        found.append(here)
+        seen.add(id(here))
+        here = raised_from(here)
+    return found

@@ -18,6 +18,7 @@ class Kind(str, Enum):
     ERROR = "error"
     WARNING = "warning"
     SILENT = "silent"
+    NOTE = "note"  #: silent, and the program may well mean it: no alarm
 
 
 class Certainty(str, Enum):
@@ -88,7 +89,8 @@ class Place:
 
     `line` counts from 1 in the text as the user typed it, a `%%magic` first line included.
     `span` is the expression or statement meant, where known; `source` is that line without its
-    indentation, of `indent` characters.  Neither `span` nor `indent` is part of the report.
+    indentation, of `indent` characters.  `changed` says that the file is not as it was when this
+    line ran: then there is no text to show.  None of the last three is part of the report.
     """
 
     cell: int | None
@@ -98,6 +100,7 @@ class Place:
     function: str | None = None
     span: Span | None = None
     indent: int = field(default=0, compare=False)
+    changed: bool = field(default=False, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         return {

@@ -28,7 +28,7 @@ class Reached(NamedTuple):
     depth: int
 
 
-class Walk:
+class GraphTraversal:
     """The nodes behind some starts, newest first, each once.
 
     Nodes come by falling sequence number, so a node comes after all that use it and its depth is

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .incident import Incident
 from .intercept.guard import guarded, note, remark
 from .knowledge.entry import Entry, entries, one_line, unusable
+from .loaded import is_on_disk
 from .match import Match, match_message
 from .model import Confidence, Diagnosis, Event, Finding, Kind, Reason, Rewrite, What
 from .settings import Options
@@ -20,7 +21,7 @@ from .settings import Options
 if TYPE_CHECKING:
     from .inspect.scene import Scene
     from .render.explanation import Explanation
-    from .rewrite.proposal import Proposal
+    from .rewrite.engine.proposal import Proposal
 
 #: Tries proposals in another process; gives them back with outcomes, best first.
 Verifier = Callable[[Incident, Finding, "tuple[Proposal, ...]"], tuple[Rewrite, ...]]
@@ -102,6 +103,8 @@ def propose(
     with guarded(f"rewrite {finding.cause}"):
         make = entry.propose if entry else None
         for proposal in make(finding, incident.program) if make else ():
+            if not all(e.file is None or is_on_disk(e.file, e.old_source) for e in proposal.edits):
+                continue  # edited since: the user's changes are not ours to undo
             if all((proposal.fix, proposal.edits) != (p.fix, p.edits) for p in found):
                 found.append(proposal)
     return tuple(found)

@@ -10,14 +10,20 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import re
 import site
 import sys
 import sysconfig
+import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from types import CodeType
 
+from .loaded import is_generated, is_loaded, is_text_of
 from .model import Place, Span
+
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class Source:
     `text` is what the user typed.  `python` is what was compiled (magics and `!` lines
     translated); line `n` of `python` is line `n + offset` of `text`.  `filename` is what the
     code objects carry.  `history` is false for a run outside IPython's history, which shares its
-    number with the cell that gets it next, or with the one that ran it.
+    number with the cell that gets it next, or with the one that ran it.  `changed` says that the
+    text that ran is not to be had: a file that was edited since; `text` and `python` are empty.
     """
 
     cell: int | None
@@ -37,6 +44,12 @@ class Source:
     filename: str
     offset: int = 0
     history: bool = True
+    changed: bool = False
+
+    @property
+    def unreadable(self) -> Source:
+        """The same source where its text is not the one that ran."""
+        return replace(self, text="", python="", changed=True)
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -47,6 +60,21 @@ class Source:
             return ast.Module(body=[], type_ignores=[])
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """Every name that its code uses, and the words of its strings and comments."""
+        return frozenset(_WORD.findall(unicodedata.normalize("NFKC", self.python)))
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Every name that is bound somewhere in its code."""
+        return frozenset(name for node in ast.walk(self.tree) for name in _bound_by(node))
+
+    @cached_property
+    def imports(self) -> tuple[tuple[str, str], ...]:
+        """Local name and full name of everything that it imports, in the order of the text."""
+        return tuple(_imports(self.tree))
+
+    @cached_property
     def lines(self) -> tuple[str, ...]:
         return tuple(self.text.splitlines())
 
@@ -55,7 +83,16 @@ class Source:
         shown = line + self.offset
         text = self.lines[shown - 1] if 0 < shown <= len(self.lines) else ""
         indent = len(text) - len(text.lstrip())
-        return Place(self.cell, self.file, shown, text.strip(), function, self.span(node), indent)
+        return Place(
+            self.cell,
+            self.file,
+            shown,
+            text.strip(),
+            function,
+            self.span(node),
+            indent,
+            self.changed,
+        )
 
     def function_at(self, place: Place) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function whose lines hold a place of this source."""
@@ -107,6 +144,9 @@ class Program:
     def __init__(self, cells: Iterable[Source] = ()) -> None:
         self.cells = tuple(cells)
         self._files: dict[str, Source | None] = {}
+        self._readable: dict[str, Source] = {}
+        # By identity, the code object kept alive: equal ones may differ in their lines.
+        self._compiled: dict[int, tuple[CodeType, Source | None]] = {}
 
     def cell(self, number: int | None) -> Source | None:
         """The cell In[number], or None."""
@@ -115,8 +155,32 @@ class Program:
     def source(self, filename: str) -> Source | None:
         """The user's source behind a code object's file name; None for library code.
 
-        The newest cell wins where several cells share one name.
+        The newest cell wins where several cells share one name.  A file that was changed after it
+        had been loaded has no text.
         """
+        found = self.present(filename)
+        if found is None or found.cell is not None:
+            return found
+        if filename not in self._readable:
+            loaded = is_loaded(found.text, found.file or "")
+            self._readable[filename] = found if loaded else found.unreadable
+        return self._readable[filename]
+
+    def source_of(self, code: CodeType) -> Source | None:
+        """The user's source that a code object was compiled from, without its text where that is
+        another one now; None for library code and for what torch.compile made."""
+        if id(code) not in self._compiled:
+            self._compiled[id(code)] = code, self._source_of(code)
+        return self._compiled[id(code)][1]
+
+    def _source_of(self, code: CodeType) -> Source | None:
+        found = None if is_generated(code) else self.present(code.co_filename)
+        if found is None or found.cell is not None or is_text_of(found.text, code):
+            return found
+        return found.unreadable
+
+    def present(self, filename: str) -> Source | None:
+        """A cell, or a file as it is now."""
         found = next((c for c in reversed(self.cells) if c.filename == filename), None)
         if found is not None:
             return found
@@ -129,15 +193,21 @@ class Program:
         return self.cell(place.cell) if place.cell is not None else self.source(place.file or "")
 
     def place(self, filename: str, line: int, function: str | None = None) -> Place | None:
-        """The place of a frame's file and line; None for library code."""
-        source = self.source(filename)
-        # IPython 7.34 names a cell's top level "<cell line: 3>".
-        top = function is None or function.startswith(("<module>", "<cell line:"))
-        name = None if top else function
-        return None if source is None else source.place(line, name)
+        """The place of a file's line; None for library code."""
+        return _place(self.source(filename), line, function)
+
+    def place_of(self, code: CodeType, line: int) -> Place | None:
+        """The place of a frame's code object and line; None for library code."""
+        return _place(self.source_of(code), line, code.co_name)
 
     def is_user_code(self, filename: str) -> bool:
-        return self.source(filename) is not None
+        return self.present(filename) is not None
+
+
+def _place(source: Source | None, line: int, function: str | None) -> Place | None:
+    # IPython 7.34 names a cell's top level "<cell line: 3>".
+    top = function is None or function.startswith(("<module>", "<cell line:"))
+    return None if source is None else source.place(line, None if top else function)
 
 
 def _read_file(filename: str) -> Source | None:
@@ -176,3 +246,26 @@ _PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 def _parts(path: str) -> list[str]:
     return path.replace("\\", "/").split("/")
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (first, first)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
+    elif isinstance(node, (ast.Global, ast.Nonlocal)):
+        yield from node.names
+    else:  # definitions, handlers of exceptions, patterns
+        names = (getattr(node, field, None) for field in ("name", "rest"))
+        yield from (name for name in names if isinstance(name, str))

@@ -15,7 +15,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many random correct training programs the recorder watches",
     )
     parser.addoption(
-        "--injected", type=int, default=0, help="how many injected programs to run (0: a subset)"
+        "--renew-expected",
+        action="store_true",
+        help="write the expected files (tests/expected, tests/render/golden) anew",
+    )
+    parser.addoption(
+        "--all-notebooks",
+        action="store_true",
+        help="under check run all notebooks of tests/expected instead of a third",
     )
 
 

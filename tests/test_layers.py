@@ -1,71 +1,165 @@
-"""Imports point one way: each stage knows the data and the stages before it, never those after."""
+"""The house: imports point one way, nothing goes in circles, what is shared has two users."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import autograd_explain
 
+PACKAGE = "autograd_explain"
 ROOT = Path(autograd_explain.__file__).parent
-DATA = {"model", "program", "incident", "settings", "nodes"}
+DATA = {
+    *("model", "program", "loaded", "incident", "settings", "nodes", "isolation"),
+    "custom_function",
+}
+INSPECT = {"inspect.history", "inspect.live", "inspect.dataflow", "inspect.shadow", "inspect.scene"}
+REWRITE = {"rewrite", "rewrite.engine", "rewrite.analysis", "rewrite.transforms"}
 #: What a part of the package may import when it runs; imports for annotations alone are free.
 MAY_IMPORT = {
     **dict.fromkeys(DATA, DATA),
     "match": DATA,
-    "rewrite": DATA,
-    "inspect": DATA | {"match"},
-    "record": DATA | {"inspect"},
-    "verify": DATA | {"rewrite"},
-    "knowledge": DATA | {"inspect", "rewrite", "match"},
+    "inspect.live": DATA,
+    "inspect.history": DATA | {"inspect.live"},
+    "inspect.dataflow": DATA,
+    "inspect.shadow": DATA | {"inspect.history", "inspect.live"},
+    "inspect.scene": DATA | INSPECT | {"match"},
+    "inspect.facts": DATA | INSPECT | {"match"},
+    "record": DATA | {"inspect.history", "inspect.live", "inspect.facts"},
+    "rewrite.engine": DATA,
+    "rewrite.analysis": DATA | {"rewrite.engine"},
+    "rewrite.transforms": DATA | {"rewrite.engine", "rewrite.analysis"},
+    "rewrite": DATA | REWRITE,
+    "verify": DATA | REWRITE,
+    "knowledge": DATA | INSPECT | REWRITE | {"inspect.facts", "match"},
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
-    "intercept": DATA | {"inspect", "record", "verify", "render", "search"},
+    "intercept": DATA | INSPECT | {"record", "verify", "render", "search"},
     "pipeline": DATA
-    | {"match", "inspect", "rewrite", "verify", "render", "knowledge", "intercept"},
+    | INSPECT
+    | REWRITE
+    | {"inspect.facts", "match", "verify", "render", "knowledge", "intercept"},
 }
+#: Parts whose folders are parts of their own.
+DIVIDED = {"inspect", "rewrite"}
 #: They put everything together, so they may know everything.
 ABOVE_ALL = {"__init__", "__main__", "cli", "docs"}
+MODULES = {
+    ".".join((PACKAGE, *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in ROOT.rglob("*.py")
+    if path.name not in ("case.py", "fixed.py")
+}
 
 
-def imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
-    """The part of the package that each import names; blocks under TYPE_CHECKING left out."""
+def part_of(module: str) -> str:
+    parts = module.split(".")[1:] or ["__init__"]
+    inner = MODULES[module].parent.name != PACKAGE and len(parts) > 1
+    return ".".join(parts[:2]) if parts[0] in DIVIDED and inner else parts[0]
+
+
+def imported(tree: ast.AST, package: tuple[str, ...], at_run_time: bool) -> Iterator[str]:
+    """The modules of the package that are imported, wherever the import stands."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and at_run_time:
             continue
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*base, *filter(None, [node.module])))
-            names = [module] if node.module else [f"{module}.{a.name}" for a in node.names]
+            for alias in node.names:
+                yield from _known(module, alias.name)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
         else:
-            yield from imports(node, package)
-            continue
-        for name in names:
-            head, _, rest = name.partition(".")
-            if head == "autograd_explain" and rest:
-                yield rest.partition(".")[0]
+            yield from imported(node, package, at_run_time)
 
 
-MODULES = [p for p in ROOT.rglob("*.py") if p.name not in ("case.py", "fixed.py")]
+def _known(module: str, name: str) -> Iterator[str]:
+    """The module itself, its submodule of that name, or what a facade has the name from."""
+    if f"{module}.{name}" in MODULES:
+        yield f"{module}.{name}"
+    elif module in MODULES:
+        yield module
+        if module == f"{PACKAGE}.rewrite":
+            yield from _homes().get(name, ())
 
 
-def part_of(module: Path) -> str:
-    return module.relative_to(ROOT).with_suffix("").parts[0]
+@cache
+def _homes() -> dict[str, tuple[str, ...]]:
+    """Where the names of the facade of rewrites come from."""
+    from autograd_explain import rewrite
+
+    return {name: (f"{PACKAGE}.rewrite.{home}",) for name, home in rewrite._MODULE.items()}
+
+
+@cache
+def imports_of(module: str, at_run_time: bool = False) -> frozenset[str]:
+    path = MODULES[module]
+    package = (PACKAGE, *path.relative_to(ROOT).parent.parts)
+    tree = ast.parse(path.read_text("utf-8"))
+    return frozenset(imported(tree, package, at_run_time)) - {module}
 
 
 def test_every_part_has_its_place() -> None:
-    assert {part_of(m) for m in MODULES} <= MAY_IMPORT.keys() | ABOVE_ALL
+    assert {part_of(m) for m in MODULES} <= MAY_IMPORT.keys() | ABOVE_ALL | {"inspect"}
 
 
 def test_imports_point_one_way() -> None:
     backwards = []
     for module in MODULES:
         part = part_of(module)
-        if part not in ABOVE_ALL:
-            package = ("autograd_explain", *module.relative_to(ROOT).parent.parts)
-            found = set(imports(ast.parse(module.read_text("utf-8")), package))
-            backwards += [f"{module}: {x}" for x in found - MAY_IMPORT[part] - {part}]
+        if part in ABOVE_ALL:
+            continue
+        for target in imports_of(module, at_run_time=True) - {PACKAGE}:
+            if part_of(target) not in MAY_IMPORT[part] | {part}:
+                backwards.append(f"{module}: {target}")
     assert not backwards
+
+
+def test_no_circles() -> None:
+    """Not even for annotations, nor inside functions."""
+    graph = {
+        module: imports_of(module) - {PACKAGE}
+        for module in MODULES
+        if part_of(module) not in ABOVE_ALL
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_what_is_shared_has_two_users() -> None:
+    """Code for one cause lies in its folder: what lies elsewhere serves two causes, or a stage."""
+    users: dict[str, set[str]] = {module: set() for module in MODULES}
+    for module in MODULES:
+        if module != f"{PACKAGE}.rewrite":  # a facade is no user
+            for target in imports_of(module):
+                users[target].add(module)
+    lonely = {m for m in MODULES if _is_shared(m) and len(_served(m, users)) < 2}
+    assert not lonely
+
+
+def _is_shared(module: str) -> bool:
+    name = MODULES[module].name
+    return module.split(".")[1:2] in (["inspect"], ["rewrite"]) and name != "__init__.py"
+
+
+def _served(module: str, users: dict[str, set[str]]) -> set[str]:
+    """The causes, or the other stages, that use a module, directly or through others."""
+    served, seen, todo = set(), {module}, [module]
+    while todo:
+        for user in users[todo.pop()] - seen:
+            seen.add(user)
+            parts = user.split(".")
+            if len(parts) > 3 and parts[1] == "knowledge":
+                served.add(parts[2])
+            elif part_of(user).partition(".")[0] in DIVIDED:
+                todo.append(user)
+            else:
+                served.add(user)
+    return served

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from autograd_explain.nodes import Walk
+from autograd_explain.nodes import GraphTraversal
 
 CHAIN = """
 import torch
@@ -18,10 +18,10 @@ for _ in range(100_000):
 """
 LOOKS = {
     "record": """
-from autograd_explain.record.log import Log
-from autograd_explain.record.silent.overwrites import Overwrites
-from autograd_explain.record.silent.suspect import Mark
-watcher = Overwrites(Log())
+from autograd_explain.record.observe.event_log import EventLog
+from autograd_explain.record.detect.hidden_overwrites import Overwrites
+from autograd_explain.record.detect.finding import Mark
+watcher = Overwrites(EventLog(), set())
 watcher.log.user_code_in_backward = True
 watcher.before_backward((y,), Mark(0, 1))
 """,
@@ -32,8 +32,8 @@ copies.protect_existing([y])
 assert copies.doubts == {"older_graph"}, copies.doubts
 """,
     "ledger": """
-from autograd_explain.verify.ledger import Ledger
-ledger = Ledger(())
+from autograd_explain.verify.gradient_log import GradientLog
+ledger = GradientLog(())
 with ledger.noting():
     y.backward(retain_graph=True)
 """,
@@ -52,7 +52,7 @@ def test_nodes_come_newest_first_with_their_longest_distance() -> None:
     w = torch.ones(1, requires_grad=True)
     first = w * 2
     second = first * 3
-    found = list(Walk([(first + second).grad_fn]))
+    found = list(GraphTraversal([(first + second).grad_fn]))
     names = [n.node.name() for n in found]
     assert names[:2] == ["AddBackward0", "MulBackward0"]
     assert {n.node: n.depth for n in found}[first.grad_fn] == 2
@@ -63,7 +63,7 @@ def test_bounds_are_told() -> None:
     y = torch.ones(1, requires_grad=True)
     for _ in range(50):
         y = y + 1
-    short = Walk([y.grad_fn], limit=10)
+    short = GraphTraversal([y.grad_fn], limit=10)
     assert 0 < len(list(short)) <= 11 and not short.complete
-    whole = Walk([y.grad_fn, None])
+    whole = GraphTraversal([y.grad_fn, None])
     assert len(list(whole)) == 51 and whole.complete

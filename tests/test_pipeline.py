@@ -29,7 +29,7 @@ from autograd_explain.model import (
 )
 from autograd_explain.pipeline import UNKNOWN, explain_incident
 from autograd_explain.program import Program, Source
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.settings import Options
 
 OPTIONS = Options(language="en")

@@ -5,6 +5,6 @@ the extension really said when the cause's own case was run just now.  What is w
 as a list of problems: a case that is not explained, a text that lacks a section, a dead link.
 """
 
-from .site import Site, build
+from .site import DocsSite, build
 
-__all__ = ["Site", "build"]
+__all__ = ["DocsSite", "build"]

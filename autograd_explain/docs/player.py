@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model import Diagnosis
-from ..render.topic import cells_of
+from ..render.topic_content import cells_of
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -32,7 +32,7 @@ _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 @dataclass
-class Site:
+class DocsSite:
     """What was written: the number of pages, and everything that is wrong with them."""
 
     pages: int = 0
@@ -45,12 +45,12 @@ def build(
     languages: Iterable[str] = LANGUAGES,
     folder: Path = FOLDER,
     verify: bool = True,
-) -> Site:
+) -> DocsSite:
     """Write the site of these causes to `out`; `folder` holds the guides.
 
     Without `verify` the rewrites are shown, but not tried, which is quicker.
     """
-    site, languages = Site(), tuple(languages)
+    site, languages = DocsSite(), tuple(languages)
     out.mkdir(parents=True, exist_ok=True)
     diagnoses = played(known.values(), verify)
     site.problems += _unexplained(known.values(), diagnoses)

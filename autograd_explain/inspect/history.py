@@ -2,7 +2,7 @@
 
 Attribution asks a `History` two questions: which statement made this graph node, and which
 statements wrote to this tensor afterwards.  In check mode `record` answers from what it saw;
-otherwise `inspect.abstract` answers from the source that ran and the live objects.
+otherwise `inspect.shadow` answers from the source that ran and the live objects.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..model import Certainty, Place
 if TYPE_CHECKING:
     import torch
 
-    from .graph import GraphNode
+    from .live.graph import GraphNode, SavedTensor
 
 
 @dataclass(frozen=True)
-class Moment:
+class TraceEvent:
     """One operation at one of the user's lines.
 
     `order` compares moments of one history in time.  `place` is the innermost user line and its
@@ -39,7 +39,7 @@ class Moment:
     target: str = ""
     operands: tuple[str, ...] = ()
     version: int | None = None
-    via: tuple[Moment, ...] = ()
+    via: tuple[TraceEvent, ...] = ()
     grad_mode: bool | None = None
 
 
@@ -50,34 +50,18 @@ class History(Protocol):
     def certainty(self) -> Certainty: ...
 
     @property
-    def steps(self) -> tuple[Moment, ...]:
+    def steps(self) -> tuple[TraceEvent, ...]:
         """What the program did, oldest first; `op` "backward", "step" and "zero_grad" among it."""
         ...
 
-    def maker(self, node: GraphNode) -> Moment | None:
+    def maker(self, node: GraphNode) -> TraceEvent | None:
         """The moment whose operation created this graph node (and saved its tensors)."""
         ...
 
-    def creation(self, tensor: torch.Tensor) -> Moment | None:
+    def creation(self, tensor: torch.Tensor) -> TraceEvent | None:
         """The moment that made this tensor (`unknowns[name] = leaf.float()`), or None."""
         ...
 
-    def writes(self, saved: SavedTensor) -> tuple[Moment, ...]:
+    def writes(self, saved: SavedTensor) -> tuple[TraceEvent, ...]:
         """The in-place writes that took the saved tensor past its saved version, oldest first."""
         ...
-
-
-@dataclass(frozen=True)
-class SavedTensor:
-    """A saved slot of a graph node, with the tensor it holds (live: never leaves the Scene).
-
-    `name` is the slot ("self", "result", "mat2", "weight" …); `tensor` aliases the saved tensor
-    (same storage, offset, strides and version counter).  `saved_version` is None where torch
-    did not say (the slot is fine, or hooks forbid to look).
-    """
-
-    node: GraphNode
-    name: str
-    tensor: torch.Tensor
-    saved_version: int | None
-    current_version: int

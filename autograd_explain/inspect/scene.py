@@ -6,20 +6,22 @@ user's code again, changes a tensor, or keeps one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import torch
 
-from ..incident import Incident, LiveFrame
+from ..incident import Incident
 from ..match import Match
 from ..model import Certainty, Event, Place, Role, TensorFact, What
 from ..program import Program
-from .abstract import AbstractHistory
-from .graph import Graph
-from .history import History, Moment, SavedTensor
-from .names import Names
+from .dataflow import GradientTracer, Slicer
+from .history import History, TraceEvent
+from .live.graph import Graph, SavedTensor
+from .live.names import Names
+from .live.roots import roots_of
+from .live.shapes import shape_of
+from .shadow import InferredHistory
 
 
 class Scene:
@@ -36,7 +38,7 @@ class Scene:
     @cached_property
     def roots(self) -> tuple[torch.Tensor, ...]:
         """The tensors whose backward (or grad) call failed; () outside a backward."""
-        return tuple(_roots(self.incident.frames))
+        return tuple(roots_of(self.incident.frames))
 
     @cached_property
     def graph(self) -> Graph:
@@ -48,11 +50,27 @@ class Scene:
         recording = self.incident.recording
         if recording is not None and recording.covers(self.incident):
             return recording.history(self.program)
-        return AbstractHistory(self.program, self.incident, self.graph)
+        return InferredHistory(self.program, self.incident, self.graph)
 
     @cached_property
     def names(self) -> Names:
         return Names(self.incident.namespace, self.incident.user_frames)
+
+    @cached_property
+    def slicer(self) -> Slicer:
+        """Follows values back through the source; what it has parsed is kept with the scene."""
+        return Slicer(self.program, self.incident)
+
+    @cached_property
+    def gradient_tracer(self) -> GradientTracer:
+        """Follows gradients; prefers what the user's optimizers update."""
+        held = [
+            parameter
+            for _, optimizer in self.names.optimizers()
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        ]
+        return GradientTracer(self.slicer, held)
 
     @property
     def certainty(self) -> Certainty:
@@ -66,24 +84,32 @@ class Scene:
     def fact(
         self, role: Role, tensor: torch.Tensor, *extra: str, saved: SavedTensor | None = None
     ) -> TensorFact:
-        """A tensor's data for the report; `extra` are names known from the source."""
+        """A tensor's data for the report; `extra` are names known from the source.
+
+        What was saved may be a view of what the first name stands for (a transposed weight): shape
+        and graph are then those of the named tensor, versions are shared by both.  Of a saved value
+        that no live name leads to, only its memory is known, and its shape where it is no view.
+        """
+        named = self.names.first(tensor)
         names = tuple(dict.fromkeys(n for n in (*self.names.of(tensor), *extra) if n))
+        alias = named is None and saved is not None
+        tensor = tensor if named is None else named.tensor
         # `.grad_fn` of a view may regenerate its history: harmless only after the failure.
-        grad_fn = tensor.grad_fn
+        grad_fn = None if alias else tensor.grad_fn
         return TensorFact(
             role=role,
             names=names,
-            shape=tuple(tensor.shape),
+            shape=None if alias and tensor._is_view() else shape_of(tensor),
             dtype=str(tensor.dtype).removeprefix("torch."),
             device=str(tensor.device),
-            is_leaf=tensor.is_leaf,
-            requires_grad=tensor.requires_grad,
+            is_leaf=None if alias else tensor.is_leaf,
+            requires_grad=None if alias else tensor.requires_grad,
             grad_fn=None if grad_fn is None else grad_fn.name(),
             saved_version=None if saved is None else saved.saved_version,
             current_version=_version(tensor) if saved is None else saved.current_version,
         )
 
-    def event(self, what: What, moment: Moment | None, **changes: Any) -> Event | None:
+    def event(self, what: What, moment: TraceEvent | None, **changes: Any) -> Event | None:
         """A moment of the history as an event of the report."""
         if moment is None:
             return None
@@ -99,25 +125,6 @@ class Scene:
     def failed(self) -> Event:
         """The event of the line at which torch raised: that one was always observed."""
         return Event(What.FAILED, self.place, certainty=Certainty.OBSERVED)
-
-
-def _roots(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor]:
-    """Roots are locals of torch's own frames: `self` in Tensor.backward, `tensors` in
-    torch.autograd.backward, `outputs` in torch.autograd.grad (torch/autograd/__init__.py)."""
-    for live in reversed(frames):
-        where = live.filename.replace("\\", "/")
-        values: Mapping[str, Any] = live.frame.f_locals
-        if where.endswith("torch/autograd/__init__.py"):
-            found = values.get("tensors", values.get("outputs"))
-        elif where.endswith("torch/_tensor.py") and live.function == "backward":
-            found = values.get("self")
-        else:
-            continue
-        if isinstance(found, torch.Tensor):
-            found = (found,)
-        if found is not None:
-            yield from (t for t in found if isinstance(t, torch.Tensor))
-            return
 
 
 def _version(tensor: torch.Tensor) -> int | None:

@@ -11,20 +11,20 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..incident import Incident, frames_of
-from ..model import Kind, Reason
+from ..incident import Incident, chain_of, frames_of
+from ..isolation.type_checks import message_of, traceback_of
+from ..model import Event, Finding, Kind, Reason, What
 from ..settings import AutogradExplain
+from .apart import Apart
+from .cell_run import CellRun, Warned
 from .cells import Cells
-from .check import Postponed
 from .guard import guarded
-from .plain import chain_of
-from .visit import Visit, Warned
+from .verification import DeferredVerification, Untried, Verifier
 from .warned import caused_by, evidence_of, stack_of
 
 if TYPE_CHECKING:
     from ..record import Signal
     from ..render.explanation import Explanation
-    from .check import Verifier
 
 #: `pipeline.explain_incident`, given from outside: the pipeline stands above this stage.
 Explain = Callable[..., "Explanation | None"]
@@ -42,57 +42,60 @@ class Explainer:
     """Asks the pipeline on behalf of one shell; what it gives back is data."""
 
     def __init__(
-        self, shell: Any, cells: Cells, settings: AutogradExplain, explain: Explain
+        self, shell: Any, cells: Cells, settings: AutogradExplain, explain: Explain, apart: Apart
     ) -> None:
         self.explain = explain
+        self._apart = apart
         self._shell = shell
         self._cells = cells
         self._settings = settings
 
-    def error(self, error: BaseException, visit: Visit) -> Explanation | None:
+    def error(self, error: BaseException, visit: CellRun) -> Explanation | None:
         """The explanation of what a cell raised, or of the error behind it."""
         if not self._wanted():
             return None
         for cause in chain_of(error):
             with guarded("explain"):
-                incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
+                incident = self._incident(Kind.ERROR, message_of(cause), visit, exception=cause)
                 found = self._ask(incident, visit, self._verifier(visit), self._notes(visit))
                 if found is not None:
                     return found
         return None
 
-    def by_hand(self, error: BaseException, visit: Visit | None) -> Explanation | None:
+    def by_hand(self, error: BaseException, visit: CellRun | None) -> Explanation | None:
         """The explanation of an exception that the user hands over."""
         for cause in chain_of(error):
-            incident = self._incident(Kind.ERROR, str(cause), visit, exception=cause)
-            found = self.explain(incident, self._settings.options())
+            incident = self._incident(Kind.ERROR, message_of(cause), visit, exception=cause)
+            watched = visit is not None and visit.check is not None
+            untried = Untried("caught") if watched else None
+            found = self.explain(incident, self._settings.options(), verifier=untried)
             if found is not None:
                 return found
         return None
 
-    def signals(self, visit: Visit, signals: Iterable[Signal]) -> list[Explanation]:
+    def signals(self, visit: CellRun, signals: Iterable[Signal]) -> list[Explanation]:
         """What went wrong without an exception."""
         return list(filter(None, [self._signal(s, visit) for s in signals]))
 
-    def _signal(self, signal: Signal, visit: Visit) -> Explanation | None:
+    def _signal(self, signal: Signal, visit: CellRun) -> Explanation | None:
         with guarded("explain"):
             evidence = {**signal.evidence, "moments": signal.moments}
             verifier = self._verifier(visit)
             incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
-            if verifier is not None and "changed" in signal.moments:
+            if isinstance(verifier, Verifier) and "changed" in signal.moments:
                 compared = {"gradients": verifier.differences(incident)}
                 incident = replace(incident, evidence={**evidence, **compared})
             notes = () if visit.check is None else visit.check.notes()
             return self._ask(incident, visit, verifier, notes)
         return None
 
-    def warning(self, text: str, frame: FrameType, visit: Visit) -> None:
+    def warning(self, text: str, frame: FrameType, visit: CellRun) -> None:
         """Diagnose while the frame is live; the answer waits in `visit` for the cell's end."""
         if not self._wanted() or len(visit.warnings) >= _MAX_WARNINGS:
             return
         program, frames = self._cells.settled(stack_of(frame))
         live = caused_by(frames, program)
-        source = None if live is None else program.source(live.filename)
+        source = None if live is None else program.source_of(live.code)
         if live is None or source is None:
             return  # raised in a library: not the user's line
         own = live.frame is frame
@@ -109,18 +112,24 @@ class Explainer:
             cell=visit.run.number,
             evidence=evidence_of(frame, source) if own else {},
             recording=None if visit.check is None else visit.check.recording,
+            patched=self._apart.patched,
         )
         # Trying rewrites here would stop the user's cell for seconds.
-        postponed = None if visit.check is None else Postponed()
+        postponed = None if visit.check is None else DeferredVerification()
         found = self._ask(incident, visit, postponed, ())
         if found is not None:
             visit.warnings.append(Warned(found, postponed))
 
-    def settle_warnings(self, visit: Visit, *, failed: bool) -> list[Explanation]:
-        """The cell's warnings; where it ended well, the first one's rewrites are tried now."""
+    def settle_warnings(
+        self, visit: CellRun, failure: Explanation | None, *, failed: bool
+    ) -> list[Explanation]:
+        """The cell's warnings, and the failure that it ended in; one report where the one led to
+        the other.  Where the cell ended well, the first warning's rewrites are tried now."""
         found = [warned.explanation for warned in visit.warnings]
+        if failure is not None:
+            return _one_for_each_failure(found, failure) if found else [failure]
         verifier = None if failed else self._verifier(visit)
-        if verifier is not None and found and visit.warnings[0].postponed is not None:
+        if isinstance(verifier, Verifier) and found and visit.warnings[0].postponed is not None:
             with guarded("verify"):
                 rewrites = visit.warnings[0].postponed.settle(verifier)
                 diagnosis = replace(found[0].diagnosis, rewrites=rewrites)
@@ -133,19 +142,19 @@ class Explainer:
     def _ask(
         self,
         incident: Incident,
-        visit: Visit,
-        verifier: Verifier | Postponed | None,
+        visit: CellRun,
+        verifier: Verifier | Untried | DeferredVerification | None,
         notes: tuple[Reason, ...],
     ) -> Explanation | None:
         options = visit.options(self._settings.options())
         return self.explain(incident, options, verifier=verifier, notes=notes)
 
-    def _verifier(self, visit: Visit) -> Verifier | None:
+    def _verifier(self, visit: CellRun) -> Verifier | Untried | None:
         if visit.check is None:
             return None
         return visit.check.verifier(visit.options(self._settings.options()), self._cells.runs)
 
-    def _notes(self, visit: Visit) -> tuple[Reason, ...]:
+    def _notes(self, visit: CellRun) -> tuple[Reason, ...]:
         if visit.check is not None:
             return visit.check.notes()
         return (Reason("recorded_next"),) if self._settings.record_next_run else ()
@@ -154,11 +163,11 @@ class Explainer:
         self,
         kind: Kind,
         message: str,
-        visit: Visit | None,
+        visit: CellRun | None,
         exception: BaseException | None = None,
         **more: Any,
     ) -> Incident:
-        raised = frames_of(exception.__traceback__) if exception is not None else ()
+        raised = frames_of(traceback_of(exception)) if exception is not None else ()
         program, frames = self._cells.settled(raised)
         return Incident(
             kind,
@@ -169,5 +178,28 @@ class Explainer:
             exception=exception,
             cell=None if visit is None else visit.run.number,
             recording=None if visit is None or visit.check is None else visit.check.recording,
+            patched=self._apart.patched,
             **more,
         )
+
+
+def _one_for_each_failure(warned: list[Explanation], failure: Explanation) -> list[Explanation]:
+    """A warning that the failing line gave, or that blames what the failure blames, is told once:
+    by the failure's report, whose rewrites were tried, if that is as sure as the warning's."""
+    about = failure.diagnosis.finding
+    same = [w for w in warned if _is_of_one_failure(w.diagnosis.finding, about)]
+    surer = [w for w in same if w.diagnosis.finding.confidence > about.confidence]
+    return [*(w for w in warned if w not in same), *(surer[-1:] or [failure])]
+
+
+def _is_of_one_failure(warned: Finding, failed: Finding) -> bool:
+    lines = [_line(f.event(What.FAILED)) for f in (warned, failed)]
+    blamed = [
+        (f.cause, _line(f.event(What.CAUSE) or f.event(What.CHANGED))) for f in (warned, failed)
+    ]
+    return (lines[0] is not None and lines[0] == lines[1]) or blamed[0] == blamed[1]
+
+
+def _line(event: Event | None) -> tuple[int | None, str | None, int] | None:
+    place = None if event is None else event.place
+    return None if place is None else (place.cell, place.file, place.line)

@@ -31,14 +31,20 @@ def guarded(stage: str) -> Iterator[None]:
     """Run the body; an exception in it is noted under the stage's name and goes no further."""
     try:
         yield
-    except Exception:
+    except (KeyboardInterrupt, GeneratorExit) as error:
+        # The end of a walk is a GeneratorExit too, so that generators of its own end silently.
+        if type(error) in (KeyboardInterrupt, GeneratorExit):
+            raise
+        note(stage)
+    except BaseException:  # a SystemExit that some object of the user's raises is not the user's
         note(stage)
 
 
 def note(stage: str, *, tell: bool = True) -> None:
     """Keep the exception being handled, as text; `tell` it in a line unless a remark does."""
     try:
-        text = traceback.format_exc()
+        # Without the chain: what it came from may be the user's, with a text that acts.
+        text = traceback.format_exc(chain=False)
     except Exception:  # a user's object with a failing __repr__ or __str__
         text = f"{sys.exc_info()[0]!r} (its text could not be made)"
     _problems.append((stage, text))

@@ -11,12 +11,13 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from ..isolation.generators import kept
 from ..settings import LANGUAGES
 from . import guard, screen
-from .check import Choice
+from .watched_cell import WatchOptions
 
 if TYPE_CHECKING:
-    from .hooks import Session
+    from .session import Session
 
 _STATES = ("on", "off", "status", "cell")
 
@@ -87,12 +88,14 @@ class AutogradMagics(Magics):
         else:
             self._look_up(text)
 
+    @kept()
     def _show_last(self) -> None:
         last = self._session.last
         if last is None:
             raise UsageError("Nothing has been explained yet: run a cell that fails first")
         screen.show(self.shell, last.with_detail("full"))
 
+    @kept()
     def _look_up(self, text: str) -> None:
         from ..search import lookup
         from ..search.causes import left_out
@@ -127,7 +130,7 @@ class AutogradMagics(Magics):
 
         Nothing is computed and nothing changed.
         """
-        from ..inspect.look import look
+        from ..inspect.live.tensor_report import look
         from ..render.look import tensor_text
 
         for name, tensor, names in self._tensors(line, "%autograd_inspect x y"):
@@ -140,21 +143,22 @@ class AutogradMagics(Magics):
 
         %autograd_graph loss
         """
-        from ..inspect.look import graph_lines
+        from ..inspect.live.tensor_report import graph_lines
         from ..render.look import graph_text
 
         for name, tensor, names in self._tensors(line, "%autograd_graph loss"):
             lines, complete = graph_lines(tensor, names)
             print(graph_text(name, lines, complete, self._session.settings.language))
 
+    @kept()
     def _tensors(self, line: str, usage: str) -> list[tuple[str, Any, Any]]:
         """The tensors that a line names, each with what else the session holds."""
         if not line.split():
             raise UsageError(f"Which tensor? For example: {usage}")
         import torch
 
-        from ..inspect.look import tensor_at
-        from ..inspect.names import Names
+        from ..inspect.live.names import Names
+        from ..inspect.live.tensor_report import tensor_at
 
         # Our questions are no business of function modes or tensor subclasses.
         namespace = self._session.shell.user_ns
@@ -176,14 +180,14 @@ def _parse(magic: Any, line: str) -> Any:
         raise UsageError(str(error)) from None
 
 
-def _choice(arguments: Any) -> Choice:
+def _choice(arguments: Any) -> WatchOptions:
     budget = None
     if arguments.budget is not None:
         budget = _seconds(arguments.budget)
     if arguments.lang is not None and arguments.lang not in LANGUAGES:
         raise UsageError(f"--lang must be en, ja or zh, not {arguments.lang!r}")
     verify = False if arguments.no_verify else None
-    return Choice(verify=verify, budget=budget, language=arguments.lang)
+    return WatchOptions(verify=verify, budget=budget, language=arguments.lang)
 
 
 def _seconds(text: str) -> float:

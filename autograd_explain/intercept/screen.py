@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
@@ -19,8 +20,23 @@ def show(shell: Any, shown: Shown) -> None:
         shown.print(sys.stdout)
 
 
+def show_finding(key: str, language: str, sentence: str) -> None:
+    """A label and after it a sentence of a report, however long."""
+    show_sentences((line(key, language), sentence), language)
+
+
+def show_sentences(sentences: Iterable[str], language: str) -> None:
+    """Sentences as one line."""
+    print(("" if language in ("ja", "zh") else " ").join(sentences))
+
+
 def show_line(key: str, language: str, **values: object) -> None:
     """One line of text from the labels."""
+    print(line(key, language, **values))
+
+
+def line(key: str, language: str, **values: object) -> str:
+    """A line of text from the labels."""
     from ..render.labels import word
 
-    print(word(key, language, **values))
+    return word(key, language, **values)

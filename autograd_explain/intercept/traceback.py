@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from ..incident import chain_of
+from ..isolation.type_checks import set_traceback, traceback_of
 from .guard import guarded
-from .plain import chain_of
 
 _PACKAGE = __name__.split(".")[0] + "."
 _DETOUR = "torch.overrides"
@@ -48,12 +49,12 @@ def tidied(shell: Any) -> Iterator[None]:
 def tidy(error: BaseException) -> None:
     """Take our own frames, and the detour through them, out of an exception's traceback."""
     for each in chain_of(error):
-        links = list(_links(each.__traceback__))
+        links = list(_links(traceback_of(each)))
         kept = _kept(links)
         if kept and len(kept) < len(links):
             for here, following in zip(kept, [*kept[1:], None], strict=True):
                 here.tb_next = following
-            each.__traceback__ = kept[0]
+            set_traceback(each, kept[0])
 
 
 def _links(traceback: TracebackType | None) -> Iterator[TracebackType]:

@@ -97,7 +97,7 @@ def caused_by(frames: tuple[LiveFrame, ...], program: Program) -> LiveFrame | No
     None where other library code stands in between: then it is that library's warning.
     """
     for live in reversed(frames):
-        if program.source(live.filename) is not None:
+        if program.source_of(live.code) is not None:
             return live
         package = str(live.frame.f_globals.get("__name__", "")).partition(".")[0]
         if package not in _PASSED_THROUGH:
@@ -153,14 +153,14 @@ def _operand(node: ast.AST | None) -> ast.expr | None:
 
 def plain_value(node: ast.expr, frame: FrameType) -> Any:
     """The value of an expression that only looks things up, else None; no property or call runs."""
-    from ..inspect.source_walk import live
-    from ..inspect.source_walk.evaluate import evaluate
+    from ..inspect.dataflow import safe_lookup
+    from ..inspect.dataflow.evaluate import evaluate
 
     def named(name: ast.Name) -> Any:
         for table in (frame.f_locals, frame.f_globals):
             if name.id in table:
                 return table[name.id]
-        return live.builtin(name.id)
+        return safe_lookup.builtin(name.id)
 
     found = evaluate(node, named)
-    return None if found is live.MISSING else found
+    return None if found is safe_lookup.MISSING else found

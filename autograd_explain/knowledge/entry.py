@@ -5,11 +5,15 @@
       rewrite.py    propose(finding, program) -> Iterator[Proposal]      (optional)
       en.md ja.md zh.md
       case.py fixed.py          (notebooks, cells split by `# %%`)
+      *.py          helpers of its own, imported as `from .helper import …`
       table.py      rows() -> Iterable[Mapping[str, str]]                (optional)
 
 A folder without diagnose.py is a topic: it explains no message.  A table in the text's background
 whose columns are computed is written with one row of `{placeholders}`; it is shown once for each
 mapping of `rows()`, which runs torch.  The values `yes` and `no` become the reader's words.
+
+A section that tells what the program did (once, never, no longer …) names in the front matter of
+en.md, under `needs`, the facts that prove it: where one of them is "" the section is not shown.
 
 There is no list of causes to edit.  Teams add folders through `AutogradExplain.causes` (a path)
 or the entry point group `autograd_explain.causes` (a package whose folders are causes).  What
@@ -18,7 +22,7 @@ cannot be used is left out and told in one line.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from ..inspect.scene import Scene
     from ..model import Finding
     from ..program import Program
-    from ..rewrite.proposal import Proposal
+    from ..rewrite.engine.proposal import Proposal
 
 BUILT_IN = Path(__file__).parent
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -89,24 +93,28 @@ class Entry:
         return self._module("diagnose")
 
     def _module(self, stem: str) -> ModuleType | None:
-        path = self.folder / f"{stem}.py"
-        if not path.exists():
+        if not (self.folder / f"{stem}.py").exists():
             return None
+        return importlib.import_module(f"{self._package}.{stem}")
+
+    @property
+    def _package(self) -> str:
+        """The package that the folder's modules belong to: they can import each other."""
+        if self.built_in:
+            return f"{__package__}.{self.name}"
         # The folder is in the name: two folders may hold causes of one name, one after the other.
-        own = f"_autograd_explain_causes_{crc32(str(self.folder).encode()):x}."
-        prefix = f"{__package__}." if self.built_in else own
-        name = f"{prefix}{self.name}.{stem}"
-        if name not in sys.modules:
-            spec = importlib.util.spec_from_file_location(name, path)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                del sys.modules[name]
-                raise
-        return sys.modules[name]
+        around = f"_autograd_explain_causes_{crc32(str(self.folder).encode()):x}"
+        _package_at(around, self.folder.parent)
+        _package_at(f"{around}.{self.name}", self.folder)
+        return f"{around}.{self.name}"
+
+
+def _package_at(name: str, folder: Path) -> None:
+    """A package without code of its own whose modules lie in `folder`."""
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
 
 
 def entries(extra: tuple[str, ...] = ()) -> Mapping[str, Entry]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .context import fits
-from .table import Index, built_in, rows, with_extra
+from .table import MessageIndex, built_in, rows, with_extra
 from .wording import Hit, Owner
 
 __all__ = ["Match", "find_messages", "match_message", "rows"]
@@ -72,7 +72,7 @@ def find_messages(text: str, extra: Mapping[str, str] = {}, *, source: str = "")
 Candidate = tuple[Hit, tuple[Owner, ...]]
 
 
-def _candidates(text: str, index: Index, source: str) -> list[Candidate]:
+def _candidates(text: str, index: MessageIndex, source: str) -> list[Candidate]:
     flat = " ".join(text.split())
     found = []
     for wording in index.candidates(flat):

@@ -56,7 +56,7 @@ def _unnamed(template: str) -> str:
     return _HOLE.sub("{}", template)
 
 
-class Index:
+class MessageIndex:
     """Wordings by short literal fragments, the gates: one of them is in every known message."""
 
     def __init__(self, known: Iterable[Wording], gates: Iterable[str]) -> None:
@@ -93,13 +93,13 @@ def _in_order(literals: tuple[str, ...], flat: str) -> bool:
 
 
 @cache
-def built_in() -> Index:
+def built_in() -> MessageIndex:
     with open(HERE / "gates.json", encoding="utf-8") as file:
-        return Index(wordings(), json.load(file))
+        return MessageIndex(wordings(), json.load(file))
 
 
 @cache
-def with_extra(extra: tuple[tuple[str, str], ...]) -> Index:
+def with_extra(extra: tuple[tuple[str, str], ...]) -> MessageIndex:
     """The built-in index and the messages that folders of causes bring themselves."""
     own = (Wording(text, (Owner(id, "", "extra", "common"),)) for id, text in extra)
-    return Index((*wordings(), *own), built_in().gates)
+    return MessageIndex((*wordings(), *own), built_in().gates)

@@ -42,7 +42,7 @@ CLOSING_LETTERS = 4
 
 
 @dataclass(frozen=True)
-class Piece:
+class Fragment:
     """A stretch of literal text, or a hole where `name` is set."""
 
     text: str = ""
@@ -50,7 +50,7 @@ class Piece:
     kind: str = ""
 
 
-Segment = tuple[Piece, ...]
+Segment = tuple[Fragment, ...]
 
 
 @dataclass(frozen=True)
@@ -149,31 +149,31 @@ def _agreement(segment: Segment, text: str) -> int:
     return sum(1 for _ in takewhile(bool, map(str.__eq__, expected, rest)))
 
 
-def _pieces(template: str) -> list[Piece]:
+def _pieces(template: str) -> list[Fragment]:
     pieces, position, unnamed = [], 0, 0
     for hole in _HOLE.finditer(template):
         if hole.start() > position:
-            pieces.append(Piece(template[position : hole.start()]))
+            pieces.append(Fragment(template[position : hole.start()]))
         name, kind = hole.group(1), hole.group(2) or "text"
         if not name:
             name, unnamed = str(unnamed), unnamed + 1
-        pieces.append(Piece(name=name, kind=kind))
+        pieces.append(Fragment(name=name, kind=kind))
         position = hole.end()
     if position < len(template):
-        pieces.append(Piece(template[position:]))
+        pieces.append(Fragment(template[position:]))
     return pieces
 
 
-def _segments(pieces: list[Piece]) -> list[Segment]:
+def _segments(pieces: list[Fragment]) -> list[Segment]:
     """Cut behind clauses, the first time where the head says enough to be told apart."""
     segments: list[Segment] = []
-    current: list[Piece] = []
+    current: list[Fragment] = []
     for piece in pieces:
         rest = piece
         while not rest.name and (cut := _cut(current, rest, first=not segments)) is not None:
             before, after = rest.text[: cut.start()], rest.text[cut.end() :]
-            segments.append((*current, Piece(before)) if before else tuple(current))
-            current, rest = [], Piece(after)
+            segments.append((*current, Fragment(before)) if before else tuple(current))
+            current, rest = [], Fragment(after)
         if rest.name or rest.text:
             current.append(rest)
     if current:
@@ -181,7 +181,7 @@ def _segments(pieces: list[Piece]) -> list[Segment]:
     return segments
 
 
-def _cut(current: list[Piece], piece: Piece, first: bool) -> re.Match[str] | None:
+def _cut(current: list[Fragment], piece: Fragment, first: bool) -> re.Match[str] | None:
     for cut in _CUT.finditer(piece.text):
         if cut.end() == len(piece.text) and piece.text[cut.start() - 1 : cut.start()] != ".":
             continue  # "… shape:" belongs to the value behind it
@@ -196,7 +196,7 @@ def _cut(current: list[Piece], piece: Piece, first: bool) -> re.Match[str] | Non
     return None
 
 
-def _endless(pieces: list[Piece]) -> bool:
+def _endless(pieces: list[Fragment]) -> bool:
     return bool(pieces) and pieces[-1].kind in ("text", "lines", "any")
 
 

@@ -11,30 +11,33 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
 
-from ..nodes import Walk
+from ..isolation.weak_references import hide
+from ..loaded import is_generated
+from ..nodes import GraphTraversal
 from ..program import Program
-from .history import ObservedHistory
-from .kinds import Operations
-from .log import Log
-from .mode import Recorder
-from .moments import Moments
-from .presence import Presence
+from .detect.data_write_derivative import Derivative, derivative_of
+from .detect.detectors import Detectors
+from .detect.finding import CandidateFault, Mark
+from .detect.number_into_loss import flows_into
+from .detect.numpy_writer import writer_between
+from .detect.parameter_owners import look, out_of_reach
+from .observe.backwards import Backwards
+from .observe.call_sites import CallSites
+from .observe.event_log import EventLog
+from .observe.function_mode import Recorder
+from .observe.mode_stack import ModeStack
+from .observe.observed_history import ObservedHistory
+from .observe.opaque_layers import OpaqueLayers
+from .observe.optimizer_steps import StepHooks
+from .observe.site_reader import SiteReader
+from .observe.tensor_facts import quiet
+from .observe.torch_functions import FunctionTable
+from .observe.warning_places import warnings_at_home
 from .signal import Signal
-from .silent.brackets import writer_between
-from .silent.derivative import Derivative, derivative_of
-from .silent.flow import flows_into
-from .silent.modules import look
-from .silent.suspect import Mark, Suspect
-from .sites import Sites
-from .steps import StepHooks
-from .suspicion import Suspicion
-from .tensors import quiet
-from .warn import warnings_at_home
-from .whole import WholeLayers
 
 if TYPE_CHECKING:
     from ..incident import Incident
-    from ..inspect.history import Moment
+    from ..inspect.history import TraceEvent
 
 #: How far back the graph of a failure is followed to see whether it was made under watch.
 _MAX_NODES = 5_000
@@ -57,37 +60,63 @@ class Recording:
     """
 
     def __init__(self) -> None:
-        self.log = Log()
-        self.sites = Sites()
-        self.operations = Operations()
-        self.suspicion = Suspicion(self.log)
+        hide(self)
+        self.log = EventLog()
+        self.sites = CallSites()
+        self.operations = FunctionTable()
+        self.suspicion = Detectors(self.log)
         self.program = Program()
         self._limits: set[str] = set()
+        self._since = 0
         self._cells: set[int | None] = set()
         self._watched: list[tuple[int, int]] = []
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What could not be watched, as keys: compiled, compile_not_followed, mode_removed,
-        log_full, recorder_failed."""
+        """What could not be watched in the last cell, as keys: compiled, compile_not_followed,
+        traced, mode_removed, log_full, recorder_failed."""
         full = {"log_full"} if len(self.log.made) == self.log.made.maxlen else set()
         return tuple(sorted(self._limits | full))
+
+    @property
+    def blind_spots(self) -> tuple[str, ...]:
+        """Where the last watched cell could have gone wrong unseen: limits met in it, and
+        local_model, saved_values, graph_not_searched, writes_forgotten, values_sampled,
+        device_threads."""
+        found = {*self.limits, *self.suspicion.blind}
+        if "log_full" in found and self.log.made[0][3] <= self._since:
+            found.discard("log_full")  # what was dropped is of earlier cells
+        with quiet():
+            if out_of_reach(self.sites.namespace, self.suspicion.gradients, self._since):
+                found |= {"local_model"}
+        return tuple(sorted(found))
 
     def covers(self, incident: Incident) -> bool:
         """Whether the operations behind this failure were watched."""
         if incident.cell not in self._cells:
             return False
-        return all(self._was_watched(n) for n in _graph_sequences(incident))
+        compiled = self._made_in_compiled_code()
+        return all(
+            self._was_watched(n) and not any(first <= n < end for first, end in compiled)
+            for n in _graph_sequences(incident)
+        )
 
     def _was_watched(self, number: int) -> bool:
         return any(first <= number < end for first, end in self._watched)
+
+    def _made_in_compiled_code(self) -> list[tuple[int, int]]:
+        """Ranges of nodes whose lines are unknown: what torch.compile makes of a function keeps
+        its name, but not its lines."""
+        sites = self.sites.all
+        own = {n for n, s in enumerate(sites) if s.steps and is_generated(s.steps[0].code)}
+        return [(first, end) for first, end, site, _ in self.log.made if site in own] if own else []
 
     def history(self, program: Program) -> ObservedHistory:
         """The past as it was observed, told in the lines of `program`."""
         return ObservedHistory(self.log, self.moments(program))
 
-    def moments(self, program: Program) -> Moments:
-        return Moments(self.sites, self.operations.names, program)
+    def moments(self, program: Program) -> SiteReader:
+        return SiteReader(self.sites, self.operations.names, program)
 
     def signals(self) -> tuple[Signal, ...]:
         """What went wrong silently in the last watched cell."""
@@ -97,14 +126,14 @@ class Recording:
         """As `signals`, but what the program may well mean: worth a line, no alarm."""
         return tuple(self._signal(s) for s in self._suspects() if not s.sure)
 
-    def _suspects(self) -> list[Suspect]:
+    def _suspects(self) -> list[CandidateFault]:
         with quiet():
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
                 found += look(self.sites.namespace, self.suspicion.gradients, self.log)
         return self._falsifying([self._with_numbers_followed(s) for s in found])
 
-    def _falsifying(self, suspects: list[Suspect]) -> list[Suspect]:
+    def _falsifying(self, suspects: list[CandidateFault]) -> list[CandidateFault]:
         """Leaves out writes that no node stands for and that falsify no gradient.
 
         In doubt it is meant: a gradient that passes straight through a rounding.  Such a rounding
@@ -125,7 +154,7 @@ class Recording:
                 found.append(replace(suspect, sure=not meant))
         return found
 
-    def _derivative(self, suspect: Suspect) -> tuple[Derivative | None, ast.stmt | None]:
+    def _derivative(self, suspect: CandidateFault) -> tuple[Derivative | None, ast.stmt | None]:
         """That of a write that no node stands for, and its statement; None for other suspects."""
         if suspect.evidence.get("way") != "unrecorded":
             return None, None
@@ -134,7 +163,7 @@ class Recording:
             return Derivative.UNKNOWN, None
         return derivative_of(spot), spot.statement
 
-    def _with_numbers_followed(self, suspect: Suspect) -> Suspect:
+    def _with_numbers_followed(self, suspect: CandidateFault) -> CandidateFault:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes
         into the loss."""
         last = suspect.marks.get("last_backward")
@@ -147,9 +176,9 @@ class Recording:
             return suspect
         return replace(suspect, marks={**suspect.marks, "backward": last}, sure=True)
 
-    def _signal(self, suspect: Suspect) -> Signal:
+    def _signal(self, suspect: CandidateFault) -> Signal:
         moments = self.moments(self.program)
-        told: dict[str, tuple[Moment, ...]] = {}
+        told: dict[str, tuple[TraceEvent, ...]] = {}
         for role, marks in suspect.marks.items():
             lines = [_moment(moments, role, mark) for mark in marks]
             told[role] = tuple(m for m in lines if m is not None)
@@ -167,14 +196,17 @@ class Recording:
     def watching(self, program: Program, cell: int | None) -> Iterator[Recording]:
         """Record while the body runs."""
         self.program = program
+        self._since = self.log.clock
         self._cells.add(cell)
         own = frozenset(s.filename for s in program.cells if s.cell == cell and cell is not None)
         self.sites.enter(program.is_user_code, cell, own)
         self.suspicion.begin()
+        self._limits.clear()
         recorder = Recorder(self.log, self.sites, self.operations, self.suspicion)
-        presence = Presence(recorder)
+        presence = ModeStack(recorder)
         hooks = StepHooks(recorder, presence, program.is_user_code)
-        layers = WholeLayers(recorder, presence)
+        layers = OpaqueLayers(recorder, presence)
+        backwards = Backwards(recorder, presence)
         first = sequence()
         try:
             with ExitStack() as stack:
@@ -184,13 +216,15 @@ class Recording:
                 hooks.enter()
                 stack.callback(hooks.leave)  # puts the recorder back: while it may be there
                 layers.enter()
+                backwards.enter()
                 yield self
         finally:
-            self._watched.append((first, sequence()))
             self._limits |= presence.limits
+            self.failure = recorder.broken
             if recorder.broken is not None:
                 self._limits.add("recorder_failed")
-                self.failure = recorder.broken
+            # One that failed saw nothing from there on.
+            self._watched.append((first, sequence() if self.failure is None else recorder.seen))
 
     failure: Exception | None = None
 
@@ -200,7 +234,7 @@ def watch(program: Program, cell: int | None, recording: Recording | None = None
     return (recording if recording is not None else Recording()).watching(program, cell)
 
 
-def _moment(moments: Moments, role: str, mark: Mark) -> Moment | None:
+def _moment(moments: SiteReader, role: str, mark: Mark) -> TraceEvent | None:
     what = _LANDMARKS.get(role)
     if what is not None:
         return moments.mark(mark.site, mark.clock, what)
@@ -209,7 +243,7 @@ def _moment(moments: Moments, role: str, mark: Mark) -> Moment | None:
     return moments.wrote(mark.site, mark.clock, None)
 
 
-def _arrays(moments: Moments, shared: tuple[Mark, ...]) -> frozenset[str]:
+def _arrays(moments: SiteReader, shared: tuple[Mark, ...]) -> frozenset[str]:
     """What the program calls the arrays that it got from tensors: `a` of `a = t.numpy()`."""
     spots = [moments.spot(mark.site) for mark in shared]
     given = [s.statement for s in spots if s is not None and isinstance(s.statement, ast.Assign)]
@@ -218,10 +252,10 @@ def _arrays(moments: Moments, shared: tuple[Mark, ...]) -> frozenset[str]:
 
 def _graph_sequences(incident: Incident) -> Iterator[int]:
     """Sequence numbers of the graph behind a failed backward, leaves left out."""
-    from ..inspect.scene import _roots
+    from ..inspect.live.roots import roots_of
 
     with quiet():
-        starts = [r.grad_fn for r in _roots(incident.frames) if isinstance(r, torch.Tensor)]
-    for found in Walk(starts, limit=_MAX_NODES):
+        starts = [r.grad_fn for r in roots_of(incident.frames) if isinstance(r, torch.Tensor)]
+    for found in GraphTraversal(starts, limit=_MAX_NODES):
         if not hasattr(found.node, "variable"):
             yield found.sequence

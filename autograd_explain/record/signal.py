@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..inspect.history import Moment
+from ..inspect.history import TraceEvent
 
 
 @dataclass(frozen=True)
@@ -18,5 +18,5 @@ class Signal:
     """
 
     name: str
-    moments: Mapping[str, tuple[Moment, ...]] = field(default_factory=dict)
+    moments: Mapping[str, tuple[TraceEvent, ...]] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)

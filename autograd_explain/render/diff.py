@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..model import Edit
+from .line_matcher import LineMatcher
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ def hunks_of(edit: Edit, context: int = 1) -> Iterator[Hunk]:
     """The changed stretches of an edit with `context` lines around each."""
     where = edit.file or f"In[{edit.cell}]"
     old, new = edit.old_source.splitlines(), edit.new_source.splitlines()
-    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
-    for group in matcher.get_grouped_opcodes(context):
+    for group in LineMatcher(old, new).get_grouped_opcodes(context):
         lines = [line for code in group for line in _lines(code, old, new)]
         yield Hunk(where, tuple(_without_blank_ends(lines)))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..model import Diagnosis
+from ..model import Diagnosis, Kind
 from . import texts as texts_module
 from .shown import Shown
 from .texts import Document
@@ -24,13 +24,14 @@ class Explanation(Shown):
 
     `texts` are the cause's text files by language; left out, they are read from the knowledge
     folder of that name (a cause without a text borrows the one of "unknown").  `detail` is
-    "short" or "full".
+    "short" or "full".  `notes` are what else the same cell showed that the program may well mean.
     """
 
     diagnosis: Diagnosis
     language: str = "en"
     detail: str = "short"
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    notes: tuple[Explanation, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.texts:
@@ -47,17 +48,27 @@ class Explanation(Shown):
 
     def in_language(self, language: str) -> Explanation:
         """The same explanation in "en", "ja" or "zh"; nothing is diagnosed again."""
-        return replace(self, language=language)
+        notes = tuple(n.in_language(language) for n in self.notes)
+        return replace(self, language=language, notes=notes)
 
     def with_detail(self, detail: str) -> Explanation:
         """The same explanation, "short" or "full"."""
         return replace(self, detail=detail)
 
+    def as_note(self) -> Explanation:
+        """The same as a note: a silent finding that the program may well mean."""
+        return replace(self, diagnosis=replace(self.diagnosis, kind=Kind.NOTE))
+
+    def with_notes(self, notes: Sequence[Explanation]) -> Explanation:
+        """The same with what else its cell showed."""
+        return replace(self, notes=tuple(notes))
+
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON types (schema 1)."""
         from .report import to_dict
 
-        return to_dict(self.diagnosis, self._view, self._document)
+        found = to_dict(self.diagnosis, self._view, self._document)
+        return {**found, "notes": [note.to_dict() for note in self.notes]}
 
     def to_markdown(self) -> str:
         """The whole report as Markdown, for an issue or a chat."""
@@ -85,7 +96,7 @@ class Explanation(Shown):
 
     @property
     def _view(self) -> View:
-        return view_of(self.diagnosis, self._document, self.language)
+        return view_of(self.diagnosis, self._document, self.language, self.detail)
 
 
 def texts_of(cause: str) -> dict[str, str]:

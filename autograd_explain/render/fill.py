@@ -59,7 +59,7 @@ def _without_comment(value: str) -> str:
 def _fill_block(token: Token, facts: Mapping[str, str], drop: bool) -> Token:
     if token.type != "inline" or not token.children:
         return token
-    children = list(joined_lines(token.children))
+    children = _merged(joined_lines(token.children))
     sentences = _sentences(children) if drop else [children]
     kept = [s for s in sentences if not drop or _names(s) <= facts.keys()]
     filled = [_fill(t, facts) for s in kept for t in s]
@@ -89,6 +89,17 @@ def _sentences(children: Iterable[Token]) -> list[list[Token]]:
         first, *rest = _split_keeping_space(token.content)
         found[-1].append(replace(token, content=first))
         found.extend([replace(token, content=part)] for part in rest)
+    return found
+
+
+def _merged(children: Iterable[Token]) -> list[Token]:
+    """Neighbouring texts as one: a sentence may end where a line of the source does."""
+    found: list[Token] = []
+    for token in children:
+        if found and token.type == found[-1].type == "text":
+            found[-1] = replace(found[-1], content=found[-1].content + token.content)
+        else:
+            found.append(token)
     return found
 
 

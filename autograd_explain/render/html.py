@@ -23,7 +23,7 @@ from .view import View
 from .visible import visible
 
 if TYPE_CHECKING:
-    from .topic import Topic
+    from .topic_content import TopicContent
 
 LONGEST = 96  #: cells of one line of code
 ROOM = 12  #: lines of code that leave room for the reason
@@ -107,6 +107,6 @@ def _cropped(row: Row) -> Row:
     return replace(row, source=source, start=start, end=end, where=where)
 
 
-def topic_html(topic: Topic) -> str:
+def topic_html(topic: TopicContent) -> str:
     """A topic's whole story."""
     return fill("topic.html", topic.language, topic=topic, parts=topic.parts())

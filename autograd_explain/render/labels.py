@@ -23,7 +23,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "同じメモリを指す別名",
         "同一块内存的另一个名字",
     ),
-    "carried": ("still carried a gradient", "ここまでは勾配がつながる", "到这里仍带有梯度"),
+    "carried": ("still had a graph", "ここまではグラフがつながる", "到这里仍带有计算图"),
     "saved": (
         "saved[ `{name}`][ (version {version})][ for the gradient of `{op}`]",
         "保存[：`{name}`][（バージョン {version}）][、`{op}` の勾配計算に使用]",
@@ -76,6 +76,11 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "使用了被改写后的值",
     ),
     "called_from": ("called from {places}", "呼び出し元：{places}", "调用自：{places}"),
+    "file_changed": (
+        "[{function}(): ]the file changed since it was loaded",
+        "[{function}()：]読み込み後にファイルが変更されている",
+        "[{function}()：]文件在加载之后被修改过",
+    ),
     "place_unknown": ("line not found", "該当行は不明", "未找到对应的行"),
     "more_writes": (
         "… {count} more writes",
@@ -84,6 +89,11 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     ),
     "observed": ("observed", "観測", "已观测"),
     "inferred": ("inferred", "推定", "推断"),
+    "lines_inferred": (
+        "The lines are inferred from the source.",
+        "行はソースコードから推定したものです。",
+        "各行根据源代码推断得出。",
+    ),
     # the timeline
     "version": ("version", "バージョン", "版本"),
     "stop_saved": ("saved", "保存", "保存"),

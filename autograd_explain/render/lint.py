@@ -15,6 +15,12 @@ from .texts import LANGUAGES, Document, parser, split_title
 
 _KNOWN = re.compile(r"(summary|cause|check)( \w+)?\Z|fix [\w-]+\Z|(warnings|background)\Z")
 _LISTS = ("warnings", "check")
+_CLAIMING = re.compile(r"(summary|cause)( |\Z)")
+_HISTORY = re.compile(
+    r"\b(ran once|never|no longer|would not help|nothing \w+s|again in between)\b"
+    r"|\bbefore the (loop|first)\b"
+)
+_SENTENCE = re.compile(r"(?<=[.;:])\s+")
 _KANA = re.compile(r"[ぁ-んァ-ヺ]")
 _HALF_WIDTH = re.compile(r"[、-鿿][,;!?.](?![\w.(])")
 _CHAR, _MARK = "[ぁ-んァ-ヺ一-鿿]", "[、。，；：！？（）「」]"
@@ -33,6 +39,7 @@ def problems(folder: Path, example: Mapping[str, str]) -> list[str]:
     found = list(missing)
     for language, document in documents.items():
         found += (f"{language}.md: {p}" for p in _alone(document, language, example))
+        found += (f"{language}.md: {p}" for p in _needs(document, language, example))
         if language != "en":
             found += (f"{language}.md: {p}" for p in _against(document, documents["en"]))
     revision = texts_module.revision((folder / "en.md").read_bytes())
@@ -57,6 +64,25 @@ def _alone(document: Document, language: str, example: Mapping[str, str]) -> Ite
             *_writing(tokens, language),
         )
         yield from (f"`## {name}`: {problem}" for problem in found)
+
+
+def _needs(document: Document, language: str, example: Mapping[str, str]) -> Iterator[str]:
+    """What sections need is said once, in English, of facts that exist; and where a section tells
+    what the program did once, never or no longer, it has to be said."""
+    if language != "en":
+        if document.needs:
+            yield "`needs` belongs into en.md"
+        return
+    for name, facts in document.needs.items():
+        if name not in document.sections:
+            yield f"`needs` names no section: {name}"
+        unknown = [fact for fact in facts if fact not in example]
+        if unknown:
+            yield f"`needs` of `{name}` names facts that are not in EXAMPLE: {unknown}"
+    for name, source in document.sections.items():
+        if _CLAIMING.match(name) and name not in document.needs:
+            claims = [s for s in _SENTENCE.split(source) if _HISTORY.search(s)]
+            yield from (f"`## {name}` claims without `needs`: {s!r}" for s in claims if "{" in s)
 
 
 def _title_apart(name: str, source: str) -> str:

@@ -60,7 +60,7 @@ def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:
 def _row(row: Row, gutter: Gutter, width: int, name: str) -> Iterator[Text]:
     room = max(width - gutter.width, 16)
     style = STYLES[row.tone]
-    if row.line is None:
+    if not row.where:
         yield from indented(wrap(_label(row, style), room), gutter.line())
         return
     source, start, end = window(row.source, row.start, row.end, room)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..inspect.look import NodeLook, TensorLook
+    from ..inspect.live.tensor_report import NodeReport, TensorReport
 
 _WORDS = {
     "leaf": ("leaf", "リーフ", "叶子张量"),
@@ -51,14 +51,14 @@ def word(key: str, language: str, **values: object) -> str:
     return _WORDS[key][_COLUMN.get(language, 0)].format(**values)
 
 
-def tensor_text(tensor: TensorLook, language: str) -> str:
+def tensor_text(tensor: TensorReport, language: str) -> str:
     """A tensor's facts: the first line what it is, the others what it has to do with."""
-    head = f"{tensor.name}: {tensor.dtype} {list(tensor.shape)} {tensor.device}"
+    head = f"{tensor.name}: {tensor.dtype} {tensor.shape} {tensor.device}"
     lines = [head, *(f"  {line}" for line in _tensor_lines(tensor, language))]
     return "\n".join(lines)
 
 
-def _tensor_lines(tensor: TensorLook, language: str) -> Iterator[str]:
+def _tensor_lines(tensor: TensorReport, language: str) -> Iterator[str]:
     yield " · ".join((_origin(tensor, language), *_state(tensor, language)))
     if tensor.view_of is not None:
         names = ", ".join(tensor.view_of[:3]) or word("unnamed", language)
@@ -68,7 +68,7 @@ def _tensor_lines(tensor: TensorLook, language: str) -> Iterator[str]:
         yield word("shares", language, names=", ".join(others[:5]))
 
 
-def _origin(tensor: TensorLook, language: str) -> str:
+def _origin(tensor: TensorReport, language: str) -> str:
     if tensor.is_leaf is None:
         return word("unasked", language)
     if tensor.grad_fn:
@@ -76,19 +76,19 @@ def _origin(tensor: TensorLook, language: str) -> str:
     return word("leaf", language)
 
 
-def _state(tensor: TensorLook, language: str) -> Iterator[str]:
+def _state(tensor: TensorReport, language: str) -> Iterator[str]:
     yield word("requires" if tensor.requires_grad else "requires_not", language)
     if tensor.version is None:
         yield word("inference", language)
     else:
         yield word("version", language, version=tensor.version)
     if tensor.grad is not None:
-        yield word("grad", language, shape=list(tensor.grad))
+        yield word("grad", language, shape=tensor.grad)
     elif tensor.is_leaf and tensor.requires_grad:
         yield word("no_grad", language)
 
 
-def graph_text(name: str, nodes: list[NodeLook], complete: bool, language: str) -> str:
+def graph_text(name: str, nodes: list[NodeReport], complete: bool, language: str) -> str:
     """A graph as a tree, the root first."""
     if not nodes:
         return word("no_graph", language, name=name)
@@ -98,7 +98,7 @@ def graph_text(name: str, nodes: list[NodeLook], complete: bool, language: str) 
     return "\n".join(lines)
 
 
-def _node_line(node: NodeLook, language: str) -> str:
+def _node_line(node: NodeReport, language: str) -> str:
     notes = []
     if node.again:
         notes.append(word("again", language))

@@ -14,6 +14,12 @@ def short_file(file: str | None) -> str:
     return "" if file is None else file.replace("\\", "/").rsplit("/", 1)[-1]
 
 
+def numbered(place: Place) -> str:
+    """`In[3]:9`; the file alone where its lines are not those that ran."""
+    where = where_of(place.cell, place.file)
+    return where if place.changed else f"{where}:{place.line}"
+
+
 def short_place(place: Place) -> str:
     function = f" {place.function}()" if place.function else ""
-    return f"{where_of(place.cell, place.file)}:{place.line}{function}"
+    return f"{numbered(place)}{function}"

@@ -72,6 +72,13 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "書き込む前と後のどちらの値が意図されているか決められない",
         "无法判断程序想用的是改写前还是改写后的值",
     ),
+    "no_reference_finite_differences": (
+        "the gradients equal the reference, but finite differences of the loss do not confirm "
+        "them: a value of the graph is written where autograd does not see it",
+        "勾配は参照値と一致するが、損失の有限差分では確認できない。計算グラフ中の値が autograd に"
+        "見えない形で書き換えられている",
+        "梯度与参考值一致，但损失的有限差分未能证实：计算图中有值以 autograd 看不到的方式被改写",
+    ),
     "no_reference_unconfirmed": (
         "a second run did not confirm the gradients",
         "二度目の実行では勾配を確認できなかった",
@@ -122,6 +129,21 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "`%%autograd_check` would try it",
         "`%%autograd_check` で検証できます",
         "可用 `%%autograd_check` 验证",
+    ),
+    "other_report": (
+        "of several reports on a cell, the rewrites of one are tried",
+        "一つのセルに複数のレポートがある場合、検証するのはそのうち一つの書き換え案",
+        "一个单元格有多份报告时，只验证其中一份的改写方案",
+    ),
+    "verify_off": (
+        "`%config AutogradExplain.verify = True` would have it tried",
+        "`%config AutogradExplain.verify = True` で検証を有効にできます",
+        "可用 `%config AutogradExplain.verify = True` 启用验证",
+    ),
+    "caught": (
+        "rewrites are tried when the error ends its cell",
+        "検証するのは、エラーでセルの実行が終わった場合",
+        "只有错误使单元格中止时才会验证",
     ),
     "budget": (
         "it did not end within the time allowed[ ({seconds} s)]",
@@ -176,24 +198,74 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     # remarks under a report
     "recorded_next": (
-        "The next run of this cell will be recorded, so that the lines are observed.",
-        "次にこのセルを実行すると記録が行われ、各行が観測結果として示されます。",
-        "下次运行该单元格时会自动记录，各行将来自实际观测。",
+        "Run the cell again to confirm these lines.",
+        "このセルをもう一度実行すると、これらの行を実際の記録で確認できます。",
+        "再次运行该单元格，即可用实际记录确认这些行。",
     ),
     "recorded_from": (
-        "To have the lines observed: `%autograd_check on`, then run the cells again from {cell}.",
-        "各行を観測するには、`%autograd_check on` のあと {cell} から順に実行し直してください。",
-        "若要实际观测各行，请先运行 `%autograd_check on`，再从 {cell} 起重新运行各单元格。",
+        "To confirm these lines: `%autograd_check on`, then run the cells again from {cell}.",
+        "行を確認するには、`%autograd_check on` のあと {cell} から順に実行し直してください。",
+        "若要确认这些行，请先运行 `%autograd_check on`，再从 {cell} 起重新运行各单元格。",
     ),
     "nothing_wrong": (
         "autograd_check: nothing wrong[ (watched {nodes} recorded operations, {writes} writes)]",
         "autograd_check：問題なし[（記録された演算 {nodes} 件、書き込み {writes} 件を監視）]",
         "autograd_check：没有发现问题[（监视了 {nodes} 个被记录的运算、{writes} 次写入）]",
     ),
+    "nothing_seen": (
+        "autograd_check: nothing wrong as far as it could see[ (watched {nodes} recorded "
+        "operations, {writes} writes)].",
+        "autograd_check：確認できた範囲では問題なし[（記録された演算 {nodes} 件、書き込み {writes} "
+        "件を監視）]。",
+        "autograd_check：在能查看的范围内没有发现问题[（监视了 {nodes} 个被记录的运算、{writes} "
+        "次写入）]。",
+    ),
+    "more_than": ("more than {count}", "{count} 超", "超过 {count}"),
     "worth_a_look": (
-        "autograd_check: worth a look: {what}",
-        "autograd_check：念のため確認：{what}",
-        "autograd_check：值得留意：{what}",
+        "autograd_check: worth a look:",
+        "autograd_check：念のため確認：",
+        "autograd_check：值得留意：",
+    ),
+    "limit_local_model": (
+        "A model that lived only inside a function could not be looked at afterwards (layers that "
+        "it does not know, parameters that no optimizer updates).",
+        "関数の中だけに存在したモデルは、終了後に調べられません（モデルに登録されていない層、"
+        "オプティマイザが更新しないパラメータ）。",
+        "只存在于函数内部的模型事后无法检查（未被模型登记的层、没有优化器更新的参数）。",
+    ),
+    "limit_saved_values": (
+        "This torch does not show what the graph has saved, so values overwritten through `.data` "
+        "or NumPy were not looked for.",
+        "この torch では計算グラフの保存値を参照できないため、`.data` や NumPy による上書きは"
+        "調べていません。",
+        "此版本的 torch 无法查看计算图保存的值，因此没有检查经由 `.data` 或 NumPy 的改写。",
+    ),
+    "limit_graph_not_searched": (
+        "Some graphs were too large, or came too often, to be searched for overwritten values.",
+        "一部の計算グラフは大きすぎるか頻度が高すぎるため、上書きされた値を調べきれていません。",
+        "部分计算图过大或过于频繁，未能全部检查其中被改写的值。",
+    ),
+    "limit_writes_forgotten": (
+        "There were more writes through `.data` or NumPy than are remembered; what the forgotten "
+        "ones did is not known.",
+        "`.data` や NumPy による書き込みが保持できる数を超えたため、保持していない書き込みの影響は"
+        "分かりません。",
+        "经由 `.data` 或 NumPy 的写入超过了可保留的数量，未保留的写入有何影响不得而知。",
+    ),
+    "limit_values_sampled": (
+        "Of large tensors only samples were compared to see whether values were put back.",
+        "大きなテンソルの値が元に戻されたかどうかは、抜き取った一部の要素だけで比較しています。",
+        "对于大张量，仅抽取部分元素来比较其值是否已复原。",
+    ),
+    "limit_device_threads": (
+        "Hooks and backward functions that run in a device's own thread were not watched.",
+        "デバイス専用スレッドで実行されるフックや backward 関数は監視していません。",
+        "在设备自身线程中运行的 hook 和 backward 函数未被监视。",
+    ),
+    "limit_unexplained": (
+        "Something was noticed that could not be explained once the cell had ended.",
+        "検出した事象がありますが、セルの終了後には説明できませんでした。",
+        "发现了一处异常，但单元格结束后已无法说明。",
     ),
     "limit_compiled": (
         "Code under torch.compile was not watched.",
@@ -204,6 +276,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "Code under torch.compile could not be followed line by line.",
         "torch.compile でコンパイルされた部分は行単位で追跡できませんでした。",
         "torch.compile 编译的部分无法逐行跟踪。",
+    ),
+    "limit_traced": (
+        "Code was not watched while torch.jit traced it.",
+        "torch.jit がトレースしている間のコードは監視していません。",
+        "torch.jit 追踪期间运行的代码未被监视。",
     ),
     "limit_mode_removed": (
         "The program took the recorder's mode off the stack; what followed was not watched.",

@@ -17,7 +17,7 @@ from .visible import visible
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from .topic import Part, Topic
+    from .topic_content import Part, TopicContent
 
 SCHEMA = 1
 
@@ -133,7 +133,7 @@ def _links(links: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"- [{escape(s['title'])}]({s['url']})" for s in links)
 
 
-def topic_markdown(topic: Topic) -> str:
+def topic_markdown(topic: TopicContent) -> str:
     """A topic as a page: `#` title, `##` sections."""
     parts = [f"# {topic.heading.markdown()}", topic.summary.markdown()]
     parts += [text for part in topic.parts() for text in _topic_part(part)]

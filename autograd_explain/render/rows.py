@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..model import Diagnosis, Event, Finding, Kind, Place, Role, TensorFact, What
+from ..model import Certainty, Diagnosis, Event, Finding, Kind, Place, Role, TensorFact, What
 from .labels import label, word
 from .places import short_place, where_of
 from .texts import Passage
@@ -18,8 +18,10 @@ _PHASE = {What.CREATED: 0, What.SAVED: 1, What.FAILED: 3}
 class Row:
     """A line of the user's program with its label.
 
-    A row whose place is unknown has no line.  `start` and `end` delimit the expression meant, in
-    characters of `source`.  `tone` is "saved", "guilty", "changed", "needed" or "other".
+    A row whose place is unknown has neither line nor `where`; one whose file was changed after
+    it had been loaded has no line, and says so instead of its source.  `start` and `end` delimit
+    the expression meant, in characters of `source`.  `tone` is "saved", "guilty", "changed",
+    "needed" or "other".
     `where` is the cell or the file's short name, `title` the full one.
     """
 
@@ -43,7 +45,7 @@ def rows_of(diagnosis: Diagnosis, language: str) -> tuple[Row, ...]:
 def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     finding = diagnosis.finding
     guilty = [e for e in (finding.event(What.CHANGED), finding.event(What.CAUSE)) if e]
-    before = _saved_version(finding)
+    before, in_a_note = _saved_version(finding), only_inferred(finding)
     events = sorted(dict.fromkeys(finding.events), key=lambda e: _phase(e, finding))
     places = [_spot(e.place) for e in guilty if e.place is not None]
     chain: tuple[Place, ...] = ()
@@ -52,7 +54,8 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
             continue
         text = _label(event, diagnosis, before, language)
         tone = "guilty" if event in guilty else _tone(event)
-        certainty = "" if _known_from_traceback(event, finding) else event.certainty.value
+        obvious = in_a_note or _known_from_traceback(event, finding)
+        certainty = "" if obvious else event.certainty.value
         known, chain = event.chain == chain, event.chain
         shown = replace(event, chain=()) if known else event
         yield _row(shown, text, tone, word(certainty, language) if certainty else "", language)
@@ -87,6 +90,12 @@ def _known_from_traceback(event: Event, finding: Finding) -> bool:
     if event.what is What.CAUSE:
         return failed is not None and _same_place(failed, event)
     return event.what is What.FAILED
+
+
+def only_inferred(finding: Finding) -> bool:
+    """Whether nothing but the traceback was seen happen: said once instead of at every line."""
+    asked = [e for e in finding.events if e.place and not _known_from_traceback(e, finding)]
+    return bool(asked) and all(e.certainty is Certainty.INFERRED for e in asked)
 
 
 def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:
@@ -180,7 +189,7 @@ def _failed_label(diagnosis: Diagnosis, culprit: TensorFact | None, language: st
     if culprit is not None and _mismatch(finding):
         saved, current = culprit.saved_version, culprit.current_version
         return label("needs", language, saved=saved, current=current)
-    if diagnosis.kind is Kind.SILENT:
+    if diagnosis.kind in (Kind.SILENT, Kind.NOTE):
         return label("uses" if finding.event(What.CHANGED) else "failed_silent", language)
     return label("failed_warning" if diagnosis.kind is Kind.WARNING else "failed", language)
 
@@ -194,11 +203,12 @@ def _row(event: Event, text: Passage, tone: str, certainty: str, language: str) 
         tag = ", ".join(t for t in (certainty, unknown) if t)
         return Row("", "", None, "", 0, 0, text, tag, tone, from_)
     start, end = _marked(place)
+    changed = word("file_changed", language, function=place.function) if place.changed else ""
     return Row(
         where_of(place.cell, place.file),
         place.file or "",
-        place.line,
-        place.source,
+        None if place.changed else place.line,
+        changed or place.source,
         start,
         end,
         text,

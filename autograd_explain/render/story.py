@@ -9,11 +9,11 @@ from rich.text import Text
 from .listing import diff
 from .prose import code_lines, indented, one_line, paragraphs
 from .text import bullets, framed, section, see_also, spaced
-from .topic import Part, Topic
+from .topic_content import Part, TopicContent
 from .wrap import wrap
 
 
-def story(topic: Topic, width: int) -> Text:
+def story(topic: TopicContent, width: int) -> Text:
     """All sections between two rules."""
     blocks = [
         wrap(Text(topic.title, "bold"), width),

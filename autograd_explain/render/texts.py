@@ -8,8 +8,10 @@ as Markdown.  A sentence whose fact is unknown is left out: better short than wr
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -83,22 +85,40 @@ def _plain(token: Token) -> str:
     )
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """markdown-it tells the root logger, for debugging, of every rule that it enters."""
+    logger = logging.getLogger("markdown_it")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def passage(source: str, facts: Mapping[str, str] | None = None) -> Passage:
     """Blocks of Markdown with the facts filled in (`None`: placeholders stay as they are)."""
-    tokens = parser().parse(source)
+    with _quiet():
+        tokens = parser().parse(source)
     return Passage(tuple(tokens if facts is None else fill_tokens(tokens, facts)))
 
 
 def line(source: str, facts: Mapping[str, str] | None = None) -> Passage:
     """One line of Markdown (a title, a label) with the facts filled in."""
-    tokens = parser().parseInline(source.strip())
+    with _quiet():
+        tokens = parser().parseInline(source.strip())
     tokens = tokens if facts is None else fill_tokens(tokens, facts)
     return Passage(tuple(t for t in tokens if t.children), inline=True)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text file: its front matter, and its sections' Markdown by name."""
+    """A text file: its front matter, and its sections' Markdown by name.
+
+    `needs` are the facts that prove a section, by its name: without them it is not there, and what
+    would have been told by it is told by the general section or not at all.
+    """
 
     title: str
     sections: Mapping[str, str]
@@ -106,20 +126,32 @@ class Document:
     questions: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     english: str = ""
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def source(self, section: str, variant: str = "") -> str:
-        """The Markdown of `section <variant>` or else of `section`; "" where there is none."""
-        return self.sections.get(f"{section} {variant}".strip()) or self.sections.get(section, "")
+    def source(
+        self, section: str, variant: str = "", facts: Mapping[str, str] | None = None
+    ) -> str:
+        """The Markdown of `section <variant>` or else of `section`; "" where there is none.
+
+        Of sections that need a fact only those are meant whose facts are known (`None`: all are).
+        """
+        return next(self._sources(section, variant, facts), "")
+
+    def _sources(
+        self, section: str, variant: str, facts: Mapping[str, str] | None
+    ) -> Iterator[str]:
+        for name in dict.fromkeys((f"{section} {variant}".strip(), section)):
+            if facts is None or all(facts.get(need) for need in self.needs.get(name, ())):
+                yield from filter(None, [self.sections.get(name)])
 
     def passage(self, section: str, facts: Mapping[str, str] | None, variant: str = "") -> Passage:
-        return passage(self.source(section, variant), facts)
+        return passage(self.source(section, variant, facts), facts)
 
     def summary(self, facts: Mapping[str, str], variant: str = "") -> Passage:
         """The headline; the title where the facts for a headline are missing."""
-        text = " ".join(self.source("summary", variant).split())
-        filled = line(text, facts) if text else Passage()
-        return filled or line(self.title)
+        texts = (" ".join(s.split()) for s in self._sources("summary", variant, facts))
+        return next(filter(None, (line(text, facts) for text in texts)), line(self.title))
 
     def fix_title(self, fix: str, facts: Mapping[str, str]) -> Passage:
         """The first line of `## fix <fix>`; the fix's own name where that cannot be filled."""
@@ -162,12 +194,18 @@ def read(text: str) -> Document:
         questions=tuple(map(str, _list(meta.get("questions")))),
         documents=tuple(map(str, _list(meta.get("documents")))),
         english=str(meta.get("english", "")),
+        needs=_lists(meta.get("needs")),
         meta=meta,
     )
 
 
 def _list(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
+
+
+def _lists(value: Any) -> dict[str, tuple[str, ...]]:
+    named = value.items() if isinstance(value, dict) else ()
+    return {str(name): tuple(map(str, _list(given))) for name, given in named}
 
 
 def _sections(body: str) -> dict[str, str]:
@@ -196,10 +234,12 @@ def load(folder: Path) -> dict[str, str]:
 def document(texts: Mapping[str, str], language: str) -> Document:
     """The text in `language`, else in English, else in any language there is.
 
-    Links that a translation leaves out are those of the English text.
+    Links that a translation leaves out are those of the English text, and so is what its sections
+    need.
     """
     found = read(texts.get(language) or texts.get("en") or next(iter(texts.values()), ""))
-    return found if found.see else replace(found, see=read(texts.get("en", "")).see)
+    english = read(texts.get("en", ""))
+    return replace(found, see=found.see or english.see, needs=english.needs)
 
 
 def revision(english: bytes) -> str:

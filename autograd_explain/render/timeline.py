@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..model import Event, Finding, Role, What
 from .labels import word
-from .places import where_of
+from .places import numbered
 
 MOST = 4  #: stops that fit beside each other; of many writes the first and the last are shown
 
@@ -34,7 +34,8 @@ def stops_of(finding: Finding, language: str) -> tuple[Stop, ...]:
     )
     writes = [e for e in finding.events if e.what is What.CHANGED]
     last = str(culprit.current_version)
-    changed = [_write(e, last, language) for e in _by_version(writes)] or [
+    # Two events of one line and version are one write: a view and its base share the counter.
+    changed = list(dict.fromkeys(_write(e, last, language) for e in _by_version(writes))) or [
         Stop("guilty", last, word("stop_changed", language), "?")
     ]
     if len(changed) > MOST - 2:
@@ -63,4 +64,4 @@ def _write(event: Event, last: str, language: str) -> Stop:
 def _where(event: Event | None) -> str:
     if event is None or event.place is None:
         return ""
-    return f"{where_of(event.place.cell, event.place.file)}:{event.place.line}"
+    return numbered(event.place)

@@ -2,91 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Edit
 from . import texts as texts_module
-from .diff import Hunk, hunks_of
-from .labels import word
 from .shown import Shown
-from .table import with_table
-from .texts import NOTHING, Document, Passage
+from .topic_content import TopicContent
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ..knowledge.entry import Entry
-
-
-_ALIKE = 60  #: characters; messages that begin alike differ in their hints and details
-_CELL = re.compile(r"\n# %%.*")
-
 
 @dataclass(frozen=True)
-class Part:
-    """A section with its heading; one of the last five fields holds its content."""
-
-    key: str
-    heading: str
-    title: Passage = NOTHING
-    body: Passage = NOTHING
-    items: tuple[Passage, ...] = ()
-    messages: tuple[str, ...] = ()
-    cells: tuple[str, ...] = ()
-    hunks: tuple[Hunk, ...] = ()
-
-
-@dataclass(frozen=True)
-class Topic(Shown):
-    """A cause's texts with the facts of its own example, in a language.  It pickles.
-
-    A fact that the example has no value for shows as its own name (`step`).
-    `case` and `fixed` are the failing and the repaired program ("" where there is none), and
-    `messages` those of PyTorch's that the cause explains.  `folder` is where `table.py` lies,
-    which is run when the story is told.
-    """
-
-    name: str
-    language: str
-    texts: Mapping[str, str] = field(repr=False)
-    example: Mapping[str, str] = field(default_factory=dict, repr=False)
-    case: str = field(default="", repr=False)
-    fixed: str = field(default="", repr=False)
-    messages: tuple[str, ...] = field(default=(), repr=False)
-    folder: Path | None = field(default=None, repr=False)
-
-    @property
-    def title(self) -> str:
-        return self.heading.plain()
-
-    @property
-    def heading(self) -> Passage:
-        """The title with its inline code."""
-        return texts_module.line(self._document.title)
-
-    @property
-    def summary(self) -> Passage:
-        return self._document.summary(self.facts)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        return {name: value or name for name, value in self.example.items()}
-
-    @property
-    def see(self) -> tuple[Mapping[str, str], ...]:
-        return self._document.see
+class Topic(TopicContent, Shown):
+    """A cause's texts in a language, to be shown.  It pickles."""
 
     def in_language(self, language: str) -> Topic:
         """The same topic in "en", "ja" or "zh"."""
         return replace(self, language=language)
-
-    def parts(self) -> tuple[Part, ...]:
-        """The sections in the order in which they are told."""
-        return tuple(_parts(self, self._document))
 
     def to_html(self) -> str:
         from .html import topic_html
@@ -106,87 +41,25 @@ class Topic(Shown):
     def __repr__(self) -> str:
         return f"<Topic {self.name}: {self.title}>"
 
-    @property
-    def _document(self) -> Document:
-        return texts_module.document(self.texts, self.language)
 
-
-def render_topic(entry: Entry, language: str = "en", messages: tuple[str, ...] = ()) -> Topic:
+def topic_of(
+    folder: Path,
+    example: Mapping[str, str],
+    language: str = "en",
+    messages: tuple[str, ...] = (),
+) -> Topic:
     """The topic of a knowledge folder; show it, or ask it for text, HTML or Markdown."""
     return Topic(
-        name=entry.name,
+        name=folder.name,
         language=language,
-        texts=texts_module.load(entry.folder),
-        example=dict(entry.example),
-        case=_program(entry.folder / "case.py"),
-        fixed=_program(entry.folder / "fixed.py"),
+        texts=texts_module.load(folder),
+        example=dict(example),
+        case=_program(folder / "case.py"),
+        fixed=_program(folder / "fixed.py"),
         messages=messages,
-        folder=entry.folder,
+        folder=folder,
     )
 
 
 def _program(path: Path) -> str:
     return path.read_text("utf-8") if path.exists() else ""
-
-
-def _parts(topic: Topic, document: Document) -> Iterator[Part]:
-    language, facts = topic.language, topic.facts
-    if topic.messages:
-        told = tuple({message[:_ALIKE]: message for message in reversed(topic.messages)}.values())
-        yield Part("message", word("message", language), messages=told[::-1])
-    yield from _cause(document, facts, language)
-    yield from _programs(topic)
-    for fix in document.fixes():
-        yield Part(
-            f"fix {fix}",
-            word("rewrite", language),
-            title=document.fix_title(fix, facts),
-            body=document.fix_reason(fix, facts),
-        )
-    for key in ("check", "warnings"):
-        items = _all_items(document, key, facts)
-        if items:
-            yield Part(key, word(key, language), items=items)
-    background = with_table(document.passage("background", None), topic.folder, language, facts)
-    if background:
-        yield Part("background", word("background", language), body=background)
-
-
-def _all_items(document: Document, key: str, facts: Mapping[str, str]) -> tuple[Passage, ...]:
-    """The list and those of its variants."""
-    named = [name for name in document.sections if name == key or name.startswith(f"{key} ")]
-    return tuple(item for name in named for item in document.items(name, facts))
-
-
-def _cause(document: Document, facts: Mapping[str, str], language: str) -> Iterator[Part]:
-    """Why; and where the cause has variants, a list of them under their own summaries."""
-    if "cause" in document.sections:
-        yield Part("cause", word("cause_heading", language), body=document.passage("cause", facts))
-    variants = [n.removeprefix("cause ") for n in document.sections if n.startswith("cause ")]
-    if variants:
-        source = "\n".join(_bullet(document, variant) for variant in variants)
-        body = texts_module.passage(source, facts)
-        yield Part("variants", word("variant", language), body=body)
-
-
-def _bullet(document: Document, variant: str) -> str:
-    parts = (document.sections.get(f"{key} {variant}", "") for key in ("summary", "cause"))
-    return "- " + "\n\n".join(filter(None, parts)).replace("\n", "\n  ")
-
-
-def _programs(topic: Topic) -> Iterator[Part]:
-    case, fixed = cells_of(topic.case), cells_of(topic.fixed)
-    if case:
-        key = "failing_program" if fixed else "example_program"
-        yield Part("case", word(key, topic.language), cells=case)
-    if case and len(case) == len(fixed):
-        both = zip(case, fixed, strict=True)
-        edits = (Edit(n, None, old, new) for n, (old, new) in enumerate(both, 1))
-        hunks = tuple(hunk for edit in edits for hunk in hunks_of(edit))
-        yield Part("fixed", word("repaired_program", topic.language), hunks=hunks)
-
-
-def cells_of(program: str) -> tuple[str, ...]:
-    """A notebook written as one file, cell by cell."""
-    parts = _CELL.split(f"\n{program}")[1:]
-    return tuple(part.strip("\n") for part in parts)

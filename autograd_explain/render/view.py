@@ -23,7 +23,7 @@ from . import timeline
 from .diff import Hunk, hunks_of
 from .labels import LABELS, label, source, word
 from .places import where_of
-from .rows import Row, name_of, rows_of
+from .rows import Row, name_of, only_inferred, rows_of
 from .texts import Document, Passage, line
 
 
@@ -63,7 +63,7 @@ class View:
     hints: tuple[Passage, ...]
 
 
-def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
+def view_of(diagnosis: Diagnosis, document: Document, language: str, detail: str = "short") -> View:
     """The report of a diagnosis in the words of its cause's text."""
     finding, facts = diagnosis.finding, diagnosis.finding.facts
     return View(
@@ -81,8 +81,8 @@ def view_of(diagnosis: Diagnosis, document: Document, language: str) -> View:
         warnings=document.items("warnings", facts),
         tensors=tuple(_tensor(t, language) for t in finding.tensors),
         see=document.see,
-        notes=tuple(reason_label(n, language) for n in diagnosis.notes),
-        hints=tuple(_hints(diagnosis, language)),
+        notes=tuple(_notes(diagnosis, language)),
+        hints=tuple(_hints(diagnosis, language, whole=detail == "full")),
     )
 
 
@@ -191,10 +191,16 @@ def _tensor(tensor: TensorFact, language: str) -> str:
     return f"{names}: {described}" if names and described else names or described
 
 
-def _hints(diagnosis: Diagnosis, language: str) -> Iterator[Passage]:
+def _notes(diagnosis: Diagnosis, language: str) -> Iterator[Passage]:
+    if only_inferred(diagnosis.finding):
+        yield label("lines_inferred", language)
+    yield from (reason_label(note, language) for note in diagnosis.notes)
+
+
+def _hints(diagnosis: Diagnosis, language: str, whole: bool) -> Iterator[Passage]:
     if diagnosis.rewrites:
         yield label("hint_fix" if _fills_next_cell(diagnosis) else "hint_fix_shows", language)
-    if diagnosis.finding.cause != "unknown":
+    if diagnosis.finding.cause != "unknown" and not whole:
         yield label("hint_explain", language, cause=diagnosis.finding.cause)
 
 

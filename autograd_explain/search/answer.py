@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 SCHEMA = 1
+_MESSAGE = 120  #: characters of a message that is only to be recognised again
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,17 @@ def message_dict(match: Match) -> dict[str, Any]:
 
 
 def message_lines(match: Match, language: str) -> Iterator[str]:
-    """The message's id, the releases that had this wording, and the values in it."""
-    known = say("recognised", language, id=match.pattern)
+    """The message that was recognised, the releases that had this wording, and its values."""
+    known = say("recognised", language, text=_shortened(match.message))
     yield known + (say("wording", language, releases=match.torch) if match.torch else "")
     values = _values(match.captures)
     if values:
         yield say("values", language, values=values)
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MESSAGE else f"{line[: _MESSAGE - 1]}…"
 
 
 def _values(captures: Mapping[str, str]) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 
 from ..match import Match, match_message, rows
-from ..render.texts import load
-from ..render.topic import Topic
+from ..render.topic import Topic, topic_of
 from .answer import Answer
 from .causes import Cause, causes
 from .clean import clean
@@ -61,16 +59,8 @@ def entries_for(match: Match, known: Mapping[str, Cause], text: str = "") -> lis
 
 def topic(cause: Cause, language: str, shown: Iterable[str] | None = None) -> Topic:
     """The whole story of an entry; `shown` are its messages, else those it may explain."""
-    return Topic(
-        name=cause.name,
-        language=language,
-        texts=load(cause.folder),
-        example=cause.example,
-        case=_program(cause.folder / "case.py"),
-        fixed=_program(cause.folder / "fixed.py"),
-        messages=tuple(templates(cause) if shown is None else shown),
-        folder=cause.folder,
-    )
+    told = tuple(templates(cause) if shown is None else shown)
+    return topic_of(cause.folder, cause.example, language, told)
 
 
 def templates(cause: Cause) -> list[str]:
@@ -112,7 +102,3 @@ def _named(id: str) -> Match:
     row = rows()[id]
     text = _HOLE.sub("…", row["message"])
     return Match(id, {}, text, row["family"], row["likelihood"])
-
-
-def _program(path: Path) -> str:
-    return path.read_text("utf-8") if path.exists() else ""

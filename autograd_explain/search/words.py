@@ -4,9 +4,9 @@ from __future__ import annotations
 
 WORDS = {
     "recognised": (
-        "PyTorch's message: {id}",
-        "PyTorch のメッセージ：{id}",
-        "PyTorch 的信息：{id}",
+        "PyTorch's message: {text}",
+        "PyTorch のメッセージ：{text}",
+        "PyTorch 的信息：{text}",
     ),
     "wording": (
         " (as worded in torch {releases})",

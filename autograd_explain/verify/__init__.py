@@ -19,8 +19,8 @@ Nothing here imports torch in the calling process before a child needs it.
 """
 
 from .checkpoint import Checkpoint
-from .plan import GradientDifference
-from .request import Reference, Request, reference_for
+from .plan import GradientDifference, Reference
+from .request import Request, reference_for
 from .verifier import reference_gradients, verify
 
 __all__ = [

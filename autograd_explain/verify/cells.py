@@ -123,6 +123,11 @@ class Failure:
     line: int | None
 
     @property
+    def of_memory(self) -> bool:
+        """Whether there was no memory to be had."""
+        return self.type.endswith("MemoryError") or "Cannot allocate memory" in self.text
+
+    @property
     def short(self) -> str:
         line = self.text.strip().splitlines()
         first = f"{self.type}: {line[0]}" if line else self.type

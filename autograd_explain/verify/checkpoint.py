@@ -7,7 +7,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .process import Child, can_fork, fork_child, read_message, write_message
+from .messages import read_message, write_message
+from .process import Child, can_fork, fork_child
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -95,14 +96,14 @@ def _serve(namespace: dict[str, Any], reader: int, writer: int) -> None:
     session = None
     while (plan := read_message(reader)) is not None:
         from .coordinator import coordinate
-        from .replay import Session
+        from .replay import ReplaySession
         from .sandbox import Sandbox
 
         if session is None:
             gc.enable()
             sandbox = Sandbox()
             sandbox.enter()
-            session = Session.copied(namespace, sandbox)
+            session = ReplaySession.copied(namespace, sandbox)
         for verdict in coordinate(plan, session):
             write_message(writer, verdict)
         write_message(writer, None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .ledger import Ledger
+from .gradient_log import GradientLog
 from .objects import is_array, is_number_list, resolve, spelled
 from .snapshot import Snapshot, TensorState, dense, holds_gradient
 
@@ -30,9 +30,10 @@ class Agreement:
     `zeros` counts agreeing gradients that are zero everywhere: those show nothing.  `written`
     names tensors that kept the value which the original program overwrote.  `leftovers` are
     differing gradients that remained after an optimizer had used agreeing ones: backwards in
-    another order leave others behind.  `inexact` are numbers that agree but are not the same: a
-    clock's, where the run is the very same program.  `worst` is the largest relative error of the
-    agreeing ones.
+    another order leave others behind.  `scale` is the largest gradient of all: what is smaller
+    than its rounding is rounding (the bias before a batch norm).  `inexact` are numbers that agree
+    but are not the same: a clock's, where the run is the very same program.  `worst` is the
+    largest relative error of the agreeing ones.
     """
 
     gradients: list[str] = field(default_factory=list)
@@ -43,14 +44,15 @@ class Agreement:
     leftovers: list[str] = field(default_factory=list)
     inexact: list[str] = field(default_factory=list)
     shown: dict[str, tuple[str, str, float]] = field(default_factory=dict)
+    scale: float = 0.0
     zeros: int = 0
     values: int = 0
     worst: float = 0.0
 
 
-def compare(snapshot: Snapshot, namespace: Mapping[str, Any], ledger: Ledger) -> Agreement:
+def compare(snapshot: Snapshot, namespace: Mapping[str, Any], ledger: GradientLog) -> Agreement:
     """Compare the run that ended in `namespace` with the reference."""
-    result = Agreement()
+    result = Agreement(scale=_largest_gradient(snapshot))
     for state in snapshot.tensors:
         _compare_tensor(state, namespace, ledger, result)
     for path, value in snapshot.numbers.items():
@@ -68,8 +70,14 @@ def compare(snapshot: Snapshot, namespace: Mapping[str, Any], ledger: Ledger) ->
     return result
 
 
+def _largest_gradient(snapshot: Snapshot) -> float:
+    given = [g for s in snapshot.tensors for g in (s.gradient, s.last, s.stepped) if g is not None]
+    sizes = [float(g.abs().max()) for g in given if g.numel()]
+    return max((size for size in sizes if math.isfinite(size)), default=0.0)
+
+
 def _compare_tensor(
-    state: TensorState, namespace: Mapping[str, Any], ledger: Ledger, result: Agreement
+    state: TensorState, namespace: Mapping[str, Any], ledger: GradientLog, result: Agreement
 ) -> None:
     found = {id(t): t for p in state.paths for t in [resolve(p, namespace)] if _is_tensor(t)}
     name = state.name
@@ -84,22 +92,24 @@ def _compare_tensor(
 
 
 def _same_steps(
-    state: TensorState, tensor: torch.Tensor, ledger: Ledger, result: Agreement
+    state: TensorState, tensor: torch.Tensor, ledger: GradientLog, result: Agreement
 ) -> bool:
     """Whether the gradient at the end differs, but what optimizers used and made does not."""
     used, actual = ledger.stepped(tensor), tensor.grad if holds_gradient(tensor) else None
-    if state.stepped is None or used is None or not agree(state.stepped, used):
+    if state.stepped is None or used is None or not agree(state.stepped, used, result.scale):
         return False
     if state.value is None or not agree(state.value, tensor):
         return False
-    if state.gradient is None or (actual is not None and agree(state.gradient, actual)):
+    if state.gradient is None or (
+        actual is not None and agree(state.gradient, actual, result.scale)
+    ):
         return False
     result.leftovers.append(f"{state.name}.grad")
     return True
 
 
 def _compare_gradients(
-    state: TensorState, tensor: torch.Tensor, ledger: Ledger, result: Agreement
+    state: TensorState, tensor: torch.Tensor, ledger: GradientLog, result: Agreement
 ) -> None:
     name = f"{state.name}.grad"
     actual = tensor.grad if holds_gradient(tensor) else None
@@ -112,18 +122,18 @@ def _compare_gradients(
 
 
 def _compare_used(
-    state: TensorState, tensor: torch.Tensor, ledger: Ledger, result: Agreement
+    state: TensorState, tensor: torch.Tensor, ledger: GradientLog, result: Agreement
 ) -> None:
     """What is left in `.grad` may agree although the optimizer used something else before."""
     used = ledger.stepped(tensor)
-    if state.stepped is not None and (used is None or not agree(state.stepped, used)):
+    if state.stepped is not None and (used is None or not agree(state.stepped, used, result.scale)):
         _differ(f"{state.name}.grad", state.stepped, used, math.inf, result)
 
 
 def _compare_gradient(
     name: str, expected: torch.Tensor, actual: torch.Tensor | None, result: Agreement
 ) -> None:
-    error = None if actual is None else relative_error(expected, actual)
+    error = None if actual is None else relative_error(expected, actual, result.scale)
     if error is None or error > 1.0:
         _differ(name, expected, actual, math.inf if error is None else error, result)
         return
@@ -169,13 +179,16 @@ def _order(value: float) -> float:
     return -math.inf if math.isnan(value) else value
 
 
-def agree(expected: torch.Tensor, actual: torch.Tensor) -> bool:
-    error = relative_error(expected, actual)
+def agree(expected: torch.Tensor, actual: torch.Tensor, scale: float = 0.0) -> bool:
+    error = relative_error(expected, actual, scale)
     return error is not None and error <= 1.0
 
 
-def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float | None:
-    """The largest error as a share of what is tolerated; None where the two cannot be equal."""
+def relative_error(
+    expected: torch.Tensor, actual: torch.Tensor, scale: float = 0.0
+) -> float | None:
+    """The largest error as a share of what is tolerated; None where the two cannot be equal.
+    Both were computed from numbers as large as `scale`."""
     found = dense(actual)
     if found is None or found.shape != expected.shape or found.dtype != expected.dtype:
         return None
@@ -194,7 +207,8 @@ def relative_error(expected: torch.Tensor, actual: torch.Tensor) -> float | None
         return None
     size = one.abs()
     largest = float(size[finite].max()) if bool(finite.any()) else 0.0
-    error = (one - other).abs() / (relative * size + floor * largest)
+    rounding = torch.finfo(expected.dtype).eps * scale
+    error = (one - other).abs() / (relative * size + floor * largest + rounding)
     return float(torch.where(same, torch.zeros_like(error), error).max())
 
 
@@ -230,7 +244,7 @@ def _identical(expected: Any, actual: Any) -> bool:
 def _arrays_agree(expected: Any, actual: Any) -> bool:
     import numpy
 
-    if expected.shape != actual.shape or expected.dtype != actual.dtype:
+    if expected.shape != actual.shape or expected.dtype.kind != actual.dtype.kind:
         return False
     if expected.dtype.kind in "biu":
         return bool((expected == actual).all())

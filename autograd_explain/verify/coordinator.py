@@ -6,23 +6,27 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import torch
+
 from ..model import Outcome, Reason
 from .cells import edited
+from .differences import agrees, chosen, nudges
 from .judge import (
     Basis,
     basis_of,
     blocked,
     blocked_by,
     confirmed,
+    differing_slope,
     gradients_of,
+    needs_differences,
     verdict_of,
 )
-from .plan import ORIGINAL, Plan, Trial, Verdict
+from .plan import ORIGINAL, Plan, Reference, Trial, Verdict
 from .pool import ForkPool, Limits, Pool, SpawnPool
 from .process import can_fork
-from .replay import Job, Mode, Result, Session
-from .request import Reference
-from .sandbox import Refused, Sandbox
+from .replay import Job, Mode, ReplaySession, Result
+from .sandbox import ForbiddenEffect, Sandbox
 from .snapshot import Snapshot
 
 _MODES = {
@@ -36,8 +40,14 @@ _MODES = {
 _BYTES_OF_BUDGET = 4  # a snapshot may take this share of the memory
 
 
-def coordinate(plan: Plan, session: Session | None) -> Iterator[Verdict]:
+def coordinate(plan: Plan, session: ReplaySession | None) -> Iterator[Verdict]:
     """Try a plan.  `session` is the state to begin with; a fresh one is made without it."""
+    # The session forks where its own calls are hidden from function modes: replays are not.
+    with torch._C._EnableTorchFunction():
+        yield from _coordinate(plan, session)
+
+
+def _coordinate(plan: Plan, session: ReplaySession | None) -> Iterator[Verdict]:
     limits = Limits(time.monotonic() + plan.seconds, plan.megabytes)
     if session is None and not can_fork():
         yield from _Trials(replace(plan, shared=False), SpawnPool(limits)).run()
@@ -45,7 +55,7 @@ def coordinate(plan: Plan, session: Session | None) -> Iterator[Verdict]:
     if session is None:
         sandbox = Sandbox()
         sandbox.enter()
-        session = Session.fresh(sandbox)
+        session = ReplaySession.fresh(sandbox)
     _preload(plan)
     reason = _run_prefix(plan, session) if plan.fresh and plan.shared else None
     if reason is not None:
@@ -61,11 +71,14 @@ def _preload(plan: Plan) -> None:
         import torch._dynamo  # noqa: F401
 
 
-def _run_prefix(plan: Plan, session: Session) -> Reason | None:
+def _run_prefix(plan: Plan, session: ReplaySession) -> Reason | None:
+    session.sandbox.enter_prefix(plan.megabytes)
     try:
         failure = session.run(plan.prefix, {}, plan.failed)
-    except Refused:
+    except ForbiddenEffect:
         return session.sandbox.reason
+    if failure is not None and failure.of_memory:
+        return Reason("memory")
     if failure is not None:
         return Reason("not_replayable", {"what": failure.short})
     return session.sandbox.reason
@@ -121,8 +134,34 @@ class _Trials:
             for trial in self._plan.trials
             if trial.index in verdicts
         }
+        doubted = []
         for key, result in self._pool.run(jobs):
-            yield confirmed(self._plan, basis, verdicts[int(key)], result)
+            verdict = confirmed(self._plan, basis, verdicts[int(key)], result)
+            if verdict.outcome is Outcome.VERIFIED and needs_differences(basis, result):
+                doubted.append(verdict)
+            else:
+                yield verdict
+        for verdict in doubted:
+            yield verdict if self._slopes_agree(verdict) else differing_slope(verdict)
+
+    def _slopes_agree(self, verdict: Verdict) -> bool:
+        """Whether the losses of a rewrite rise as its gradients say."""
+        trial = next(t for t in self._plan.trials if t.index == verdict.index)
+        ((_, plain),) = self._pool.run({"": self._job(Mode.SLOPES, trial=trial)})
+        numbers = chosen(plain.slopes) if plain.completed else ()
+        for number in numbers:
+            slope = plain.slopes[number]
+            jobs = {
+                str(place): replace(self._job(Mode.SLOPES, trial=trial), nudge=nudge)
+                for place, nudge in enumerate(nudges(number, slope))
+            }
+            results = dict(self._pool.run(jobs))
+            moved = [results[key].slopes for key in jobs]
+            if not all(len(s) == len(plain.slopes) for s in moved):
+                return False
+            if not agrees(slope, [s[number].loss for s in moved]):
+                return False
+        return bool(numbers)
 
     def _first_jobs(self) -> Mapping[str, Job]:
         jobs = {"plain": self._job(Mode.PLAIN)}
@@ -158,5 +197,6 @@ class _Trials:
             against=against,
             keep=keep,
             limit=(plan.megabytes << 20) // _BYTES_OF_BUDGET,
+            megabytes=plan.megabytes,
             awaited=plan.awaited,
         )

@@ -26,7 +26,7 @@ _MAP_PRIVATE_FIXED_ANONYMOUS = 0x02 | 0x10 | 0x20
 
 def isolate(keep: Iterable[int]) -> None:
     """To be called once, first thing, in a fork of the session.  `keep` are the pipe ends."""
-    os.setpgid(0, 0)
+    os.setsid()  # a group of its own, to be ended as one, and no terminal
     _reset_signals()
     _unshare_memory()
     _unshare_files({*keep})

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from ..model import Comparison, Kind, Outcome, Reason
 from .cells import Failure
 from .compare import Agreement
-from .plan import ORIGINAL, GradientDifference, Plan, Verdict
+from .plan import ORIGINAL, GradientDifference, Plan, Reference, Verdict
 from .replay import NON_LEAF_WARNING, Result
-from .request import Reference
 
 _OVERWRITTEN = "modified by an inplace operation"
 #: Doubts that another state can clear: graphs made before the state in which replays begin.
@@ -24,7 +23,8 @@ class Basis:
 
     `blocked` is why nothing can be tried, `why` why running is all that can be shown ("" where a
     reference is sound); `unstable` are values that differ between two equal runs.  `tracked`
-    says that the second reference, which sees every write, decides.
+    says that the second reference, which sees every write, decides.  `unfollowed` says that
+    neither saw all writes: what agrees is to agree with finite differences too.
     """
 
     reference: Result | None = None
@@ -33,6 +33,7 @@ class Basis:
     error: str = ""
     unstable: frozenset[str] = frozenset()
     tracked: bool = False
+    unfollowed: bool = False
     retry: bool = False
 
 
@@ -91,9 +92,12 @@ def _repeated(plan: Plan, first: Result, second: Result, tracked: Result | None)
     unstable = frozenset((*again.differing_values, *again.inexact))
     if not first.untracked and not first.unclear:
         return Basis(first, unstable=unstable)
-    if first.unclear or tracked is None or not tracked.completed:
+    if not first.untracked:
+        return Basis(first, unstable=unstable, unfollowed=True)
+    if tracked is None or not tracked.completed:
         return Basis(first, why="ambiguous", unstable=unstable)
-    return Basis(first, unstable=unstable, tracked=_disagrees(tracked.agreements[0]))
+    decides, unfollowed = _disagrees(tracked.agreements[0]), first.unclear or tracked.unclear
+    return Basis(first, unstable=unstable, tracked=decides, unfollowed=unfollowed)
 
 
 def _disagrees(agreement: Agreement) -> bool:
@@ -128,7 +132,8 @@ def _compared(index: int, basis: Basis, result: Result) -> Verdict:
     if agreement.leftovers and not agreement.differing and not agreement.missing:
         return _runs(index, replace(basis, why="leftovers"), comparison, result)
     if comparison.differing:
-        if basis.tracked and not comparison_of(result.agreements[0], basis.unstable).differing:
+        either = any(not comparison_of(a, basis.unstable).differing for a in result.agreements)
+        if basis.unfollowed or (basis.tracked and either):
             return _runs(index, replace(basis, why="ambiguous"), None, result)
         names = _joined(comparison.differing)
         return Verdict(index, Outcome.DIFFERS, Reason("differs", {"names": names}), comparison)
@@ -155,6 +160,20 @@ def confirmed(plan: Plan, basis: Basis, verdict: Verdict, again: Result) -> Verd
     return verdict
 
 
+def needs_differences(basis: Basis, again: Result) -> bool:
+    """Whether a rewrite that agrees with the reference may lack a derivative that both lack:
+    memory of the graph was written in a way that neither run could follow."""
+    original = basis.reference
+    new = again.untracked and original is not None and not original.untracked
+    return basis.unfollowed or again.unclear or new
+
+
+def differing_slope(verdict: Verdict) -> Verdict:
+    """A rewrite whose gradients agree with the reference, but not with finite differences."""
+    values = {"why": "finite_differences"}
+    return replace(verdict, outcome=Outcome.RUNS, reason=Reason("no_reference", values))
+
+
 def _nothing_shown(agreement: Agreement) -> str:
     """Why agreement is no proof, "" where it is one."""
     if agreement.missing:
@@ -174,7 +193,7 @@ def comparison_of(agreement: Agreement, unstable: Collection[str] = ()) -> Compa
 
 def gradients_of(basis: Basis, result: Result) -> tuple[GradientDifference, ...]:
     """Which gradients of a run differ from the reference; () where that is not sound."""
-    if basis.why or not result.agreements:
+    if basis.why or basis.unfollowed or not result.agreements:
         return ()
     shown = result.agreements[-1 if basis.tracked else 0].shown
     found = (GradientDifference(name, *values) for name, values in shown.items())

@@ -1,27 +1,27 @@
 """The run of a program that torch refuses, with what it refuses done in its only sensible way.
 
-Some refusals leave no doubt about the gradient that was meant.  Numbers handed to numpy carry none
-anyway.  One of several views may be written like any single view.  An optimizer's tensor is a leaf,
-if nobody holds the one behind it.  A write into a leaf leaves two readings open: the leaf simply
-has another value now, or its gradient flows through the write.  Where both give the same (an update
-by a multiple of the gradient, a fill that leaves nothing of the old value), the reference is sound;
-otherwise it says "ambiguous".
+Some refusals leave no doubt about the gradient that was meant.  Numbers handed to numpy carry none,
+as long as the loss does not depend on them.  One of several views may be written like any single
+view.  An optimizer's tensor is a leaf, if nobody holds the one behind it.  A write into a leaf
+leaves two readings open: the leaf simply has another value now, or its gradient flows through the
+write.  Where both give the same (an update by a multiple of the gradient, a fill that leaves
+nothing of the old value), the reference is sound; otherwise it says "ambiguous".
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
-from ..nodes import Walk
+from ..isolation.weak_references import Weak, hide, weak
+from ..nodes import GraphTraversal
+from .history_mode import HistoryMode
 from .objects import walk
 from .reference import replaced
-from .tracked import writes
+from .tracked import tensors_in, writes
 
 _TENSOR: Any = torch.Tensor
 _GRAD = _TENSOR.grad.__get__
@@ -29,39 +29,42 @@ _NO_VIEWS = {"detach", "__get__", "requires_grad_"}
 _SEED = 7
 
 
-class Lenient(TorchFunctionMode):
+class Lenient(HistoryMode):
     """Does what torch refuses.  `retain` keeps every intermediate gradient, so that a program may
     read them; only those that it reads or asks to retain are kept to the end."""
 
     def __init__(self, namespace: Mapping[str, Any], retain: bool = False) -> None:
         super().__init__()
+        hide(self)
         self.doubts: set[str] = set()
+        #: Whether values of a graph were handed to numpy before a backward: its loss may depend
+        #: on them.
+        self.numbers_left = False
+        self._handed_out = False
         self._namespace = namespace
         self._retain = retain
-        self._asked: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._asked: dict[int, Weak] = {}
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Run the body leniently."""
-        with replaced(torch.optim.Optimizer, "add_param_group", self._accepting), self:
+        with (
+            replaced(torch.optim.Optimizer, "add_param_group", self._accepting),
+            replaced(torch.autograd, "_engine_run_backward", self._noticing),
+            self,
+        ):
             yield
         self._forget_unasked()
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = dict(kwargs or {})
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name, first = getattr(func, "__name__", ""), args[0] if args else None
         if not isinstance(first, torch.Tensor):
             return self._retained(func(*args, **kwargs))
         if name in ("numpy", "__array__"):
+            self._handed_out = self._handed_out or first.requires_grad
             return func(first.detach(), *args[1:], **kwargs)
         if func == _GRAD or name == "retain_grad":
-            self._asked[id(first)] = weakref.ref(first)
+            self._asked[id(first)] = weak(first)
         if writes(name) and torch.is_grad_enabled() and _leaf_behind(first) is not None:
             return self._write(func, first, args, kwargs)
         result = func(*args, **kwargs)
@@ -93,6 +96,13 @@ class Lenient(TorchFunctionMode):
                 if asked is None or asked() is not value:
                     value.grad = None
 
+    def _noticing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self.numbers_left = self.numbers_left or self._handed_out
+            return original(*args, **kwargs)
+
+        return run
+
     def _accepting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def add_param_group(optimizer: Any, group: dict[str, Any]) -> Any:
             given = group.get("params", ())
@@ -107,7 +117,7 @@ class Lenient(TorchFunctionMode):
 
     def _make_leaf(self, tensor: torch.Tensor) -> None:
         """What is optimized is the tensor itself, unless somebody holds the leaf behind it."""
-        nodes = (reached.node for reached in Walk([tensor.grad_fn]))
+        nodes = (reached.node for reached in GraphTraversal([tensor.grad_fn]))
         behind = {id(node.variable) for node in nodes if hasattr(node, "variable")}
         if any(id(value) in behind for _, value in walk(self._namespace)):
             self.doubts.add("ambiguous")
@@ -130,7 +140,7 @@ def _one_reading(
 ) -> bool:
     """Whether the gradient is the same before the write as after it, or nothing is left of what
     was there; tried on a copy."""
-    if any(t.requires_grad for t in _tensors((*args[1:], *kwargs.values()))):
+    if any(t.requires_grad for t in tensors_in((*args[1:], *kwargs.values()))):
         return False
     before = target.detach().clone().requires_grad_()
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
@@ -142,14 +152,6 @@ def _one_reading(
         gradient = torch.randn_like(after)
         (found,) = torch.autograd.grad(after, before, gradient, allow_unused=True)
     return found is None or not bool(found.count_nonzero()) or torch.equal(found, gradient)
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (tuple, list)):
-            yield from _tensors(value)
 
 
 def _single_views(base: torch.Tensor, result: Any) -> Any:

@@ -27,14 +27,14 @@ _TORCH_MODULE_STATE = frozenset(vars(torch.nn.Module()))
 _HIDDEN = {"In", "Out", "exit", "quit", "get_ipython", "display", "open"}
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """`kind` is name, attribute, item or module state (parameter, buffer, child)."""
 
     kind: str
     key: Any
 
 
-Path = tuple[Step, ...]
+Path = tuple[PathStep, ...]
 
 
 def walk(namespace: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
@@ -45,7 +45,7 @@ def walk(namespace: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
     budget = MAX_OBJECTS
     for name, value in list(namespace.items()):
         if isinstance(name, str) and not name.startswith("_") and name not in _HIDDEN:
-            for path, found in _walk_from((Step("name", name),), value):
+            for path, found in _walk_from((PathStep("name", name),), value):
                 budget -= 1
                 if budget <= 0:
                     return
@@ -98,22 +98,22 @@ def is_number_list(value: Any) -> bool:
     return all(isinstance(v, _NUMBERS) for v in value)
 
 
-def children(value: Any) -> Iterator[tuple[Step, Any]]:
+def children(value: Any) -> Iterator[tuple[PathStep, Any]]:
     """What an object holds, in an order that does not depend on the run."""
     if isinstance(value, torch.nn.Module):
         yield from _module_children(value)
     elif isinstance(value, torch.optim.Optimizer):
-        yield Step("attribute", "param_groups"), value.param_groups
+        yield PathStep("attribute", "param_groups"), value.param_groups
     elif isinstance(value, Mapping):
         yield from _mapping_children(value)
     elif isinstance(value, (list, tuple, deque)):
         for index, item in enumerate(list(value)[:MAX_ITEMS]):
-            yield Step("item", index), item
+            yield PathStep("item", index), item
     elif _is_open(value):
         yield from _attributes(value)
 
 
-def _follow(step: Step, value: Any) -> Any:
+def _follow(step: PathStep, value: Any) -> Any:
     if step.kind == "item":
         if isinstance(value, Mapping):
             return dict.get(value, step.key) if isinstance(value, dict) else None
@@ -127,24 +127,24 @@ def _follow(step: Step, value: Any) -> Any:
     return _attribute(value, step.key)
 
 
-def _module_children(module: torch.nn.Module) -> Iterator[tuple[Step, Any]]:
+def _module_children(module: torch.nn.Module) -> Iterator[tuple[PathStep, Any]]:
     for table in (module._parameters, module._buffers, module._modules):
         for name, child in list(table.items()):
             if child is not None:
-                yield Step("state", name), child
+                yield PathStep("state", name), child
     if type(module).__module__.startswith("torch."):
         return  # the rest is how it was built (`inplace`), not what the program computes
     for name, child in list(vars(module).items()):
         if name not in _TORCH_MODULE_STATE:
-            yield Step("attribute", name), child
+            yield PathStep("attribute", name), child
 
 
-def _mapping_children(mapping: Mapping[Any, Any]) -> Iterator[tuple[Step, Any]]:
+def _mapping_children(mapping: Mapping[Any, Any]) -> Iterator[tuple[PathStep, Any]]:
     if not isinstance(mapping, dict):
         return
     for key, child in list(dict.items(mapping))[:MAX_ITEMS]:
         if isinstance(key, _KEYS):
-            yield Step("item", key), child
+            yield PathStep("item", key), child
 
 
 def _is_open(value: Any) -> bool:
@@ -163,16 +163,16 @@ def _is_open(value: Any) -> bool:
     return file is not None and not is_library(file)
 
 
-def _attributes(value: Any) -> Iterator[tuple[Step, Any]]:
+def _attributes(value: Any) -> Iterator[tuple[PathStep, Any]]:
     for name, child in sorted(getattr(value, "__dict__", {}).items()):
         if not name.startswith("__"):
-            yield Step("attribute", name), child
+            yield PathStep("attribute", name), child
     for kind in () if isinstance(value, type) else type(value).__mro__:
         for name, descriptor in vars(kind).items():
             if isinstance(descriptor, MemberDescriptorType):
                 child = _attribute(value, name)
                 if child is not None:
-                    yield Step("attribute", name), child
+                    yield PathStep("attribute", name), child
 
 
 def _attribute(value: Any, name: str) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from ..model import Comparison, Edit, Kind, Outcome, Reason
 from .cells import Cell
-from .request import Reference
 
 #: The index that stands for the original program.
 ORIGINAL = -1
@@ -70,3 +70,23 @@ class Verdict:
     retry: bool = False
     warns: bool = False
     gradients: tuple[GradientDifference, ...] = ()
+
+
+class Reference(str, Enum):
+    """Which run of the original program yields the gradients that were meant.
+
+    SAVED_VALUES: every backward uses the values as they were when the forward pass saved them.
+    It fits version errors and silent overwrites.
+    RETAINED_GRAPH: no graph is freed.  It fits a second backward, as long as nothing was
+    overwritten in between (then the rewrite has no reference).
+    LENIENT: what torch refuses is done where only one gradient can be meant (leaf writes, writes
+    into views, numpy, non-leaf tensors in an optimizer).
+    RETAINED_GRADIENTS: intermediate tensors keep their `.grad`.
+    NONE: nothing tells what was meant (cut graphs).
+    """
+
+    SAVED_VALUES = "saved_values"
+    RETAINED_GRAPH = "retained_graph"
+    LENIENT = "lenient"
+    RETAINED_GRADIENTS = "retained_gradients"
+    NONE = "none"

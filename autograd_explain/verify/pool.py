@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .process import Child, Crash, fork_child, memory_of, wait_for, write_message
-from .replay import Job, Result, Session
+from .messages import LONGEST, decode, write_message
+from .process import Child, Crash, fork_child, memory_of, wait_for
+from .replay import Job, ReplaySession, Result
 
 _POLL = 0.05
 
@@ -38,7 +39,7 @@ class Pool(Protocol):
 class ForkPool:
     """Forks a state once for each job; as many at a time as there are processors for."""
 
-    def __init__(self, session: Session, limits: Limits) -> None:
+    def __init__(self, session: ReplaySession, limits: Limits) -> None:
         self._session = session
         self._limits = limits
         self._width = max(1, min(4, len(os.sched_getaffinity(0))))
@@ -65,7 +66,7 @@ class ForkPool:
             write_message(writer, self._session.replay(job))
 
         with self._session.sandbox.suspended():
-            return fork_child(body)
+            return fork_child(body, LONGEST)
 
     def _collect(self, running: dict[str, tuple[Child, int]]) -> Iterator[tuple[str, Result]]:
         children = [child for child, _ in running.values()]
@@ -114,8 +115,8 @@ class SpawnPool:
         except subprocess.TimeoutExpired:
             return Result(stopped="budget")
         try:
-            result = pickle.loads(done.stdout[8:])
-        except (pickle.UnpicklingError, EOFError):
+            result = decode(done.stdout[8:])
+        except pickle.UnpicklingError:
             return Result(stopped="crashed")
         assert isinstance(result, Result)
         return result

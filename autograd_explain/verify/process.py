@@ -6,18 +6,19 @@ import os
 import pickle
 import select
 import signal
-import struct
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-_HEADER = struct.Struct("!Q")
+from ..isolation.silence import silenced
+from .messages import decode, next_message, write_message
+
 _PR_SET_PDEATHSIG = 1
 _CHUNK = 1 << 20
+_VERDICTS = 64 << 20  #: bytes of what a child has to say, unless it sends gradients
 
 
 def can_fork() -> bool:
@@ -43,15 +44,24 @@ class Crash:
     trace: str
 
 
+#: Our ends of the pipes to children and, in a child, its own: no fork inherits them.
+_pipes: set[int] = set()
+
+
 class Child:
     """A running child and the end of the pipe on which it reports."""
 
-    def __init__(self, pid: int, reader: int, writer: int | None = None) -> None:
+    def __init__(
+        self, pid: int, reader: int, writer: int | None = None, longest: int = _VERDICTS
+    ) -> None:
         self.pid = pid
         self.status: int | None = None
         self._reader: int | None = reader
         self._writer = writer
         self._buffer = bytearray()
+        self._longest = longest
+        self._broken = ""
+        _pipes.update({reader} if writer is None else {reader, writer})
         os.set_blocking(reader, False)
 
     def fileno(self) -> int:
@@ -71,13 +81,15 @@ class Child:
     def messages(self) -> Iterator[Any]:
         """What has arrived.  Ends for now, or for good (then `closed`)."""
         self._fill()
-        while len(self._buffer) >= _HEADER.size:
-            (size,) = _HEADER.unpack_from(self._buffer)
-            end = _HEADER.size + size
-            if len(self._buffer) < end:
-                return
-            message = pickle.loads(bytes(self._buffer[_HEADER.size : end]))
-            del self._buffer[:end]
+        while not self._broken:
+            try:
+                data = next_message(self._buffer, self._longest)
+                if data is None:
+                    return
+                message = decode(data)
+            except pickle.UnpicklingError as error:
+                self._broken = f"not a message of ours: {error}"
+                message = Crash(self._broken, "")
             yield message
 
     @property
@@ -96,8 +108,8 @@ class Child:
                 return
             except OSError:
                 data = b""
-            if not data:
-                os.close(self._reader)
+            if not data or len(self._buffer) > 2 * self._longest:
+                _close(self._reader)
                 self._reader = None
                 return
             self._buffer += data
@@ -106,14 +118,13 @@ class Child:
         """Kill it (with its whole process group) and wait until it is gone."""
         for fd in (self._writer, self._reader):
             if fd is not None:
-                os.close(fd)
+                _close(fd)
         self._writer = self._reader = None
         if self.status is None:
-            _kill(self.pid, group)
-            self.status = _reap(self.pid)
+            self.status = _reap(self.pid, _kill(self.pid, group))
 
 
-def fork_child(body: Callable[[int, int], None]) -> Child:
+def fork_child(body: Callable[[int, int], None], longest: int = _VERDICTS) -> Child:
     """Run `body(reader, writer)` in a fork, which then exits without any clean-up.
 
     `reader` receives what `Child.send` sends, `writer` reports.
@@ -127,13 +138,15 @@ def fork_child(body: Callable[[int, int], None]) -> Child:
         if pid:
             os.close(down_read)
             os.close(up_write)
-            return Child(pid, up_read, down_write)
+            return Child(pid, up_read, down_write, longest)
         status = 1
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             die_with_parent(parent)
-            os.close(down_write)
-            os.close(up_read)
+            for fd in (*_pipes, down_write, up_read):
+                os.close(fd)
+            _pipes.clear()
+            _pipes.update((down_read, up_write))
             _set_random_state(state)
             body(down_read, up_write)
             status = 0
@@ -152,30 +165,9 @@ def wait_for(children: list[Child], seconds: float) -> None:
         time.sleep(min(seconds, 0.05))
 
 
-def write_message(fd: int, message: object) -> None:
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    view = memoryview(_HEADER.pack(len(data)) + data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def read_message(fd: int) -> Any:
-    """The next message, or None when the other side is gone."""
-    head = _read_exactly(fd, _HEADER.size)
-    if head is None:
-        return None
-    body = _read_exactly(fd, _HEADER.unpack(head)[0])
-    return None if body is None else pickle.loads(body)
-
-
-def _read_exactly(fd: int, size: int) -> bytes | None:
-    data = bytearray()
-    while len(data) < size:
-        part = os.read(fd, min(size - len(data), _CHUNK))
-        if not part:
-            return None
-        data += part
-    return bytes(data)
+def keep_private(fd: int) -> None:
+    """A pipe end that forks of this process shall not have."""
+    _pipes.add(fd)
 
 
 def die_with_parent(parent: int) -> None:
@@ -200,23 +192,32 @@ def memory_of(pid: int) -> int:
 
 
 def _fork() -> int:
-    with warnings.catch_warnings():
-        # Python 3.12 warns of forks beside other threads; the child uses none of theirs.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    # Python 3.12 warns of forks beside other threads; the child uses none of theirs.
+    with silenced():
         return os.fork()
 
 
-def _kill(pid: int, group: bool) -> None:
+def _close(fd: int) -> None:
+    _pipes.discard(fd)
+    os.close(fd)
+
+
+def _kill(pid: int, group: bool) -> bool:
+    """False where the kernel forbids it: then the group ends as one, by the hand of the session."""
+    allowed = True
     for kill in (os.killpg, os.kill) if group else (os.kill,):
         try:
             kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
+        except ProcessLookupError:
             continue
+        except PermissionError:
+            allowed = False
+    return allowed
 
 
-def _reap(pid: int) -> int:
+def _reap(pid: int, killed: bool) -> int:
     try:
-        return os.waitpid(pid, 0)[1]
+        return os.waitpid(pid, 0 if killed else os.WNOHANG)[1]
     except ChildProcessError:  # someone ignores SIGCHLD, or has waited for every child
         return 0
 

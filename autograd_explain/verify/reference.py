@@ -18,7 +18,7 @@ import torch
 from torch.autograd import graph as autograd_graph
 from torch.autograd.function import BackwardCFunction
 
-from ..nodes import Walk
+from ..nodes import GraphTraversal
 
 
 class Whole:
@@ -126,7 +126,7 @@ class SavedCopies:
         trace cannot be known any more.  One that no backward of this run reaches says nothing,
         whatever became of it: the session may hold any number of old graphs.
         """
-        walk = Walk(t.grad_fn for t in tensors)
+        walk = GraphTraversal(t.grad_fn for t in tensors)
         for reached in walk:
             for name in dir(reached.node):
                 if name.startswith("_raw_saved_"):

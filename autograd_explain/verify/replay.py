@@ -16,11 +16,12 @@ from typing import Any
 from ..model import Kind, Reason
 from .cells import Cell, Failure, Runner, failure_of, new_main
 from .compare import Agreement, compare
-from .ledger import Ledger
+from .differences import Nudge, Slope, Slopes
+from .gradient_log import GradientLog
 from .lenient import Lenient
 from .objects import spelled, walk
 from .reference import SavedCopies, retained_graphs
-from .sandbox import Refused, Sandbox
+from .sandbox import ForbiddenEffect, Sandbox
 from .shell import ReplayShell, install
 from .snapshot import Snapshot, take_snapshot
 from .tracked import UntrackedWrites
@@ -39,6 +40,7 @@ class Mode(str, Enum):
     RETAINED_COPIES = "retained_copies"
     LENIENT = "lenient"  #: what torch refuses is done
     RETAINED_GRADIENTS = "retained_gradients"  #: intermediate tensors keep their gradient
+    SLOPES = "slopes"  #: each backward's slope is noted, leaves are moved
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Job:
     """What to run.  `prefix` are cells that are only run where the state is not there yet.
 
     `against` are references to compare with; `files` are new texts of the user's files; `failed`
-    the cells that may fail because they had failed in the session.
+    the cells that may fail because they had failed in the session.  `limit` are the bytes that a
+    snapshot may take, `megabytes` by how much the process may grow.
     """
 
     cells: tuple[Cell, ...]
@@ -59,7 +62,9 @@ class Job:
     against: tuple[Snapshot, ...] = ()
     keep: bool = False
     limit: int = 1 << 30
+    megabytes: int = 2048
     awaited: tuple[str, ...] = ()
+    nudge: Nudge | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Result:
 
     `refused` says that it wanted an effect outside, `stopped` that it was killed ("budget",
     "memory", "crashed").  `warned` tells whether the request's warning came, `non_leaf` whether
-    the one about a non-leaf's `.grad` did.  `untracked` and `unclear` are as in `UntrackedWrites`.
+    the one about a non-leaf's `.grad` did.  `untracked` and `unclear` are as in `UntrackedWrites`;
+    numbers that a lenient run handed to numpy are unclear too.
     `reached` and `unreached` are the awaited tensors that got a gradient and that got none.
     """
 
@@ -84,13 +90,14 @@ class Result:
     agreements: tuple[Agreement, ...] = ()
     reached: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
+    slopes: tuple[Slope, ...] = ()
 
     @property
     def completed(self) -> bool:
         return self.failure is None and self.refused is None and not self.stopped
 
 
-class Session:
+class ReplaySession:
     """The state in which replays begin: a namespace, in a process of its own."""
 
     def __init__(self, namespace: dict[str, Any], sandbox: Sandbox, copied: bool) -> None:
@@ -102,12 +109,12 @@ class Session:
         self.runner = Runner(namespace)
 
     @classmethod
-    def copied(cls, namespace: dict[str, Any], sandbox: Sandbox) -> Session:
+    def copied(cls, namespace: dict[str, Any], sandbox: Sandbox) -> ReplaySession:
         """The live session, in a fork of it."""
         return cls(namespace, sandbox, copied=True)
 
     @classmethod
-    def fresh(cls, sandbox: Sandbox) -> Session:
+    def fresh(cls, sandbox: Sandbox) -> ReplaySession:
         """A session in which nothing has run yet."""
         _reset_torch()
         _forget_user_modules()
@@ -122,7 +129,7 @@ class Session:
         for cell in cells:
             try:
                 self.runner.run(cell)
-            except Refused:
+            except ForbiddenEffect:
                 raise
             except BaseException as error:
                 if cell.number not in may_fail:
@@ -131,22 +138,23 @@ class Session:
 
     def replay(self, job: Job) -> Result:
         """Run a job to its end.  The process is used up afterwards."""
-        self.sandbox.enter_replay()
+        self.sandbox.enter_replay(job.megabytes)
         heard = _Warnings(job.kind is Kind.WARNING, job.message)
         files = frozenset({c.filename for c in (*job.prefix, *job.cells)} | {*job.files})
         copies = SavedCopies(updates=job.mode in (Mode.COPIES, Mode.TRACKED))
-        ledger = Ledger(files, copies)
+        ledger = GradientLog(files, copies)
         writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
         lenient = Lenient(self.namespace, retain=job.mode is Mode.RETAINED_GRADIENTS)
+        slopes = Slopes(job.nudge)
         try:
             with (
                 heard.listening(),
                 _edited_files(job.files),
                 ledger.noting(),
-                self._mode(job, copies, writes, lenient),
+                self._mode(job, copies, writes, lenient, slopes),
             ):
                 failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
-        except Refused:
+        except ForbiddenEffect:
             failure = None
         result = Result(
             failure=failure,
@@ -154,12 +162,16 @@ class Session:
             warned=heard.asked_for,
             non_leaf=heard.non_leaf,
             doubts=frozenset(copies.doubts | lenient.doubts),
+            stopped="memory" if failure is not None and failure.of_memory else "",
             untracked=writes.seen,
-            unclear=writes.unclear,
+            unclear=writes.unclear or lenient.numbers_left,
+            slopes=tuple(slopes.found),
         )
         return self._with_state(result, job, ledger, copies) if result.completed else result
 
-    def _with_state(self, result: Result, job: Job, ledger: Ledger, copies: SavedCopies) -> Result:
+    def _with_state(
+        self, result: Result, job: Job, ledger: GradientLog, copies: SavedCopies
+    ) -> Result:
         space = self.namespace
         found = None
         if job.keep:
@@ -176,9 +188,16 @@ class Session:
 
     @contextmanager
     def _mode(
-        self, job: Job, copies: SavedCopies, writes: UntrackedWrites, lenient: Lenient
+        self,
+        job: Job,
+        copies: SavedCopies,
+        writes: UntrackedWrites,
+        lenient: Lenient,
+        slopes: Slopes,
     ) -> Iterator[None]:
         with ExitStack() as stack:
+            if job.mode is Mode.SLOPES:
+                stack.enter_context(slopes.watch())
             if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
                 # A write that torch refuses may also meet a saved value.
                 copies.protect_existing(_tensors_alive(self._copied))
@@ -193,7 +212,9 @@ class Session:
             yield
 
 
-def _awaited(names: tuple[str, ...], space: Mapping[str, Any], ledger: Ledger) -> dict[str, bool]:
+def _awaited(
+    names: tuple[str, ...], space: Mapping[str, Any], ledger: GradientLog
+) -> dict[str, bool]:
     """Whether a backward of the run reached the tensors of these names; others are left out, and
     so are those of which it cannot be told."""
     import torch
@@ -285,6 +306,8 @@ def _reset_torch() -> None:
     """What an earlier cell may have left switched: a fresh process has torch's defaults."""
     import torch
 
+    while torch._C._len_torch_function_stack():
+        torch._C._pop_torch_function_stack()
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)

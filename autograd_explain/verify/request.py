@@ -5,34 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from ..model import Kind
 from ..program import Program
+from .plan import Reference
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
-
-
-class Reference(str, Enum):
-    """Which run of the original program yields the gradients that were meant.
-
-    SAVED_VALUES: every backward uses the values as they were when the forward pass saved them.
-    It fits version errors and silent overwrites.
-    RETAINED_GRAPH: no graph is freed.  It fits a second backward, as long as nothing was
-    overwritten in between (then the rewrite has no reference).
-    LENIENT: what torch refuses is done where only one gradient can be meant (leaf writes, writes
-    into views, numpy, non-leaf tensors in an optimizer).
-    RETAINED_GRADIENTS: intermediate tensors keep their `.grad`.
-    NONE: nothing tells what was meant (cut graphs).
-    """
-
-    SAVED_VALUES = "saved_values"
-    RETAINED_GRAPH = "retained_graph"
-    LENIENT = "lenient"
-    RETAINED_GRADIENTS = "retained_gradients"
-    NONE = "none"
 
 
 @dataclass(frozen=True, eq=False)

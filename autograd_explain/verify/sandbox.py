@@ -51,7 +51,28 @@ _REFUSED: Mapping[str, str] = {
 }  # fmt: skip
 
 
-class Refused(BaseException):
+#: C functions that start processes or reach any system call.
+_STARTING = frozenset(
+    "fork vfork _Fork clone clone3 syscall system popen posix_spawn posix_spawnp daemon".split()
+)
+_SLACK = 256 << 20  #: what a replay needs besides: caches, stacks of threads
+
+
+def limit_memory(megabytes: int) -> None:
+    """Bound what this process and its children may have more than now (Linux, by the kernel)."""
+    if not sys.platform.startswith("linux"):
+        return
+    import resource
+
+    with open("/proc/self/status") as status:
+        used = next((int(s.split()[1]) << 10 for s in status if s.startswith("VmData")), 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = used + (megabytes << 20) + _SLACK
+    known = [n for n in (wanted, soft, hard) if n != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(known), min(known)))
+
+
+class ForbiddenEffect(BaseException):
     """The program wants an effect outside; not an Exception, so that no `except` swallows it."""
 
 
@@ -67,12 +88,18 @@ class Sandbox:
         _patch_python(self)
         _patch_torch(self)
         sys.addaudithook(self._audit)
-        forbid_effects(signals=False)
+        forbid_effects(signals=False, processes=False)
 
-    def enter_replay(self) -> None:
-        """In the process that runs one replay: not even signals."""
+    def enter_prefix(self, megabytes: int) -> None:
+        """Before the session's code runs in a process that starts replays afterwards."""
+        limit_memory(megabytes)
+        forbid_effects(signals=True, processes=False)
+
+    def enter_replay(self, megabytes: int) -> None:
+        """In the process that runs one replay: no signals, no processes."""
         self._suspended = 0
-        forbid_effects(signals=True)
+        limit_memory(megabytes)
+        forbid_effects(signals=True, processes=True)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -82,11 +109,11 @@ class Sandbox:
         finally:
             self._suspended -= 1
 
-    def refuse(self, key: str, what: object = "") -> Refused:
+    def refuse(self, key: str, what: object = "") -> ForbiddenEffect:
         """Note the first refusal and give what is to be raised."""
         if self.reason is None:
             self.reason = Reason(key, {"what": _short(what)} if what else {})
-        return Refused(key)
+        return ForbiddenEffect(key)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -98,6 +125,9 @@ class Sandbox:
         elif event == "sqlite3.connect":
             if arguments and arguments[0] != ":memory:":
                 self._deny(_FILE, arguments[0])
+        elif event == "ctypes.dlsym":
+            if len(arguments) > 1 and arguments[1] in _STARTING:
+                self._deny(_PROCESS, arguments[1])
         elif event == "ctypes.dlopen":
             if arguments and arguments[0] is not None and not _inside_import():
                 self._deny(_PROCESS, arguments[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .ledger import Ledger
+from .gradient_log import GradientLog
 from .objects import Path, spelled, walk
 from .reference import Saved
 
@@ -56,7 +56,7 @@ class Snapshot:
 
 def take_snapshot(
     namespace: Mapping[str, Any],
-    ledger: Ledger,
+    ledger: GradientLog,
     overwritten: list[Saved],
     limit: int,
 ) -> Snapshot:
@@ -128,7 +128,7 @@ class _Keeper:
 
 
 def _gradients(
-    tensor: torch.Tensor, ledger: Ledger, keeper: _Keeper
+    tensor: torch.Tensor, ledger: GradientLog, keeper: _Keeper
 ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     final = keeper.keep(tensor.grad) if holds_gradient(tensor) else None
     cleared = final is None or not bool(final.count_nonzero())

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..model import Outcome, Reason, Rewrite, Safety
-from ..rewrite.proposal import Proposal
+from ..rewrite.engine.proposal import Proposal
 from .cells import cells_of
-from .plan import ORIGINAL, GradientDifference, Plan, Trial, Verdict
-from .process import Child, Crash, can_fork, fork_child, write_message
-from .request import Reference, Request
+from .messages import write_message
+from .plan import ORIGINAL, GradientDifference, Plan, Reference, Trial, Verdict
+from .process import Child, Crash, can_fork, fork_child
+from .request import Request
 
 #: What a process that overstays its time gets to report what it has.
 _GRACE = 0.5

@@ -9,13 +9,15 @@ import os
 import pickle
 import sys
 
-from .process import write_message
+from .messages import write_message
+from .process import keep_private
 
 
 def main() -> None:
     kind, payload, path = pickle.load(sys.stdin.buffer)
     sys.path[:] = path
     writer = os.dup(1)
+    keep_private(writer)
     if sys.platform.startswith("linux"):
         from .isolate import isolate
 
@@ -29,12 +31,12 @@ def main() -> None:
             write_message(writer, verdict)
         write_message(writer, None)
     else:
-        from .replay import Session
+        from .replay import ReplaySession
         from .sandbox import Sandbox
 
         sandbox = Sandbox()
         sandbox.enter()
-        write_message(writer, Session.fresh(sandbox).replay(payload))
+        write_message(writer, ReplaySession.fresh(sandbox).replay(payload))
     os._exit(0)
 
 

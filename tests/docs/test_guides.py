@@ -13,7 +13,7 @@ from autograd_explain.docs.player import play
 from autograd_explain.knowledge.entry import entries
 from autograd_explain.render import Explanation, accept
 from autograd_explain.render.texts import load
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 _FILE = re.compile(r"^```\w+ (\w+\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAME = "acme_clip_recorded"
@@ -46,3 +46,10 @@ def test_it_is_diagnosed_and_repaired(causes: Path) -> None:
     shown = Explanation(diagnosis, "zh", texts=load(folder)).to_text()
     assert "`clip_(w, 1.0)` 在 autograd 记录期间执行" in shown
     assert play(fixed, causes=(str(causes),)) is None
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    named = set(re.findall(r"`([\w/]+\.py)`", (FOLDER / "architecture.md").read_text("utf-8")))
+    roots = FOLDER.parent, FOLDER.parent / "autograd_explain"
+    assert {n for n in named if not any((root / n).exists() for root in roots)} == set()
+    assert len(named) > 10

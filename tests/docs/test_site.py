@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autograd_explain.cli import main
-from autograd_explain.docs import Site, build
+from autograd_explain.docs import DocsSite, build
 from autograd_explain.docs.guides import guides
 from autograd_explain.docs.links import dead_links
 from autograd_explain.docs.words import WORDS
@@ -27,16 +27,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(root: Path) -> Site:
+def site(root: Path) -> DocsSite:
     """The whole site, with every case run; tests/knowledge tries the rewrites."""
     return build(root, causes(), verify=False)
 
 
-def test_nothing_is_wrong(site: Site) -> None:
+def test_nothing_is_wrong(site: DocsSite) -> None:
     assert site.problems == []
 
 
-def test_a_page_for_every_cause_and_language(site: Site, root: Path) -> None:
+def test_a_page_for_every_cause_and_language(site: DocsSite, root: Path) -> None:
     for language in LANGUAGES:
         for name in ("index", "messages", "symptoms", *(f"causes/{cause}" for cause in causes())):
             page = (root / language / f"{name}.html").read_text("utf-8")
@@ -47,7 +47,7 @@ def test_a_page_for_every_cause_and_language(site: Site, root: Path) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_shows_program_report_and_repair(site: Site, root: Path, language: str) -> None:
+def test_a_page_shows_program_report_and_repair(site: DocsSite, root: Path, language: str) -> None:
     page = (root / language / "causes" / "step_between_backwards.html").read_text("utf-8")
     assert '<section class="axg axg-error"' in page and '<svg class="axg-line"' in page
     assert '<div class="diff">' in page and '<div class="highlight">' in page
@@ -56,7 +56,7 @@ def test_a_page_shows_program_report_and_repair(site: Site, root: Path, language
         assert question in page
 
 
-def test_reports_are_made_by_running_the_cases(site: Site, root: Path) -> None:
+def test_reports_are_made_by_running_the_cases(site: DocsSite, root: Path) -> None:
     with_case = [c.name for c in causes().values() if (c.folder / "case.py").exists()]
     assert len(with_case) > 20
     for name in with_case:
@@ -64,7 +64,7 @@ def test_reports_are_made_by_running_the_cases(site: Site, root: Path) -> None:
         assert 'id="shown"' in page, name
 
 
-def test_messages_and_questions_lead_to_their_pages(site: Site, root: Path) -> None:
+def test_messages_and_questions_lead_to_their_pages(site: DocsSite, root: Path) -> None:
     messages = (root / "ja" / "messages.html").read_text("utf-8")
     assert "a leaf Variable that requires grad is being used in an in-place operation." in messages
     symptoms = unescape((root / "zh" / "symptoms.html").read_text("utf-8"))
@@ -73,7 +73,7 @@ def test_messages_and_questions_lead_to_their_pages(site: Site, root: Path) -> N
         assert all(str(q) in symptoms for q in cause.document("zh").questions[:1])
 
 
-def test_the_guides_are_there(site: Site, root: Path) -> None:
+def test_the_guides_are_there(site: DocsSite, root: Path) -> None:
     assert "adding-a-cause" in {guide.name for guide in guides()}
     assert "<h1>" in (root / "adding-a-cause.html").read_text("utf-8")
 

@@ -8,6 +8,7 @@ applied and the notebook run from the top; `values` are expressions and their va
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from typing import Any
 import nbformat
 import pytest
 import torch
-from IPython.core.inputtransformer2 import TransformerManager
-from knowledge.played import captured, claims, fresh_torch, shell_with_extension
+from knowledge.played import claims
+from notebook import Notebook, captured, fresh_torch, shell_with_extension
 
 from autograd_explain import Explanation
 
@@ -130,22 +131,17 @@ def place_of(report: Mapping[str, Any], *kinds: str) -> tuple[int, int] | None:
 
 def from_the_top(cells: Sequence[str]) -> dict[str, Any]:
     """Run the cells without the extension; only the last one has to succeed, without a warning."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    notebook = Notebook()
     with fresh_torch(), captured():
-        for number, cell in enumerate(cells, 1):
-            last = number == len(cells)
-            code = compile(_python(cell), f"<cell {number}>", "exec")
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error" if last else "ignore")
-                    exec(code, namespace)
-            except Exception:
-                if last:
-                    raise
-    return namespace
+        for cell in cells[:-1]:
+            with warnings.catch_warnings(), contextlib.suppress(Exception):
+                warnings.simplefilter("ignore")
+                notebook.run(_without_magics(cell))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            notebook.run(_without_magics(cells[-1]))
+    return notebook.namespace
 
 
-def _python(cell: str) -> str:
-    """The cell without its magics."""
-    lines = [line for line in cell.split("\n") if not line.startswith("%")]
-    return str(TransformerManager().transform_cell("\n".join(lines)))
+def _without_magics(cell: str) -> str:
+    return "\n".join(line for line in cell.split("\n") if not line.startswith("%"))

@@ -8,21 +8,19 @@ usage: forked.py FOLDER... [--mode hook|check] [--only ID] [--json OUT] [--quiet
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import json
-import os
-import select
-import signal
-import subprocess
+import re
 import sys
-import tempfile
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from sessions import in_new_process  # noqa: E402  found where the tests are
+
 KEYS = tuple("explained names cause saved rewrite repaired claimed_verified false_verified".split())
 
 
@@ -36,85 +34,38 @@ def load_scorer() -> ModuleType:
     return module
 
 
-def preload() -> None:
-    """Everything that a step needs, loaded before the first fork."""
-    import IPython.core.interactiveshell
-    import libcst
-    import numpy
-    import rich.console
-    import torch
-
-    assert IPython and libcst and numpy and rich
-    torch.set_num_threads(1)
-
-
 def run_forked(code: str, payload: object, py: str, limit: float = 120) -> tuple[Any, str]:
     """As score.run: run one step's code on a payload; its result and what it printed."""
-    with tempfile.TemporaryDirectory() as folder:
-        given, result, printed = (Path(folder, name) for name in ("a.json", "b.json", "out.txt"))
-        given.write_text(json.dumps(payload))
-        child = os.fork()
-        if child == 0:
-            _step(code, folder, [str(given), str(result)], printed)
-        if not _ended(child, limit):
-            raise subprocess.TimeoutExpired(code[:40], limit)
-        log = printed.read_text(errors="replace") if printed.exists() else ""
-        return (json.loads(result.read_text()) if result.exists() else None), log
-
-
-def _step(code: str, folder: str, arguments: list[str], printed: Path) -> None:
-    """The child's whole life: leaves with os._exit, so nothing of the parent's runs twice."""
     try:
-        os.setsid()
-        out = os.open(printed, os.O_WRONLY | os.O_CREAT)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
-        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-        os.chdir(folder)
-        os.environ["IPYTHONDIR"] = folder + "/ip"
-        sys.argv = ["step", *arguments]
-        sys.path.insert(0, folder)
-        main = ModuleType("__main__")
-        sys.modules["__main__"] = main
-        exec(compile(code, "<step>", "exec"), main.__dict__)
-        sys.stdout.flush()
-    except BaseException as error:
-        with contextlib.suppress(Exception):
-            print(f"{type(error).__name__}: {error}", flush=True)
-    finally:
-        os._exit(0)
+        return in_new_process(_step, code, payload, seconds=limit), ""
+    except RuntimeError as error:
+        return None, str(error)
 
 
-def _ended(child: int, limit: float) -> bool:
-    """Wait for the child, and end its whole group when it takes too long."""
-    watch = os.pidfd_open(child) if hasattr(os, "pidfd_open") else None
-    try:
-        end = time.monotonic() + limit
-        if watch is not None:
-            select.select([watch], [], [], limit)
-        while time.monotonic() < end:
-            if os.waitpid(child, os.WNOHANG)[0]:
-                return True
-            time.sleep(0.01)
-        os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return False
-    finally:
-        if watch is not None:
-            os.close(watch)
+def _step(code: str, payload: object) -> Any:
+    """A step as the program that it is, in a process that is its own."""
+    given, result = Path("a.json"), Path("b.json")
+    given.write_text(json.dumps(payload))
+    sys.argv = ["step", str(given), str(result)]
+    sys.modules["__main__"] = main = ModuleType("__main__")
+    exec(compile(code, "<step>", "exec"), main.__dict__)
+    return json.loads(result.read_text())
 
 
 def score_all(
-    folders: list[Path], mode: str, only: str = "", say: bool = False, part: int = 1
+    folders: list[Path],
+    mode: str,
+    only: str = "",
+    say: bool = False,
+    part: int = 1,
+    batch: str = "",
 ) -> list[dict[str, Any]]:
     """One row per case of these folders, in score.py's words; every `part`-th case."""
-    preload()
     scorer = load_scorer()
     rows = []
-    found = sorted(path.parent for folder in folders for path in folder.glob("*/truth.toml"))
-    for case in found[::part]:
-        if only and only not in case.name:
+    found = {path.parent for folder in folders for path in folder.rglob("truth.toml")}
+    for case in sorted(found)[::part]:
+        if only not in case.name or batch not in ("", batch_of(case)):
             continue
         if mode == "hook" and 'kind = "silent"' in (case / "truth.toml").read_text():
             continue
@@ -123,6 +74,13 @@ def score_all(
         if say:
             print(line_of(row), flush=True)
     return rows
+
+
+def batch_of(case: Path) -> str:
+    """With which others a case was written; the public ones are those of the folder `cases`."""
+    truth = (case / "truth.toml").read_text()
+    found = re.search(r'^batch = "(\w+)"$', truth, re.MULTILINE)
+    return found[1] if found else case.parent.name
 
 
 def line_of(row: dict[str, Any]) -> str:
@@ -144,9 +102,10 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--json", default="")
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--batch", default="", help="only the cases that were written together")
     parser.add_argument("--part", type=int, default=1, help="every n-th case only")
     given = parser.parse_args()
-    rows = score_all(given.folder, given.mode, given.only, not given.quiet, given.part)
+    rows = score_all(given.folder, given.mode, given.only, not given.quiet, given.part, given.batch)
     print(given.mode, " ".join(f"{key} {value}" for key, value in totals(rows).items()))
     if given.json:
         Path(given.json).write_text(json.dumps(rows, indent=1))

@@ -1,27 +1,19 @@
-"""Run programs: plainly, and in a notebook's shell with the extension."""
+"""Run injected programs: plainly in this process, and in a session of their own."""
 
 from __future__ import annotations
 
-import io
-import linecache
-import os
-import pickle
-import select
-import signal
-import tempfile
 import time
-import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from injection.case import Injected
+from injection.differences import contradicted
+from notebook import Notebook, captured
+from sessions import Values, run_in_session, run_plainly
 
 NON_LEAF = "The .grad attribute of a Tensor that is not a leaf"
-_SECONDS = 90.0
 
 
 @dataclass
@@ -36,8 +28,7 @@ class Played:
 
 def play(cells: tuple[str, ...] | list[str], grads: tuple[str, ...] = ()) -> Played:
     """Run cells plainly in a fresh namespace; `grads` are evaluated where nothing failed."""
-    played = Played()
-    space: dict[str, Any] = {"__name__": "__main__"}
+    played, notebook = Played(), Notebook()
     original = torch.Tensor.backward
 
     def backward(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -45,20 +36,18 @@ def play(cells: tuple[str, ...] | list[str], grads: tuple[str, ...] = ()) -> Pla
         return original(self, *args, **kwargs)
 
     torch.Tensor.backward = backward  # type: ignore[method-assign]
-    with warnings.catch_warnings(record=True) as heard, redirect_stdout(io.StringIO()):
+    with warnings.catch_warnings(record=True) as heard, captured():
         warnings.simplefilter("always")
         try:
-            for number, text in enumerate(cells, 1):
-                name = f"<played {number}>"
-                linecache.cache[name] = len(text), None, text.splitlines(True), name
-                exec(compile(text, name, "exec"), space)
+            for text in cells:
+                notebook.run(text)
         except Exception as error:
             played.error = f"{type(error).__name__}: {error}"
         finally:
             torch.Tensor.backward = original  # type: ignore[method-assign]
             torch.set_grad_enabled(True)
         if not played.error:
-            played.grads = [_value(e, space) for e in grads]
+            played.grads = [_value(e, notebook.namespace) for e in grads]
     played.warned = any(NON_LEAF in str(w.message) for w in heard)
     return played
 
@@ -107,7 +96,7 @@ class Measured:
 
     `named`: its first guilty event is at the bug; `repaired`: its first rewrite, applied and run
     from the top, gives the right program's gradients; `false`: rewrites that it called verified
-    and that do not.
+    and that do not, or (of a silent bug) whose gradients are not the derivative of the loss.
     """
 
     name: str
@@ -125,22 +114,17 @@ class Measured:
 
 
 def measure(case: Injected, mode: str = "check") -> Measured:
-    """In a process of its own: run the program in a shell, then the repaired one."""
-    return in_child(lambda: _measured(case, mode)) or Measured(
-        case.name, case.kind, note="no answer"
-    )
-
-
-def _measured(case: Injected, mode: str) -> Measured:
+    """Run the program in a session, then each rewrite."""
     start = time.monotonic()
-    report, crash = explained(case.wrong, mode, silent=case.silent)
+    ran = run_in_session(case.wrong, watched=mode == "check")
     seconds = time.monotonic() - start
-    if report is None:
-        return Measured(case.name, case.kind, seconds=seconds, note=crash or "not explained")
+    if not ran.reports:
+        return Measured(case.name, case.kind, seconds=seconds, note="not explained")
+    report = ran.reports[0].told
     guilty = [e for e in report["events"] if e["what"] in ("changed", "cause") and e["place"]]
     guilty = guilty or [e for e in report["events"] if e["what"] in ("detached", "created")]
     places = tuple((e["place"]["cell"], e["place"]["line"]) for e in guilty if e["place"])
-    target = play(case.right, case.grads).grads
+    target = run_plainly(case.right, case.grads)
     outcomes = [(_repairs(r, case, target), r["outcome"], r["title"]) for r in report["rewrites"]]
     first = outcomes[0] if outcomes else ("no rewrite", "", "")
     return Measured(
@@ -159,72 +143,17 @@ def _measured(case: Injected, mode: str) -> Measured:
     )
 
 
-def _repairs(rewrite: dict[str, Any], case: Injected, target: list[Any]) -> str:
+def _repairs(rewrite: dict[str, Any], case: Injected, target: Values) -> str:
     """ "" where the edits, applied and run from the top, give the gradients; else why not."""
     cells = list(case.wrong)
     for edit in rewrite["edits"]:
         if edit["cell"] is None:
             return "edits a file"
         cells[edit["cell"] - 1] = edit["new_source"]
-    played = play(cells, case.grads)
-    if played.error:
-        return played.error.splitlines()[0][:150]
-    if played.warned:
-        return "warns"
-    return "" if same(target, played.grads) else "other gradients"
-
-
-def explained(
-    cells: tuple[str, ...], mode: str, silent: bool = False
-) -> tuple[dict[str, Any] | None, str]:
-    """The report on the first error or warning (or the silent finding) of a notebook."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    out, err = io.StringIO(), io.StringIO()
-    found = None
-    with redirect_stdout(out), redirect_stderr(err):
-        shell.run_line_magic("load_ext", "autograd_explain")
-        import autograd_explain
-
-        if mode == "check":
-            shell.run_line_magic("autograd_check", "on")
-        for text in cells:
-            result = shell.run_cell(text, store_history=True)
-            found = autograd_explain.last() or found
-            if found is not None or not result.success:
-                break
-        report = None if found is None else found.to_dict()
-    return report, "" if report else err.getvalue()[-300:]
-
-
-def in_child(body: Callable[[], Any], seconds: float = _SECONDS) -> Any:
-    """The result of `body` in a fork, None where it does not come."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if not pid:
-        os.close(reader)
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                os.environ["IPYTHONDIR"] = folder
-                data = pickle.dumps(body())
-            with os.fdopen(writer, "wb") as pipe:
-                pipe.write(data)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(writer)
-    data, end = b"", time.monotonic() + seconds
-    try:
-        while time.monotonic() < end:
-            if select.select([reader], [], [], max(0.0, end - time.monotonic()))[0]:
-                part = os.read(reader, 1 << 16)
-                if not part:
-                    break
-                data += part
-    finally:
-        os.close(reader)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    return pickle.loads(data) if data else None
+    found = run_plainly(cells, case.grads)
+    if found.error:
+        return found.error.splitlines()[0][:150]
+    if not found.agrees(target):
+        return "other gradients"
+    wrong = contradicted(cells, case.grads) if case.silent else ()
+    return f"no derivative: {', '.join(wrong)}" if wrong else ""

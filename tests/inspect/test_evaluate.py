@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from autograd_explain.inspect.source_walk import live
-from autograd_explain.inspect.source_walk.evaluate import evaluate, iterated, taken
+from autograd_explain.inspect.dataflow import safe_lookup
+from autograd_explain.inspect.dataflow.evaluate import evaluate, iterated, taken
 
 
 class Counted:
@@ -37,7 +37,7 @@ NAMES: dict[str, Any] = {
 
 
 def look(node: ast.Name) -> Any:
-    return NAMES.get(node.id, live.builtin(node.id))
+    return NAMES.get(node.id, safe_lookup.builtin(node.id))
 
 
 def value(text: str) -> Any:
@@ -66,13 +66,13 @@ def test_looked_up(text: str) -> None:
 
 @pytest.mark.parametrize("text", UNKNOWN)
 def test_not_run(text: str) -> None:
-    assert value(text) is live.MISSING
+    assert value(text) is safe_lookup.MISSING
 
 
 def test_a_name_of_the_users_hides_the_builtin() -> None:
     node = ast.parse("getattr(net, name)", mode="eval").body
     mine = {**NAMES, "getattr": lambda *_: "mine"}
-    assert evaluate(node, lambda n: mine[n.id]) is live.MISSING
+    assert evaluate(node, lambda n: mine[n.id]) is safe_lookup.MISSING
 
 
 ROUNDS: dict[str, list[Any]] = {

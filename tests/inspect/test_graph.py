@@ -4,7 +4,7 @@ import sys
 import pytest
 import torch
 
-from autograd_explain.inspect.graph import Graph, is_freed
+from autograd_explain.inspect.live.graph import Graph, is_freed
 
 
 def failed_backward(loss: torch.Tensor) -> str:
@@ -96,7 +96,7 @@ def test_looking_changes_nothing() -> None:
 
 LOOK_AND_FORGET = """
 import torch
-from autograd_explain.inspect.graph import Graph
+from autograd_explain.inspect.live.graph import Graph
 y = torch.ones(1, requires_grad=True)
 for _ in range(100_000):
     y = y + 1

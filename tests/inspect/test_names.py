@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from autograd_explain.inspect.names import Names
+from autograd_explain.inspect.live.names import Names
 
 
 def test_paths_are_spelled_as_the_user_would() -> None:

@@ -17,7 +17,7 @@ import pytest
 import autograd_explain
 from autograd_explain.knowledge import entry
 from autograd_explain.render import accept
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "adding-a-cause.md"
 FILE = re.compile(r"^```\w+ (\w+\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -95,6 +95,17 @@ def test_an_installed_package(package, run, shell, monkeypatch, capsys):
 def test_a_folder_that_was_set(causes, run, shell, monkeypatch, session):
     run(f"%config AutogradExplain.causes = [{str(causes)!r}]")
     assert session.settings.causes == [str(causes)]
+    fails_and_is_explained(run, causes, monkeypatch, shell)
+
+
+def test_its_modules_import_each_other(causes, run, shell, monkeypatch, session):
+    folder = causes / NAME
+    rewrite = (folder / "rewrite.py").read_text("utf-8")
+    (folder / "where.py").write_text("from autograd_explain.model import What\n")
+    moved = rewrite.replace("import Finding, Safety, What", "import Finding, Safety")
+    assert moved != rewrite
+    (folder / "rewrite.py").write_text(moved.replace("\n\n\n", "\nfrom .where import What\n\n\n"))
+    run(f"%config AutogradExplain.causes = [{str(causes)!r}]")
     fails_and_is_explained(run, causes, monkeypatch, shell)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from knowledge.played import Played, play
+from knowledge.played import Played, captured, play, shell_with_extension
 
+import autograd_explain
 from autograd_explain.knowledge.entry import entries
 from autograd_explain.model import Certainty, Kind, Outcome, What
 from autograd_explain.render.explanation import Explanation
@@ -64,3 +65,153 @@ def test_what_may_be_meant_is_one_line() -> None:
     found = play(cells, watched=True)
     assert found.diagnosis is None and found.trouble == ""
     assert [line for line in found.output.splitlines() if "worth a look" in line]
+
+
+TRAINED = (
+    "import torch\nfrom torch import nn\nhead = nn.Linear(4, 1)\ndef train(net, cut):\n"
+    "    opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)\n"
+    "    for _ in range(3):\n        opt.zero_grad()\n        h = net(torch.ones(2, 3))\n"
+    "        if cut:\n            h = h.detach()\n        head(h).sum().backward()\n"
+    "        opt.step()"
+)
+UNSEEN = "A model that lived only inside a function"
+
+
+def test_a_cut_below_a_model_that_is_gone_is_told() -> None:
+    found = play((TRAINED, "train(nn.Linear(3, 4), True)"), watched=True)
+    assert found.trouble == "" and found.diagnosis is not None
+    finding = found.diagnosis.finding
+    cause = finding.event(What.CAUSE)
+    assert (finding.cause, finding.facts["parameters"]) == ("silent_cut", "[4, 3], [4]")
+    assert cause is not None and cause.place is not None and cause.place.line == 10
+
+
+@pytest.mark.parametrize(
+    ("cell", "unseen"),
+    [
+        ("def main():\n    train(nn.Linear(3, 4), False)\nmain()", True),
+        (
+            "def main():\n    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))\n"
+            "    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+            "    net(torch.ones(2, 3)).sum().backward()\n    opt.step()\nmain()",
+            True,
+        ),
+        ("net = nn.Linear(3, 4)\ntrain(net, False)", False),
+    ],
+)
+def test_a_checked_cell_ends_in_one_quiet_line(cell: str, unseen: bool) -> None:
+    """Where the whole model was local it says what nobody could look at."""
+    found = play((TRAINED, cell), watched=True)
+    line = found.output.splitlines()[-1]
+    assert found.diagnosis is None and found.trouble == "" and "nothing wrong" in line
+    assert (UNSEEN in line) is unseen
+
+
+def test_the_all_clear_names_what_this_torch_does_not_show(monkeypatch) -> None:
+    from autograd_explain.record.detect import hidden_overwrites
+
+    monkeypatch.setattr(hidden_overwrites, "_SHOWS_SAVED", False)
+    monkeypatch.setattr(hidden_overwrites.Overwrites, "_saved", lambda self, node: iter(()))
+    found = play(THROUGH_DATA, watched=True)
+    assert "nothing wrong as far as it could see" in found.output
+    assert "`.data` or NumPy were not looked for" in found.output
+
+
+def test_the_all_clear_names_a_graph_that_was_not_searched(monkeypatch) -> None:
+    from autograd_explain.record.detect import hidden_overwrites, unrecorded_writes
+
+    for owner in (hidden_overwrites, unrecorded_writes):
+        monkeypatch.setattr(owner, "_MAX_NODES", 0)
+    cell = (
+        "w = torch.ones(3, requires_grad=True)\nh = w * 2\nh.data.mul_(2)\n(h + 1).sum().backward()"
+    )
+    found = play(("import torch", cell), watched=True)
+    assert "as far as it could see" in found.output and "to be searched" in found.output
+
+
+SAVED = "import torch\nw = torch.randn({size}, requires_grad=True)\nloss = (w * w).sum()\n"
+OTHERS = "for _ in range({rounds}):\n    (w[:1] * 2).sum().backward()\n"
+ALTERED = "w.data.mul_(2)\nw.data.mul_(0.5)\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "rest", "limit"),
+    [
+        (SAVED.format(size=3), "w.data.mul_(2)\n" + OTHERS.format(rounds=25), "are remembered"),
+        (SAVED.format(size=3), "w.data.mul_(2)\n" + OTHERS.format(rounds=2), None),
+        (SAVED.format(size="600, 600"), ALTERED, "only samples"),
+        (SAVED.format(size="60, 60"), ALTERED, None),
+    ],
+)
+def test_the_all_clear_names_what_was_forgotten_and_what_was_sampled(
+    start: str, rest: str, limit: str | None
+) -> None:
+    """Without a limit nothing is said of one: it is found, or nothing is wrong."""
+    output = play((start, rest + "loss.backward()"), watched=True).output
+    assert ("as far as it could see" in output) is (limit is not None)
+    assert limit is None or limit in output
+
+
+def test_the_all_clear_names_writes_beyond_those_kept(monkeypatch) -> None:
+    from autograd_explain.record.detect import hidden
+
+    monkeypatch.setattr(hidden, "_MAX_WRITES", 2)
+    cell = "for i in range(9):\n    w.data[i] = 2.0\nloss.backward()"
+    output = play((SAVED.format(size=50), cell), watched=True).output
+    assert "as far as it could see" in output and "are remembered" in output
+
+
+@pytest.mark.parametrize(("rounds", "told"), [(99, " 99 writes"), (500, "more than 100 writes")])
+def test_more_writes_than_the_log_holds_are_not_counted_as_that_many(
+    monkeypatch, rounds: int, told: str
+) -> None:
+    from autograd_explain.record.observe import event_log
+
+    monkeypatch.setattr(event_log, "MAX_WRITES", 100)
+    cells = "import torch\nx = torch.ones(3)", f"for _ in range({rounds}):\n    x.add_(1)"
+    assert told in play(cells, watched=True).output
+
+
+def test_what_is_worth_a_look_is_the_last_explanation_and_whole() -> None:
+    long = "a_body_with_a_name_of_no_small_length"
+    call = f"{long}(torch.ones(1, 3)) * torch.ones(1, 3) * torch.ones(1, 3) > torch.zeros(1, 3)"
+    cells = (
+        f"import torch\nfrom torch import nn\n{long}, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+        f"opt = torch.optim.SGD([*{long}.parameters(), *head.parameters()], lr=0.1)",
+        f"for _ in range(2):\n    h = ({call}).float()\n"
+        "    opt.zero_grad()\n    head(h).sum().backward()\n    opt.step()",
+    )
+    with shell_with_extension() as shell, captured() as output:
+        shell.run_line_magic("autograd_check", "on --no-verify")
+        for cell in cells:
+            shell.run_cell(cell, store_history=True)
+        last = autograd_explain.last()
+    (line,) = [line for line in output.getvalue().splitlines() if "worth a look" in line]
+    assert last is not None and line.endswith(" " + last.headline) and len(line) > 130
+    told = last.to_dict()
+    assert (told["id"], told["kind"], told["notes"]) == ("silent_cut", "note", [])
+    assert told["events"][0]["place"]["line"] == 2
+
+
+def test_an_alarm_has_the_notes_of_its_cell() -> None:
+    cell = (
+        "for _ in range(2):\n    with torch.no_grad():\n        h = body(torch.ones(1, 3))\n"
+        "    g = torch.exp(h @ w)\n    loss = (g * g).sum() + head(h).sum()\n"
+        "    g.data.mul_(2)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+    )
+    start = (
+        "import torch\nfrom torch import nn\nbody, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+        "w = torch.randn(3, 2, requires_grad=True)\n"
+        "opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)"
+    )
+    with shell_with_extension() as shell, captured():
+        shell.run_line_magic("autograd_check", "on --no-verify")
+        for text in (start, cell):
+            shell.run_cell(text, store_history=True)
+        last = autograd_explain.last()
+    assert last is not None
+    told = last.in_language("ja").to_dict()
+    assert (told["id"], told["kind"]) == ("silent_overwrite", "silent")
+    assert [(n["id"], n["kind"], n["language"]) for n in told["notes"]] == [
+        ("silent_cut", "note", "ja")
+    ]

@@ -11,6 +11,11 @@ CELLS = {
     "function": "def f(t):\n    return t.add_(1)\nf(w)",
     "module": "torch.nn.Linear(2, 3)(torch.ones(5))",
     "grad": "torch.autograd.grad((w * 2), w)",
+    "hook": "y = (w * 2).exp()\nh = w.register_hook(lambda g: g)\nz = y.sum()\ny.add_(1)\n"
+    "torch.autograd.backward(z)",
+    "custom function": "class F(torch.autograd.Function):\n    @staticmethod\n"
+    "    def forward(ctx, x):\n        return x * 2\n    @staticmethod\n"
+    "    def backward(ctx, g):\n        return g[5]\nF.apply(w.exp()).sum().backward()",
     "wrapped": "try:\n    w += 1\nexcept RuntimeError as e:\n    raise ValueError from e",
     "python": "{}['x']",
 }

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import os
-import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from unittest import mock
 
-import torch
-from IPython.core.interactiveshell import InteractiveShell
-from traitlets.config import Config
+from notebook import PATIENCE, captured, cells_of, shell_with_extension
 
-import autograd_explain
 from autograd_explain import pipeline
-from autograd_explain.inspect import names
 from autograd_explain.intercept import guard, screen
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Rewrite
 from autograd_explain.render.explanation import Explanation
-from autograd_explain.render.topic import cells_of
 
-SECONDS = 120  #: for what users get less time for: a busy machine is no reason to fail
 WITH_CASE = tuple(e for e in entries().values() if (e.folder / "case.py").exists())
 
 
@@ -85,7 +75,7 @@ def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -
     with shell_with_extension() as shell, claims() as seen, captured() as output:
         if watched:
             shell.run_line_magic(
-                "autograd_check", f"on --budget {SECONDS}" if verify else "on --no-verify"
+                "autograd_check", f"on --budget {PATIENCE}" if verify else "on --no-verify"
             )
         for cell in cells:
             result = shell.run_cell(cell, store_history=True)
@@ -147,55 +137,3 @@ def claims() -> Iterator[Seen]:
         mock.patch.object(screen, "show", seen.show),
     ):
         yield seen
-
-
-@contextlib.contextmanager
-def captured() -> Iterator[io.StringIO]:
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        yield output
-
-
-@contextlib.contextmanager
-def fresh_torch() -> Iterator[None]:
-    """A notebook may leave the grad mode, the random state, a process group or a warning that
-    comes only once."""
-    always, detect = torch.is_warn_always_enabled(), torch.is_anomaly_enabled()
-    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    with torch.random.fork_rng(devices=()), warnings.catch_warnings():
-        warnings.simplefilter("default")
-        torch.set_warn_always(True)
-        try:
-            yield
-        finally:
-            torch.set_warn_always(always)
-            torch.set_grad_enabled(grad)
-            torch.set_default_dtype(dtype)
-            torch.autograd.set_detect_anomaly(detect)
-            if torch.distributed.is_initialized():
-                torch.distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def shell_with_extension() -> Iterator[InteractiveShell]:
-    """A shell with the extension loaded, in English; everything as before afterwards."""
-    main = sys.modules["__main__"]
-    InteractiveShell.clear_instance()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(fresh_torch())
-        stack.enter_context(mock.patch.dict(os.environ, {"AUTOGRAD_EXPLAIN_LANG": "en"}))
-        stack.enter_context(mock.patch.object(names, "_SECONDS", float(SECONDS)))
-        config = Config({"HistoryManager": {"enabled": False}})
-        shell = InteractiveShell.instance(config=config)
-        guard.clear()
-        shell.extension_manager.load_extension("autograd_explain")
-        try:
-            yield shell
-        finally:
-            autograd_explain.unload_ipython_extension(shell)
-            autograd_explain._last = None
-            guard.clear()
-            InteractiveShell.clear_instance()
-            sys.modules["__main__"] = main
-            for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-                sys.__dict__.pop(name, None)

@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 import torch
-from IPython.core.inputtransformer2 import TransformerManager
-from knowledge.played import WITH_CASE, checked, edited, fresh_torch, play, played, program
+from knowledge.played import WITH_CASE, checked, edited, play, played, program
+from notebook import fresh_torch, python_of, run_cells
 from torch import nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
 
@@ -76,7 +76,7 @@ def test_every_rewrite_is_told(entry: Entry) -> None:
     for rewrite in diagnosis_of(entry).rewrites:
         assert f"## fix {rewrite.fix}\n" in text
         for cell in edited(program(entry, "case"), rewrite):
-            compile(plain(cell), "<cell>", "exec")
+            compile(python_of(cell), "<cell>", "exec")
 
 
 def test_repaired_program_runs(entry: Entry) -> None:
@@ -140,18 +140,10 @@ def test_every_cause_has_a_case() -> None:
 # -- running programs -------------------------------------------------------------------
 
 
-def plain(cell: str) -> str:
-    """A cell as Python."""
-    return str(TransformerManager().transform_cell(cell))
-
-
 def run(cells: Sequence[str]) -> dict[str, Any]:
     """A notebook from the top, without the extension; its namespace."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
     with fresh_torch():
-        for number, cell in enumerate(cells, 1):
-            exec(compile(plain(cell), f"<cell {number}>", "exec"), namespace)
-    return namespace
+        return run_cells(cells)
 
 
 def as_intended(cells: Sequence[str]) -> dict[str, torch.Tensor] | None:

@@ -6,7 +6,7 @@ import pytest
 from knowledge.played import play
 
 from autograd_explain.model import Role
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 INTEGERS_IN_A_CLASS = """# %%
 import torch

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from knowledge.played import edited, play
 
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
 PARTS = """

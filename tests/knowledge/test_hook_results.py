@@ -9,7 +9,7 @@ import pytest
 from knowledge.played import added, edited, explained
 from knowledge.test_cases import run
 
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 START = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\nseen = []\n# %%\n"
 END = (

@@ -6,7 +6,7 @@ import pytest
 from knowledge.played import edited, play
 from knowledge.test_cases import run
 
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 HEAD = """# %%
 import torch

@@ -156,3 +156,60 @@ def test_a_write_that_callers_want_is_no_leak() -> None:
     assert found.diagnosis is not None, found.output
     assert [r.outcome for r in found.diagnosis.rewrites][:1] == [Outcome.VERIFIED]
     assert all(r.outcome is not Outcome.DIFFERS for r in found.diagnosis.rewrites)
+
+
+HIDDEN = {
+    "an unpacked operand": (
+        "p, q = (torch.randn(3, requires_grad=True) for _ in range(2))",
+        "y = torch.mul(*(p, q)).sum()\nq.data.mul_(3)\ny.backward()",
+        [("y = torch.mul(*(p, q)).sum()", "MulBackward0")],
+    ),
+    "two savers, each by its own node": (
+        "x, v = torch.randn(4, 3), torch.randn(3, 2, requires_grad=True)",
+        "a = torch.sigmoid(x @ v)\ny = (torch.softmax(a, 1) * a).sum()\na.data.mul_(3)\n"
+        "y.backward()",
+        [
+            ("a = torch.sigmoid(x @ v)", "SigmoidBackward0"),
+            ("y = (torch.softmax(a, 1) * a).sum()", "MulBackward0"),
+        ],
+    ),
+    "a library that computes with the same weight thrice": (
+        "net = nn.MultiheadAttention(4, 1, batch_first=True)\n"
+        "x = torch.randn(2, 3, 4, requires_grad=True)",
+        "y = net(x, x, x)[0].sum() + net(x + 1, x, x)[0].sum()\n"
+        "net.in_proj_weight.data.mul_(3)\ny.backward()",
+        [("y = net(x, x, x)[0].sum() + net(x + 1, x, x)[0].sum()", None)] * 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HIDDEN))
+def test_each_saver_of_a_hidden_write_is_told_once_with_its_node(name: str) -> None:
+    start, cell, savers = HIDDEN[name]
+    found = play((START + start, cell), watched=True)
+    assert found.trouble == "" and found.diagnosis is not None
+    saved = [e for e in found.diagnosis.finding.events if e.what is What.SAVED]
+    told = [(e.place.source if e.place else "", e.op) for e in saved]
+    assert [(line, None if node is None else op) for (line, op), (_, node)
+            in zip(told, savers, strict=True)] == savers  # fmt: skip
+
+
+def test_a_library_that_writes_through_data_has_no_tensor_of_the_users_for_its_operand() -> None:
+    """`torch.autograd` in `torch.autograd.gradcheck(f, x)` is nothing to be copied."""
+    write = (
+        "import sys, types\nlib = types.ModuleType('torch.autograd.scaled')\n"
+        "exec(compile('def scale(t):\\n    t.data.mul_(3)\\n', torch.__file__, 'exec'),"
+        " vars(lib))\ntorch.autograd.scale = lib.scale\n"
+        "v = torch.randn(3, requires_grad=True)"
+    )
+    cell = "y = (v * v).sum()\ntorch.autograd.scale(v)\ny.backward()"
+    try:
+        found = play((START + write, cell), watched=True)
+    finally:
+        vars(torch.autograd).pop("scale", None)
+    assert found.trouble == "" and found.diagnosis is not None
+    assert found.diagnosis.finding.cause == "silent_overwrite"
+    facts = found.diagnosis.finding.facts
+    assert "torch.autograd" not in (facts["alias"], facts["operand"], facts["tensor"])
+    new = [edited((START + write, cell), r)[1] for r in found.diagnosis.rewrites]
+    assert all("torch.autograd.scale(" in text for text in new)

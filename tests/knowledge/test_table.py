@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from autograd_explain.knowledge.entry import Entry, entries
-from autograd_explain.render import render_topic
+from autograd_explain.render import topic_of
 from autograd_explain.render.table import columns_of
 
 SHARING = entries()["sharing"]
@@ -56,7 +56,7 @@ def test_sharing(code: str, expected: tuple[str, ...]) -> None:
     ],
 )
 def test_table_is_shown_in_every_language(language: str, row: str) -> None:
-    topic = render_topic(SHARING, language)
+    topic = topic_of(SHARING.folder, SHARING.example, language)
     markdown = topic.to_markdown()
     assert row in markdown and "{" not in markdown.split("```")[0]
     shown = [line for line in markdown.splitlines() if line.startswith("|")]
@@ -67,7 +67,7 @@ def test_table_is_shown_in_every_language(language: str, row: str) -> None:
 
 
 def test_the_topic_pickles_without_its_rows() -> None:
-    topic = pickle.loads(pickle.dumps(render_topic(SHARING, "zh")))
+    topic = pickle.loads(pickle.dumps(topic_of(SHARING.folder, SHARING.example, "zh")))
     assert "`x.detach()`" in topic.to_markdown()
 
 
@@ -112,7 +112,7 @@ def test_a_row_of_a_team(tmp_path: Path) -> None:
     front = "---\ntitle: T\nquestions: [a, b, c]\n---\n"
     body = "## summary\nOne.\n\n## background\n| a | b |\n| - | - |\n| `{what}` | {good} |\n"
     (folder / "en.md").write_text(front + body, "utf-8")
-    topic = render_topic(Entry("costs_here", folder))
+    topic = topic_of(folder, Entry("costs_here", folder).example)
     assert "| `a*b` | no |" in topic.to_markdown()
     for name in [n for n in sys.modules if n.endswith(".costs_here.table")]:
         del sys.modules[name]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograd_explain.knowledge.entry import Entry, entries
-from autograd_explain.render import Topic, render_topic
+from autograd_explain.render import Topic, topic_of
 from autograd_explain.render.fill import PLACEHOLDER
 from autograd_explain.render.lint import problems
 from autograd_explain.render.texts import LANGUAGES, accept, document, load, passage
@@ -34,7 +34,7 @@ def test_texts_are_in_step(entry: Entry) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_example_fills_every_section(entry: Entry, language: str) -> None:
     text = document(load(entry.folder), language)
-    facts = render_topic(entry).facts
+    facts = topic_of(entry.folder, entry.example).facts
     for name, source in text.sections.items():
         shown = passage(source, facts).markdown()
         assert "…" not in shown.replace(source, ""), name
@@ -54,7 +54,7 @@ def test_missing_facts_never_show(entry: Entry, language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_topic_can_be_shown(entry: Entry, language: str) -> None:
-    topic = render_topic(entry, language)
+    topic = topic_of(entry.folder, entry.example, language)
     assert isinstance(topic, Topic)
     for shown in (topic.to_text(), topic.to_html(), topic.to_markdown()):
         plain = html.unescape(shown).replace("`", "").replace("<code>", "")

@@ -8,7 +8,7 @@ from knowledge.played import edited, play
 from knowledge.test_cases import run
 
 from autograd_explain.model import What
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 START = """# %%
 import warnings

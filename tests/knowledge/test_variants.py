@@ -7,7 +7,7 @@ from knowledge.played import edited, explained
 from knowledge.test_cases import run
 from knowledge.variants import PROGRAMS
 
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render.topic_content import cells_of
 
 TORCH = "# %%\nimport torch\nfrom torch import nn\n"
 

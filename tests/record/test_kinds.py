@@ -9,32 +9,32 @@ from torch.overrides import get_testing_overrides
 
 from autograd_explain.program import Program
 from autograd_explain.record import watch
-from autograd_explain.record.kinds import Kind, Operations, classify
+from autograd_explain.record.observe.torch_functions import CallKind, FunctionTable, classify
 
 
 def test_every_overridable_function_is_classified() -> None:
-    assert all(isinstance(classify(f), Kind) for f in get_testing_overrides())
+    assert all(isinstance(classify(f), CallKind) for f in get_testing_overrides())
 
 
 @pytest.mark.parametrize(
     ("function", "kind"),
     [
-        (torch.Tensor.__pow__, Kind.CALL),
-        (torch.Tensor.__rsub__, Kind.CALL),
-        (torch.Tensor.view, Kind.VIEW),
-        (torch.Tensor.add_, Kind.WRITE),
-        (torch.Tensor.__setitem__, Kind.WRITE),
-        (torch.Tensor.numpy, Kind.NUMPY),
-        (torch.Tensor.data.__get__, Kind.GET_DATA),
-        (torch.Tensor.backward, Kind.BACKWARD),
-        (torch.tensor, Kind.COPY),
-        (torch.zeros, Kind.LEAF),
-        (F.relu, Kind.INPLACE),
-        (F.batch_norm, Kind.BATCH_NORM),
-        (torch.Tensor.size, Kind.PASS),
+        (torch.Tensor.__pow__, CallKind.CALL),
+        (torch.Tensor.__rsub__, CallKind.CALL),
+        (torch.Tensor.view, CallKind.VIEW),
+        (torch.Tensor.add_, CallKind.WRITE),
+        (torch.Tensor.__setitem__, CallKind.WRITE),
+        (torch.Tensor.numpy, CallKind.NUMPY),
+        (torch.Tensor.data.__get__, CallKind.GET_DATA),
+        (torch.Tensor.backward, CallKind.PASS),
+        (torch.tensor, CallKind.COPY),
+        (torch.zeros, CallKind.LEAF),
+        (F.relu, CallKind.INPLACE),
+        (F.batch_norm, CallKind.BATCH_NORM),
+        (torch.Tensor.size, CallKind.PASS),
     ],
 )
-def test_kinds(function: object, kind: Kind) -> None:
+def test_kinds(function: object, kind: CallKind) -> None:
     assert classify(function) is kind  # type: ignore[arg-type]
 
 
@@ -50,7 +50,7 @@ def test_a_function_that_cannot_be_read_is_looked_at_whole() -> None:
         def __hash__(self) -> int:
             return 1
 
-    assert Operations().learn(Odd())[0] == Kind.COMPOSITE
+    assert FunctionTable().learn(Odd())[0] == CallKind.COMPOSITE
 
 
 @pytest.mark.parametrize("expression", ["x**2", "2**x", "1 - x", "3 / x", "x // 2", "x % 2"])

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from notebook import Notebook
 from torch import nn
 from training_programs import program
 
-from autograd_explain.program import Program, Source
 from autograd_explain.record import Recording, watch
 
 _PER_TEST = 20
@@ -40,16 +40,15 @@ def test_correct_programs_are_left_alone(seeds: range) -> None:
 
 def run(text: str, *, watched: bool = False) -> tuple[dict[str, Any], Recording | None]:
     """A program as one cell of its own; its namespace and, if watched, what was recorded."""
-    source = Source(1, None, text, text, "<correct program>")
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    code = compile(text, source.filename, "exec")
+    notebook = Notebook()
+    code = notebook.add(text)
     with torch.random.fork_rng(devices=()):
         if not watched:
-            exec(code, namespace)
-            return namespace, None
-        with watch(Program([source]), 1) as recording:
-            exec(code, namespace)
-    return namespace, recording
+            exec(code, notebook.namespace)
+            return notebook.namespace, None
+        with watch(notebook.program, 1) as recording:
+            exec(code, notebook.namespace)
+    return notebook.namespace, recording
 
 
 def outcome(namespace: dict[str, Any]) -> list[tuple[str, Any]]:

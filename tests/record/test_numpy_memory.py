@@ -11,10 +11,10 @@ import torch
 from knowledge.played import play
 
 from autograd_explain.model import Role, What
-from autograd_explain.record.log import Log
-from autograd_explain.record.silent.array_writes import writes_array, written_array
-from autograd_explain.record.silent.overwrites import Overwrites
-from autograd_explain.record.silent.suspect import Mark
+from autograd_explain.record.detect.array_writes import writes_array, written_array
+from autograd_explain.record.detect.finding import Mark
+from autograd_explain.record.detect.hidden_overwrites import Overwrites
+from autograd_explain.record.observe.event_log import EventLog
 
 HEAD = """import numpy as np
 import torch
@@ -123,7 +123,7 @@ def test_reading_is_no_finding(name: str) -> None:
 
 
 def test_memory_that_nobody_else_has_is_let_go() -> None:
-    overwrites = Overwrites(Log())
+    overwrites = Overwrites(EventLog(), set())
     tensor = torch.ones(3)
     array = tensor.detach().numpy()
     overwrites.share(tensor.detach(), Mark(0, 0), here=True)
@@ -136,7 +136,7 @@ def test_memory_that_nobody_else_has_is_let_go() -> None:
 
 
 def test_a_loop_that_reads_arrays_keeps_one_at_the_most() -> None:
-    overwrites = Overwrites(Log())
+    overwrites = Overwrites(EventLog(), set())
     for _ in range(5):
         values = torch.ones(3).exp()
         values.detach().numpy().sum()

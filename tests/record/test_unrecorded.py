@@ -17,6 +17,7 @@ RIGHT = {
     "h.data.add_(0.1 * h.grad.sign())",
     "the same values": "h.data = h.detach().clone().contiguous()",
     "another result of the same operation": "h, mean = torch.std_mean(w * 2)\nmean.data.mul_(2)",
+    "values put back": "kept = h.data.clone()\nh.data.mul_(1.1)\nh.data.copy_(kept)",
     "a gradient with respect to the value itself": "h.data.mul_(2)\n"
     "torch.autograd.grad((h ** 2).sum(), h)\nh = w * 3",
     "backward to the value itself": "h.retain_grad()\nh.data.mul_(2)\n"
@@ -63,7 +64,6 @@ MEANT = {
     "a mask as a factor": "h.data *= (h.data > 0)",
     "a chain that rounds": "h.data.mul_(127).round_().div_(127)",
     "statements that round": "h.data.mul_(127)\nh.data.round_()\nh.data.div_(127)",
-    "values put back": "kept = h.data.clone()\nh.data.mul_(1.1)\nh.data.copy_(kept)",
 }
 
 

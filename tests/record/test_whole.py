@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
+from notebook import Notebook
 from torch import nn
 
-from autograd_explain.program import Program, Source
 from autograd_explain.record.recording import Recording
 
 
 def watched(text: str) -> tuple[Recording, dict[str, object]]:
     """Run a cell under a recording."""
-    namespace: dict[str, object] = {"torch": torch, "nn": nn}
-    program = Program([Source(1, None, text, text, "<cell 1>")])
+    notebook = Notebook({"torch": torch, "nn": nn})
     recording = Recording()
-    code = compile(text, "<cell 1>", "exec")
-    with recording.watching(program, 1):
-        exec(code, namespace)
+    code = notebook.add(text)
+    with recording.watching(notebook.program, 1):
+        exec(code, notebook.namespace)
     assert recording.limits == ()
-    return recording, namespace
+    return recording, notebook.namespace
 
 
 def lines(recording: Recording, entries: object) -> list[int]:
@@ -283,12 +284,42 @@ def test_what_is_compiled_is_compiled_as_without_us(compiled: str) -> None:
         "    compiled(x).sum().backward()\n"
         "    y = model(x)\n"
     )
-    program = Program([Source(1, None, text, text, "<cell 1>")])
+    notebook = Notebook({"torch": torch, "nn": nn})
     recording = Recording()
-    with recording.watching(program, 1):
-        exec(compile(text, "<cell 1>", "exec"), {"torch": torch, "nn": nn})
+    with recording.watching(notebook.program, 1):
+        notebook.run(text)
     assert recording.limits == ("compiled",)
     assert operations(recording) == ["compiled", "sum", "sequential"] * 2
+
+
+def traces(notebook: Notebook) -> list[str]:
+    notebook.run(
+        "import torch\nfrom torch import nn\n"
+        "model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())\n"
+        "def f(x):\n"
+        "    first = x * 2\n"
+        "    second = first.sin()\n"
+        "    return second.sum()\n"
+        "x = torch.ones(2, 2, requires_grad=True)\n"
+        "of_function = torch.jit.trace(f, (x,))\n"
+        "of_model = torch.jit.trace(model, (x,))\n"
+        "graph, _ = torch.jit._get_trace_graph(model, (x,))\n"
+        "seen = [of_function.graph, of_model.inlined_graph, graph]\n"
+        "of_model(x).sum().backward()\n"
+    )
+    own = notebook.program.cells[0].filename
+    texts = (str(each).replace(own, "CELL") for each in notebook.namespace["seen"])
+    return [re.sub(r"___torch_mangle_\d+\.", "", text) for text in texts]
+
+
+def test_what_is_traced_is_traced_as_without_us() -> None:
+    plain = traces(Notebook())
+    recording = Recording()
+    notebook = Notebook()
+    with recording.watching(notebook.program, 1):
+        watched = traces(notebook)
+    assert watched == plain and "%first : " in watched[0]
+    assert recording.limits == ("traced",) and recording.failure is None
 
 
 LOGGED = """\

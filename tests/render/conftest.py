@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parent / "golden"
-RENEW = bool(os.environ.get("AUTOGRAD_EXPLAIN_RENEW"))
 
 
 @pytest.fixture
-def golden() -> Callable[[str, str], None]:
-    """Compare with a golden file, or write it where AUTOGRAD_EXPLAIN_RENEW=1 is set."""
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare with a golden file, or write it under --renew-expected."""
 
     def compare(name: str, text: str) -> None:
         path = FOLDER / name
-        if RENEW:
+        if request.config.getoption("--renew-expected"):
             path.write_text(text, "utf-8")
-        assert path.exists(), f"{name} is missing: run once with AUTOGRAD_EXPLAIN_RENEW=1"
+        assert path.exists(), f"{name} is missing: run once with --renew-expected"
         assert text == path.read_text("utf-8")
 
     return compare

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autograd_explain.model import Event, Place, Span, What
+from autograd_explain.model import Certainty, Event, Place, Span, What
 from autograd_explain.render import LANGUAGES, Explanation
 from autograd_explain.render.explanation import texts_of
 from autograd_explain.render.rows import rows_of
 from autograd_explain.render.texts import read
+from autograd_explain.render.timeline import stops_of
 
 from .samples import (
     CLONE,
@@ -87,7 +88,7 @@ def test_contract() -> None:
     report = overwritten().to_dict()
     assert list(report) == [
         *("schema", "id", "kind", "message", "language", "headline", "explanation", "tensors"),
-        *("events", "rewrites", "warnings", "see"),
+        *("events", "rewrites", "warnings", "see", "notes"),
     ]
     assert report["schema"] == 1 and report["kind"] == "error" and report["language"] == "en"
     assert list(report["rewrites"][0]) == ["title", "safety", "outcome", "outcome_reason", "edits"]
@@ -232,3 +233,30 @@ def test_an_alias_stands_where_the_program_has_it(line: int, order: list[int]) -
     shown = explanation(finding(SAVED, WRITE, alias, NEEDS), CLONE)
     numbers = [row.line for row in rows_of(shown.diagnosis, "en")]
     assert numbers == order
+
+
+def test_that_every_line_is_inferred_is_said_once() -> None:
+    shown = explanation(finding(SAVED, replace(WRITE, certainty=Certainty.INFERRED), NEEDS), CLONE)
+    text = shown.to_text(80)
+    assert "[inferred]" not in text
+    assert text.count("inferred") == 1
+    certainties = [event["certainty"] for event in shown.to_dict()["events"]]
+    assert certainties == ["inferred", "inferred", "observed"]
+
+
+def test_of_observed_and_inferred_lines_each_says_which_it_is() -> None:
+    seen = replace(SAVED, certainty=Certainty.OBSERVED)
+    guessed = replace(WRITE, certainty=Certainty.INFERRED)
+    text = explanation(finding(seen, guessed, NEEDS), CLONE).to_text(80)
+    assert "[observed]" in text and "[inferred]" in text
+
+
+def test_the_whole_story_does_not_point_to_itself() -> None:
+    shown = explanation(finding(SAVED, WRITE, NEEDS), CLONE)
+    assert "whole story" in shown.to_text(80)
+    assert "whole story" not in shown.with_detail("full").to_text(80)
+
+
+def test_a_write_stands_once_in_the_timeline() -> None:
+    twice = finding(SAVED, WRITE, replace(WRITE, op="another name of it"), NEEDS)
+    assert [stop.version for stop in stops_of(twice, "en")] == ["1", "2", "2 ≠ 1"]

@@ -32,6 +32,11 @@ def test_a_sentence_without_its_fact_is_dropped(value: str | None) -> None:
     )
 
 
+def test_a_sentence_may_end_with_its_line() -> None:
+    assert passage("This is kept.\n`{b}` is not.", {}).plain() == "This is kept."
+    assert passage("これは残ります。\n`{b}` は消えます。", {}).plain() == "これは残ります。"
+
+
 def test_a_sentence_ends_only_outside_emphasis() -> None:
     text = line("**First. {b}** still first. Second.", {})
     assert text.plain() == "Second."

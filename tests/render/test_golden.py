@@ -1,4 +1,4 @@
-"""The screens as a whole, in every language (AUTOGRAD_EXPLAIN_RENEW=1 renews the files)."""
+"""The screens as a whole, in every language (`--renew-expected` renews the files)."""
 
 from __future__ import annotations
 

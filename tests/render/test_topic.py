@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from autograd_explain.knowledge.entry import Entry
-from autograd_explain.render import LANGUAGES, Topic, render_topic
-from autograd_explain.render.topic import cells_of
+from autograd_explain.render import LANGUAGES, Topic, topic_of
+from autograd_explain.render.topic_content import cells_of
 
 from .samples import TEXTS
 from .test_explanation import Page
@@ -28,7 +28,7 @@ def topic(tmp_path: Path) -> Topic:
     (folder / "diagnose.py").write_text(
         'EXAMPLE = {"tensor": "state", "write": "", "saver": "out = f(state)"}\n', "utf-8"
     )
-    return render_topic(Entry("my_cause", folder), messages=("is at version {}",))
+    return topic_of(folder, Entry("my_cause", folder).example, messages=("is at version {}",))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -61,7 +61,7 @@ def test_parts_in_order(topic: Topic) -> None:
 
 def test_a_topic_without_programs(tmp_path: Path) -> None:
     (tmp_path / "en.md").write_text(TEXTS["en"], "utf-8")
-    topic = render_topic(Entry("t", tmp_path))
+    topic = topic_of(tmp_path, Entry("t", tmp_path).example)
     assert [p.key for p in topic.parts()][:2] == ["cause", "fix clone"]
 
 

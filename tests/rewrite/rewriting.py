@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from notebook import run_cells
+
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program, Source
 from autograd_explain.rewrite import apply
-from autograd_explain.rewrite.draft import compiles
-from autograd_explain.rewrite.masking import mask
+from autograd_explain.rewrite.engine.draft import compiles
+from autograd_explain.rewrite.engine.magics import mask
 
 TORCH = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\nimport numpy as np\n"
 
@@ -88,10 +90,7 @@ def run(*cells: str) -> dict[str, Any]:
     import torch
 
     torch.manual_seed(0)
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for text in (TORCH, *cells):
-        exec(compile(text, "<cell>", "exec"), namespace)
-    return namespace
+    return run_cells((TORCH, *cells))
 
 
 def applied(program: Program, edits: tuple[Edit, ...] | None) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
+from autograd_explain.knowledge.silent_overwrite.alias import through_tensor
 from autograd_explain.rewrite import functional_write, out_of_place
-from autograd_explain.rewrite.alias import through_tensor
 
 
 def recorded(before: str, *others: str) -> str | None:

@@ -6,9 +6,9 @@ import pytest
 from rewriting import at, program_of, rewritten, spot
 
 from autograd_explain.rewrite import out_of_place
-from autograd_explain.rewrite.backward import bound_again, clear_after
-from autograd_explain.rewrite.recompute import repeat_inside
-from autograd_explain.rewrite.uncut import apply_patches, round_trip_in_torch
+from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
+from autograd_explain.rewrite.transforms.recompute import repeat_inside
+from autograd_explain.rewrite.transforms.uncut import apply_patches, round_trip_in_torch
 
 
 def test_a_list_is_emptied_after_its_use() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import cell, rewritten
 
-from autograd_explain.rewrite import as_new_leaf, dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
 
 T = "x = torch.tensor(v, requires_grad=True)"
 DTYPES = [
@@ -133,7 +133,3 @@ LAST = [
 @pytest.mark.parametrize(("before", "after"), LAST)
 def test_requires_grad_last(before: str, after: str | None) -> None:
     assert rewritten(requires_grad_last, before, before) == after
-
-
-def test_as_new_leaf() -> None:
-    assert rewritten(as_new_leaf, "w = a * 2", "w") == "w = (a * 2).detach().requires_grad_()"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from rewrite.rewriting import applied, at, program_of
 
-from autograd_explain.rewrite.clone_for_call import clone_for_call
+from autograd_explain.knowledge.saved_value_overwritten.clone_for_call import clone_for_call
 
 HELPER = "def zero_small(t, eps=0.1):\n    t[t < eps] = 0\n"
 SWAPPED = """

@@ -6,7 +6,7 @@ import pytest
 import torch
 from rewriting import at, cell, program_of, result, rewritten, run
 
-from autograd_explain.rewrite.collected_loop import collected_loop
+from autograd_explain.knowledge.multi_view_written.collected_loop import collected_loop
 
 #: A cell, the written element, whether the loop goes through a tensor, the statement that joins.
 LOOPS = {

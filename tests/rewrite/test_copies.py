@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.rewrite import tensor_copy
+from autograd_explain.knowledge.tensor_from_tensor.copies import tensor_copy
 
 CASES = [
     ("y = torch.tensor(x)", "y = x.detach().clone()"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import program_of, result, spot
 
-from autograd_explain.rewrite.deep_copy import deep_copied
+from autograd_explain.knowledge.graph_cut.deep_copy import deep_copied
 
 
 def copied(*cells: str) -> str | None:

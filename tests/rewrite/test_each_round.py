@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.each_round import in_every_round
+from autograd_explain.knowledge.step_between_backwards.recompute_in_loop import in_every_round
 
 
 def rounds(code: str, *needles: str) -> str | None:

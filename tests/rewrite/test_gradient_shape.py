@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import program_of, result, spot
 
-from autograd_explain.rewrite.gradient_shape import of_gradients_shape, without_result
+from autograd_explain.knowledge.hook_result.gradient_shape import of_gradients_shape, without_result
 
 
 def shaped(returned: str) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from rewriting import cell, rewritten, run
 
-from autograd_explain.rewrite.hook_output import returned_from_hook
+from autograd_explain.knowledge.saved_value_overwritten.hook_output import returned_from_hook
 
 SETUP = """
 net = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 1))

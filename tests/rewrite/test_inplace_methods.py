@@ -10,7 +10,7 @@ import torch
 from rewriting import at, program_of, result
 
 from autograd_explain.rewrite import out_of_place
-from autograd_explain.rewrite.inplace_methods import (
+from autograd_explain.rewrite.analysis.inplace_names import (
     INPLACE_POSITION,
     MODULE_INPLACE_POSITION,
     NOT_WRITES,

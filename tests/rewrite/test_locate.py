@@ -6,7 +6,7 @@ import pytest
 from rewriting import at, program_of, spot
 
 from autograd_explain.model import Place, Span
-from autograd_explain.rewrite.locate import normal, tree_at, tree_of
+from autograd_explain.rewrite.engine.tree import normal, tree_at, tree_of
 
 CODE = """
 @deco

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from rewriting import applied, at, cell, program_of, rewritten
 
-from autograd_explain.rewrite import reorder_items, split_and_move, split_item
-from autograd_explain.rewrite.loops import step_in_own_loop
+from autograd_explain.knowledge.step_between_backwards.loops import (
+    reorder_items,
+    split_and_move,
+    split_item,
+    step_in_own_loop,
+)
 
 ORDERS = [
     ("for n, l in [('a', x), ('b', y)]: f(l)", "y", 0, "for n, l in [('b', y), ('a', x)]: f(l)"),

@@ -6,8 +6,8 @@ import pytest
 from rewriting import rewritten
 
 from autograd_explain.rewrite import out_of_place, under_no_grad
-from autograd_explain.rewrite.draft import compiles
-from autograd_explain.rewrite.masking import mask
+from autograd_explain.rewrite.engine.draft import compiles
+from autograd_explain.rewrite.engine.magics import mask
 
 CELLS = [
     "%%time\nx += 1\n",

@@ -6,7 +6,7 @@ import pytest
 from rewriting import at, program_of, result
 
 from autograd_explain.rewrite import out_of_place
-from autograd_explain.rewrite.functional import value_alone
+from autograd_explain.rewrite.transforms.out_of_place import value_alone
 
 SIMPLE = [
     ("x.add_(1)", "x = x.add(1)"),

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 from rewriting import program_of, result, spot
 
+from autograd_explain.knowledge.no_gradient_yet.own_gradient import (
+    parameters_themselves,
+    read_of_leaf,
+)
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program
-from autograd_explain.rewrite.own_gradient import parameters_themselves, read_of_leaf
 
 
 def first(program: Program, text: str, length: int) -> Place:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewriting import applied, at, compiled, program_of, result
 
+from autograd_explain.knowledge.input_without_grad.retain import requires_grad_after
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -15,7 +16,6 @@ from autograd_explain.rewrite import (
     merge,
     move_after,
     out_of_place,
-    retain_grad_after,
     under_no_grad,
 )
 
@@ -116,9 +116,9 @@ def test_functional_write(text: str) -> None:
 def test_inserted_and_replaced(text: str) -> None:
     program = program_with(text)
     place = place_of(program, "h = f(x)")
-    kept = retain_grad_after(program, place)
+    kept = requires_grad_after(program, place)
     cloned = clone_operand(program, place, "x")
-    assert result(kept) == expected(text, "h = f(x)", "h = f(x)", "h.retain_grad()")
+    assert result(kept) == expected(text, "h = f(x)", "h = f(x)", "h.requires_grad_()")
     assert result(cloned) == expected(text, "h = f(x)", "h = f(x.clone())")
     both = merge(kept, cloned)
     assert both is None or "h = f(x.clone())\n" in both[0].new_source

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from rewriting import applied, at, cell, program_of, result
 
-from autograd_explain.rewrite import (
-    compute_in_loop,
-    recompute_attribute,
-    recompute_before,
-    repeat_after,
-)
-from autograd_explain.rewrite.recompute import compute_all_in_loop
+from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
+from autograd_explain.rewrite import recompute_before, repeat_after
+from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop
 
 
 def again(code: str, goal: str, *needles: str) -> str | None:
@@ -52,7 +48,7 @@ def test_recompute_in_another_cell() -> None:
 
 def into_loop(code: str, needle: str, use: str) -> str | None:
     program = program_of(code)
-    return result(compute_in_loop(program, at(program, needle), at(program, use)))
+    return result(compute_all_in_loop(program, [at(program, needle)], at(program, use)))
 
 
 def test_call_computed_in_the_inner_loop() -> None:
@@ -79,7 +75,7 @@ IN_LOOP = "reg = l2 * w.sum()  # r\nfor x in xs:\n    loss = f(x) + reg\n    los
 
 def test_compute_in_loop() -> None:
     program = program_of(IN_LOOP)
-    text = result(compute_in_loop(program, at(program, "reg ="), at(program, "loss =")))
+    text = result(compute_all_in_loop(program, [at(program, "reg =")], at(program, "loss =")))
     assert text == (
         "for x in xs:\n    reg = l2 * w.sum()  # r\n    loss = f(x) + reg\n    loss.backward()\n"
     )
@@ -88,7 +84,7 @@ def test_compute_in_loop() -> None:
 def test_compute_in_loop_across_cells() -> None:
     first, rest = IN_LOOP.split("\n", 1)
     program = program_of(first, "y = 1", rest)
-    edits = compute_in_loop(program, at(program, "reg ="), at(program, "loss ="))
+    edits = compute_all_in_loop(program, [at(program, "reg =")], at(program, "loss ="))
     assert applied(program, edits)[2].splitlines()[1] == "    reg = l2 * w.sum()  # r"
 
 
@@ -105,13 +101,13 @@ def test_compute_in_loop_across_cells() -> None:
 )
 def test_compute_in_loop_declines(code: str) -> None:
     program = program_of(code)
-    assert compute_in_loop(program, at(program, "reg ="), at(program, "loss =")) is None
+    assert compute_all_in_loop(program, [at(program, "reg =")], at(program, "loss =")) is None
 
 
 def test_compute_in_loop_keeps_what_is_needed_before() -> None:
     code = "reg = f(w)  # once\nprint(reg)\nfor x in xs:\n    loss = reg\n"
     program = program_of(code)
-    text = result(compute_in_loop(program, at(program, "reg ="), at(program, "loss =")))
+    text = result(compute_all_in_loop(program, [at(program, "reg =")], at(program, "loss =")))
     assert text == code.replace("    loss", "    reg = f(w)\n    loss")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from rewriting import program_of, result, spot
 
-from autograd_explain.rewrite import reconnected, zero_grad_after
+from autograd_explain.knowledge.silent_cut.reconnect import reconnected
+from autograd_explain.rewrite import zero_grad_after
 
 ONE = [
     ("z = torch.tensor(h.detach().numpy())", ["h.detach().numpy()"], "z = h"),

@@ -9,6 +9,8 @@ import pytest
 import torch
 from rewriting import applied, at, cell, program_of, run
 
+from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
+from autograd_explain.knowledge.step_between_backwards.loops import split_and_move
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -16,21 +18,17 @@ from autograd_explain.rewrite import (
     clone_before_write,
     clone_operand,
     clone_result,
-    collect_and_stack,
-    compute_in_loop,
     detach_expression,
     dtype_in_constructor,
     functional_write,
     module_not_inplace,
     move_before,
     out_of_place,
-    recompute_attribute,
     requires_grad_last,
-    retain_grad_after,
-    split_and_move,
     toggled_run,
     under_no_grad,
 )
+from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop
 
 Edits = tuple[Edit, ...] | None
 Repair = Callable[[Program, Place], Edits]
@@ -137,7 +135,7 @@ OVERWRITTEN: list[tuple[str, str, list[Repair]]] = [
         h.sum().backward()
         """,
         "h[t + 1]",
-        [collect_and_stack, functional_write, lambda p, _: clone_operand(p, at(p, "h[t]"), "h[t]")],
+        [functional_write, lambda p, _: clone_operand(p, at(p, "h[t]"), "h[t]")],
     ),
 ]
 
@@ -206,7 +204,9 @@ def test_penalty_computed_in_the_loop() -> None:
         "w = torch.ones(3, requires_grad=True)\nreg = w.pow(2).sum()\n",
         "for x in range(3):\n    loss = (w * x).sum() + reg\n    loss.backward()\n",
     ]
-    names = fixed(cells, lambda p: compute_in_loop(p, at(p, "reg ="), at(p, "loss =")), "second")
+    names = fixed(
+        cells, lambda p: compute_all_in_loop(p, [at(p, "reg =")], at(p, "loss =")), "second"
+    )
     assert names["w"].grad.tolist() == [9.0, 9.0, 9.0]
 
 
@@ -311,9 +311,3 @@ def test_the_name_holds_the_leaf(code: str, repair: Repair) -> None:
     assert after.is_leaf and after.requires_grad
     assert after.dtype == before.dtype
     assert torch.equal(after, before)
-
-
-def test_retain_grad() -> None:
-    code = "w = torch.ones(2, requires_grad=True)\nh = w * 3\nh.pow(2).sum().backward()\n"
-    names = fixed([code], lambda p: retain_grad_after(p, at(p, "h =")), "")
-    assert names["h"].grad.tolist() == [6.0, 6.0]

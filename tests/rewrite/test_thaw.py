@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewriting import rewritten
 
-from autograd_explain.rewrite.thaw import thawed_in_turn
+from autograd_explain.knowledge.graph_cut.thaw import thawed_in_turn
 
 HELPER = "def freeze(m):\n    for p in m.parameters():\n        p.requires_grad = False\n\n\n"
 JUDGE = "def train_judge():\n    freeze(painter)\n    step(judge(painter(z)))\n\n\n"

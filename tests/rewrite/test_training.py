@@ -6,13 +6,12 @@ import pytest
 from rewriting import at, program_of, result, rewritten
 
 from autograd_explain.rewrite import (
-    backward_into,
     module_list,
     parameter_attribute,
     remove_statement,
     zero_grad_first,
 )
-from autograd_explain.rewrite.training import zero_grad_before
+from autograd_explain.rewrite.transforms.training_step import zero_grad_before
 
 
 def test_zero_grad_first() -> None:
@@ -44,12 +43,6 @@ def test_zero_grad_before_declines() -> None:
     assert cleared_before("opt.step()\nloss.backward()\n") is None
     assert cleared_before("def f():\n    loss.backward()\nopt.step()\n") is None
     assert cleared_before("loss.backward()\nscaler.step(opt)\n") is None
-
-
-def test_backward_into() -> None:
-    text = rewritten(backward_into, "loss.backward()", "loss", "list(G.parameters())")
-    assert text == "loss.backward(inputs=list(G.parameters()))"
-    assert rewritten(backward_into, "loss.backward(inputs=[w])", "loss", "x") is None
 
 
 def test_remove_statement() -> None:

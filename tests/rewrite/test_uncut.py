@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import program_of, spot
 
-from autograd_explain.rewrite.uncut import apply_patches, without_cut
+from autograd_explain.rewrite.transforms.uncut import apply_patches, without_cut
 
 UNCUT = {
     "x.detach().numpy()": "x",

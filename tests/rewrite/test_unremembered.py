@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.unremembered import always_computed, without_memory
+from autograd_explain.knowledge.second_backward.remove_memoization import (
+    always_computed,
+    without_memory,
+)
 
 
 def forgotten(code: str) -> str | None:

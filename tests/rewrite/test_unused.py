@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewriting import program_of, result, spot
 
-from autograd_explain.rewrite.unused import unused_allowed, unused_as_zeros
+from autograd_explain.knowledge.unused_in_graph.unused import unused_allowed, unused_as_zeros
 
 CODE = """
 def update(loss, params):

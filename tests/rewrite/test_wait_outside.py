@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rewriting import applied, at, program_of
 
+from autograd_explain.knowledge.silent_overwrite.defer_to_caller import wait_outside
 from autograd_explain.model import Place
-from autograd_explain.rewrite.wait_outside import wait_outside
 
 HELPER = """
 def predict(model, binarizer, x):

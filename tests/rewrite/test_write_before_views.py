@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result, spot
 
-from autograd_explain.rewrite.indexed_loop import write_before_views
+from autograd_explain.rewrite.transforms.indexed_loop import write_before_views
 
 HELPER = "def halves(y, k=2):\n    return dict(zip('ab', y.chunk(k)))\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, cell, program_of, result
 
-from autograd_explain.rewrite.writes_off import writes_under_no_grad
+from autograd_explain.knowledge.leaf_written.no_grad_writes import writes_under_no_grad
 
 CASES = {
     "one after the other": (

@@ -1,6 +1,5 @@
 """A small session in this process: cells run as a notebook's do, with or without a checkpoint."""
 
-import linecache
 import random
 import warnings
 from collections.abc import Callable, Iterator
@@ -9,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from notebook import Notebook
 
 from autograd_explain.model import Edit, Kind, Rewrite
-from autograd_explain.program import Program, Source
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.program import Program
+from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.verify import Checkpoint, Reference, Request, reference_for, verify
 
 
@@ -20,23 +20,26 @@ from autograd_explain.verify import Checkpoint, Reference, Request, reference_fo
 class Played:
     """A session after its cells ran: what failed, and the request for it."""
 
-    texts: list[str]
-    namespace: dict[str, Any]
+    notebook: Notebook
     error: BaseException | None
     warned: str
     checkpoint: Checkpoint | None
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def namespace(self) -> dict[str, Any]:
+        return self.notebook.namespace
+
+    @property
     def program(self) -> Program:
-        return Program(Source(i, None, t, t, _name(i)) for i, t in enumerate(self.texts, 1))
+        return self.notebook.program
 
     def request(self, **changes: Any) -> Request:
         kind = Kind.ERROR if self.error else Kind.WARNING if self.warned else Kind.SILENT
         message = str(self.error) if self.error else self.warned
         values: dict[str, Any] = {
             "program": self.program,
-            "cell": len(self.texts),
+            "cell": len(self.program.cells),
             "message": message,
             "kind": kind,
             "reference": reference_for(kind, message, overwritten=True),
@@ -49,7 +52,7 @@ class Played:
     def proposal(self, *changes: tuple[str, str], intended: bool = False) -> Proposal:
         """Replace texts, wherever they stand."""
         edits = []
-        for number, text in enumerate(self.texts, 1):
+        for number, text in enumerate((cell.text for cell in self.program.cells), 1):
             new = text
             for old, replacement in changes:
                 new = new.replace(old, replacement)
@@ -63,30 +66,24 @@ class Played:
         return rewrite
 
 
-def _name(number: int) -> str:
-    return f"<session cell {number}>"
-
-
 @pytest.fixture
 def play() -> Iterator[Callable[..., Played]]:
     taken: list[Checkpoint] = []
     state = torch.get_rng_state(), random.getstate()
 
     def run(*cells: str, checkpoint: bool = True, **options: Any) -> Played:
-        space: dict[str, Any] = {"__name__": "__main__"}
-        played = Played([], space, None, "", None, options)
-        for number, text in enumerate(cells, 1):
-            played.texts.append(text)
-            linecache.cache[_name(number)] = len(text), None, text.splitlines(True), _name(number)
+        notebook = Notebook()
+        played = Played(notebook, None, "", None, options)
+        for text in cells:
             if checkpoint:
-                found = Checkpoint.take(space)
+                found = Checkpoint.take(notebook.namespace)
                 assert found is not None
                 taken.append(found)
                 played.checkpoint = found
             with warnings.catch_warnings(record=True) as heard:
                 warnings.simplefilter("always")
                 try:
-                    exec(compile(text, _name(number), "exec"), space)
+                    notebook.run(text)
                 except Exception as error:
                     played.error = error
             if heard:

@@ -101,11 +101,11 @@ def test_a_part_saved_after_the_last_write_was_not_overwritten():
 
 
 def test_a_tensor_of_which_it_cannot_be_told_is_neither_reached_nor_unreached(monkeypatch):
-    from autograd_explain.verify import ledger as module
+    from autograd_explain.verify import gradient_log as module
     from autograd_explain.verify.replay import _awaited
 
     space = {name: torch.ones(2, requires_grad=True) for name in "wv"}
-    ledger = module.Ledger(())
+    ledger = module.GradientLog(())
     with ledger.noting():
         (space["w"] * 2).sum().backward()
         assert _awaited(("w", "v"), space, ledger) == {"w": True, "v": False}

@@ -1,6 +1,7 @@
 """A replay has no effect outside: what wants one is not tried, and says why."""
 
 import os
+import signal
 import socket
 import sys
 
@@ -95,6 +96,57 @@ assert libc.unlink(b{str(tmp_path)!r}) < 0
     rewrite = refusal(play, code)
     assert rewrite.outcome is Outcome.VERIFIED
     assert not path.exists()
+
+
+KILL = """
+import ctypes, os, signal
+if os.getpid() != {home}:
+    ctypes.CDLL(None).kill({home}, signal.SIGUSR1)
+    ctypes.CDLL(None).tgkill({home}, {home}, signal.SIGUSR1)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a system call filter")
+@pytest.mark.parametrize("earlier", [True, False])
+def test_c_code_sends_no_signal(play, earlier):
+    """Not even from an earlier cell, in the process that starts the replays."""
+    heard = []
+    before = signal.signal(signal.SIGUSR1, lambda *args: heard.append("signal"))
+    try:
+        kill = KILL.format(home=os.getpid())
+        cells = ("import torch\n" + kill, FAILING) if earlier else (kill + FAILING,)
+        played = play(*cells, checkpoint=not earlier)
+        edits = [EDIT] if not earlier else [EDIT, ("import ctypes", "import  ctypes")]
+        played.try_out(*edits)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a system call filter")
+def test_c_code_starts_no_process_and_no_datagram(play):
+    code = """
+import ctypes
+libc = ctypes.PyDLL(None)
+assert ctypes.CFUNCTYPE(ctypes.c_int)(("fork", libc))() < 0
+"""
+    assert refusal(play, code).reason.key == "needs_subprocess"
+    code = """
+import socket
+try:
+    socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    raise SystemExit
+except OSError:
+    pass
+"""
+    assert refusal(play, code).outcome is Outcome.VERIFIED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_memory_is_limited_by_the_kernel(play):
+    played = play("import torch", FAILING + "kept = bytearray(1 << 30)\n")
+    rewrite = played.try_out(EDIT, megabytes=64)
+    assert (rewrite.outcome, rewrite.reason.key) == (Outcome.NOT_TRIED, "memory")
 
 
 def test_files_that_the_session_has_open_keep_their_position_and_content(play, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from autograd_explain.model import Edit, Outcome
 from autograd_explain.program import Program, Source
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.verify import Reference, Request, verify
 
 FAILING = """import torch

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from autograd_explain.model import Edit, Outcome, Safety
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.verify import Reference, reference_gradients, verify
 
 MODEL = """
@@ -373,7 +373,8 @@ def test_a_program_that_goes_wrong_otherwise_in_the_replay_is_not_tried(play):
 
 def test_cells_that_had_failed_before_may_fail_again(play):
     played = play("import torch", "1 / 0 if False else None", SAME_CELL)
-    played.texts[1] = "undefined_name"
+    failing = played.notebook.cells[1]
+    played.notebook.cells[1] = replace(failing, text="undefined_name", python="undefined_name")
     edit = ("y.mul_(2)", "y = y.mul(2)")
     without = played.try_out(edit, checkpoint=None)
     assert without.outcome is Outcome.NOT_TRIED

@@ -2,9 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.nan_source import NanSource, find
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.nan_source import NanSource, find
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Role, What
 
 PATTERNS = ("anomaly-nan",)
@@ -22,7 +22,7 @@ EXAMPLE = {
 def diagnose(scene: Scene) -> Finding | None:
     found = find(scene)
     known = found is not None and bool(found.value)
-    return told(
+    return finding_from_message(
         scene,
         "anomaly_nan",
         EXAMPLE,

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 _EDGE_AT_ZERO = ("SqrtBackward0", "LogBackward0", "RsqrtBackward0", "Log2Backward0")
 

@@ -1,7 +1,7 @@
 """Autograd attributes set to something they do not take."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -16,4 +16,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "autograd_attributes", EXAMPLE)
+    return finding_from_message(scene, "autograd_attributes", EXAMPLE)

@@ -1,7 +1,7 @@
 """Autograd's own methods inside a function transform."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -23,4 +23,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "backward_in_transform", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "backward_in_transform", EXAMPLE, VARIANTS)

@@ -1,9 +1,9 @@
 """`.grad` was read of a tensor that the user takes for the leaf: a cast or copy came between."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.grad_access import non_leaf_read
-from autograd_explain.inspect.non_leaf import Between, NonLeaf, events, fact
-from autograd_explain.inspect.origin import place_of
+from autograd_explain.inspect.facts.expressions import place_of
+from autograd_explain.inspect.facts.grad_access import non_leaf_read
+from autograd_explain.inspect.facts.non_leaf import Between, NonLeaf, events, fact
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 

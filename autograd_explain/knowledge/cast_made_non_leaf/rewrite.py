@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
-from autograd_explain.rewrite.keep_gradient import (
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.keep_gradient import (
     flag_moved,
     in_place_update,
     new_leaf,
     retained,
 )
-from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

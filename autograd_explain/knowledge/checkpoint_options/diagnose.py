@@ -1,7 +1,7 @@
 """Options of checkpoints that do not fit together."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -22,4 +22,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "checkpoint_options", EXAMPLE)
+    return finding_from_message(scene, "checkpoint_options", EXAMPLE)

@@ -1,8 +1,8 @@
 """A checkpointed function did something else when backward ran it again."""
 
-from autograd_explain.inspect.checkpointed import Suspect, suspects
+from autograd_explain.inspect.facts.checkpointed import Divergence, suspects
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -25,8 +25,8 @@ EXAMPLE = {
 
 def diagnose(scene: Scene) -> Finding | None:
     found = suspects(scene)
-    first: Suspect | None = found[0] if found else None
-    return told(
+    first: Divergence | None = found[0] if found else None
+    return finding_from_message(
         scene,
         "checkpoint_recomputed_differently",
         EXAMPLE,

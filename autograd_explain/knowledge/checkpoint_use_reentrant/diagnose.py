@@ -2,9 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.checkpointed import reentrant_calls
+from autograd_explain.inspect.facts.checkpointed import reentrant_calls
+from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Confidence, Finding, Place
 
 PATTERNS = (
@@ -29,7 +29,7 @@ VARIANTS = {
 def diagnose(scene: Scene) -> Finding | None:
     inside = scene.match.pattern == "checkpoint-grad-incompatible"
     at, call = _reentrant(scene) if inside else (failing_place(scene), None)
-    return told(
+    return finding_from_message(
         scene,
         "checkpoint_use_reentrant",
         EXAMPLE,

@@ -2,9 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.definitions import functions, method
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.user_definitions import functions, method
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding, Place
 from autograd_explain.program import own_nodes
 
@@ -21,7 +21,7 @@ def diagnose(scene: Scene) -> Finding | None:
     twice = scene.match.pattern == "checkpoint-unpacked-twice"
     at = _second_read(scene) if twice else None
     variant = "twice" if at is not None else ""
-    return told(scene, "checkpoint_used_twice", EXAMPLE, at=at, variant=variant)
+    return finding_from_message(scene, "checkpoint_used_twice", EXAMPLE, at=at, variant=variant)
 
 
 def _second_read(scene: Scene) -> Place | None:

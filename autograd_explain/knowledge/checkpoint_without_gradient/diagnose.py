@@ -1,10 +1,10 @@
 """Reentrant checkpoint without an input that requires grad."""
 
-from autograd_explain.inspect.checkpointed import Unrecorded, is_frozen, unrecorded
-from autograd_explain.inspect.no_graph import NoGraph, find, root_fact
-from autograd_explain.inspect.origin import event_at
+from autograd_explain.inspect.facts.checkpointed import UnrecordedCheckpoint, is_frozen, unrecorded
+from autograd_explain.inspect.facts.expressions import event_at
+from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
+from autograd_explain.inspect.facts.no_graph import NoGraph, find, root_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
 PATTERNS = (
@@ -31,14 +31,14 @@ def diagnose(scene: Scene) -> Finding | None:
     # The other kind of checkpoint would give a frozen module no gradient either.
     other = scene.match.pattern == "checkpoint-not-necessary" or is_frozen(scene)
     at = None if other else failing_place(scene)
-    return told(scene, "checkpoint_without_gradient", EXAMPLE, VARIANTS, at=at)
+    return finding_from_message(scene, "checkpoint_without_gradient", EXAMPLE, VARIANTS, at=at)
 
 
-def _of_backward(scene: Scene, found: NoGraph, off: Unrecorded) -> Finding:
+def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint) -> Finding:
     """The error that follows where nothing else of the loss is recorded."""
     first, root = off.calls[0], root_fact(scene, found)
     names = tuple(dict.fromkeys((*off.read, *root.names)))
-    return told(
+    return finding_from_message(
         scene,
         "checkpoint_without_gradient",
         EXAMPLE,

@@ -1,8 +1,8 @@
 """A compiled function was to keep its graph."""
 
-from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("compile-donated-buffers",)
@@ -13,6 +13,6 @@ EXAMPLE = {"place": "In[3]:5", "line": "loss.backward()"}
 def diagnose(scene: Scene) -> Finding | None:
     place = scene.place
     facts = {"place": label(place), "line": "" if place is None else place.source}
-    return told(
+    return finding_from_message(
         scene, "compiled_backward", EXAMPLE, facts=facts, at=None, confidence=Confidence.LIKELY
     )

@@ -1,9 +1,9 @@
 """`backward(create_graph=True)` leaves gradients that hold their parameters, and the other way."""
 
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, calls_in, failing_call, receiver
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, calls_in, failing_call, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("create-graph-reference-cycle",)
@@ -21,7 +21,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     root = receiver(call)
     again = _differentiated_again(scene, call)
-    return told(
+    return finding_from_message(
         scene,
         "create_graph_cycle",
         EXAMPLE,
@@ -34,6 +34,6 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _differentiated_again(scene: Scene, call: Spot) -> bool:
+def _differentiated_again(scene: Scene, call: ExprAt) -> bool:
     """Whether the program has another backward or grad, which may need the graph."""
     return any(s.node is not call.node for s in calls_in(scene, "backward", "grad"))

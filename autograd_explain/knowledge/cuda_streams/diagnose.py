@@ -1,8 +1,8 @@
 """A step or a backward met another CUDA stream, or the capture of a CUDA graph."""
 
-from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -19,7 +19,7 @@ def diagnose(scene: Scene) -> Finding | None:
     place = scene.place
     facts = {"place": label(place), "line": "" if place is None else place.source}
     variant = _VARIANTS.get(scene.match.pattern, "")
-    return told(
+    return finding_from_message(
         scene,
         "cuda_streams",
         EXAMPLE,

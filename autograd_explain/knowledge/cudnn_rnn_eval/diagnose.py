@@ -1,7 +1,7 @@
 """Backward through a cuDNN recurrent layer in evaluation mode."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = ("cudnn-rnn-training-mode",)
@@ -10,4 +10,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "cudnn_rnn_eval", EXAMPLE, at=None)
+    return finding_from_message(scene, "cudnn_rnn_eval", EXAMPLE, at=None)

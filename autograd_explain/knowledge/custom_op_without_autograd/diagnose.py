@@ -1,7 +1,7 @@
 """A custom operator without a gradient formula."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -15,4 +15,4 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "custom_op_without_autograd", EXAMPLE, at=None)
+    return finding_from_message(scene, "custom_op_without_autograd", EXAMPLE, at=None)

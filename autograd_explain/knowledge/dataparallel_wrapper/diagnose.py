@@ -1,7 +1,7 @@
 """DataParallel: scalars gathered, gradients not cleared."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -13,4 +13,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "dataparallel_wrapper", EXAMPLE)
+    return finding_from_message(scene, "dataparallel_wrapper", EXAMPLE)

@@ -1,7 +1,7 @@
 """Gradients in another memory layout than expected."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = ("ddp-bucket-view-strides",)
@@ -12,4 +12,4 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "ddp_gradient_layout", EXAMPLE, at=None)
+    return finding_from_message(scene, "ddp_gradient_layout", EXAMPLE, at=None)

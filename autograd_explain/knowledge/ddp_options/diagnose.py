@@ -1,7 +1,7 @@
 """Options of DistributedDataParallel without effect."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -22,4 +22,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "ddp_options", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "ddp_options", EXAMPLE, VARIANTS)

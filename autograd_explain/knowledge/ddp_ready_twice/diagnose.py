@@ -1,9 +1,9 @@
 """A parameter's gradient became complete twice in one backward of DistributedDataParallel."""
 
-from autograd_explain.inspect.checkpointed import reentrant_calls
-from autograd_explain.inspect.distributed import parameter_at
+from autograd_explain.inspect.facts.checkpointed import reentrant_calls
+from autograd_explain.inspect.facts.distributed import parameter_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("ddp-marked-ready-twice", "ddp-bucket-view-replaced", "ddp-create-graph")
@@ -16,7 +16,7 @@ def diagnose(scene: Scene) -> Finding | None:
     name = captures.get("parameter") or parameter_at(scene, captures.get("index", ""))
     places = tuple(s.place(c.lineno, None, c) for s, c in reentrant_calls(scene.program))
     twice = scene.match.pattern == "ddp-marked-ready-twice"
-    return told(
+    return finding_from_message(
         scene,
         "ddp_ready_twice",
         EXAMPLE,

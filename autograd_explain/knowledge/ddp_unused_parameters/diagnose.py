@@ -1,8 +1,12 @@
 """DistributedDataParallel waits for parameters that took no part in the last backward."""
 
-from autograd_explain.inspect.distributed import constructor, missing_parameters, wrapped_models
+from autograd_explain.inspect.facts.distributed import (
+    constructor,
+    missing_parameters,
+    wrapped_models,
+)
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = (
@@ -22,7 +26,7 @@ def diagnose(scene: Scene) -> Finding | None:
     named = ", ".join(name for name, _ in missing)
     names = scene.match.captures.get("parameters", named)
     static = scene.match.pattern.startswith("ddp-static")
-    return told(
+    return finding_from_message(
         scene,
         "ddp_unused_parameters",
         EXAMPLE,

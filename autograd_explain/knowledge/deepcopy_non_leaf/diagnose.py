@@ -7,13 +7,16 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.old_norm import OldNorm, old_norm
-from autograd_explain.inspect.origin import event_at, place_of, places_at, places_of, walker_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import (
+    event_at,
+    place_of,
+    places_at,
+    places_of,
+)
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import (
     MISSING,
     argument,
     failing_call,
@@ -21,7 +24,10 @@ from autograd_explain.inspect.torch_call import (
     local,
     tensor_fact,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, What
+
+from .old_norm import OldNorm, old_norm
 
 PATTERNS = ("deepcopy-nonleaf",)
 
@@ -48,12 +54,12 @@ def diagnose(scene: Scene) -> Finding | None:
     if owner is MISSING:
         owner, attribute = _holder(local(scene, "_reconstruct", "x", "copy.py"), tensor)
     norm = old_norm(scene, owner, attribute, root)
-    stores = [] if owner is MISSING else walker_of(scene).stores(owner, attribute)
+    stores = [] if owner is MISSING else scene.slicer.stores(owner, attribute)
     stored = [s for s in stores if not _nothing(s.node)]
     fact = tensor_fact(scene, tensor)
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
     causes = norm.asked if norm is not None else (stored[:1] or (copied,))
-    return told(
+    return finding_from_message(
         scene,
         "deepcopy_non_leaf",
         EXAMPLE,
@@ -80,7 +86,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _variant(norm: OldNorm | None, stored: list[Spot], direct: bool) -> str:
+def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:
     if norm is not None:
         return "norm"
     if stored:
@@ -92,7 +98,7 @@ def _norm_op(norm: OldNorm) -> str:
     return norm.function if norm.replaceable else "clear"
 
 
-def _further(scene: Scene, spots: Sequence[Spot | None]) -> list[Event]:
+def _further(scene: Scene, spots: Sequence[ExprAt | None]) -> list[Event]:
     return [event_at(scene, What.CAUSE, s) for s in spots if s is not None]
 
 
@@ -123,13 +129,13 @@ def _nothing(node: ast.AST) -> bool:
     )
 
 
-def _op(scene: Scene, attribute: str, stored: list[Spot], direct: bool) -> str:
+def _op(scene: Scene, attribute: str, stored: list[ExprAt], direct: bool) -> str:
     """Whether the stored value only looks back: then its graph is kept for nothing."""
     if direct:
         return "clone"
     if not stored or len(stored) > 1:
         return "clear"
-    for source in walker_of(scene).sources():
+    for source in scene.slicer.sources():
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Attribute) and node.attr == attribute:
                 if isinstance(node.ctx, ast.Load):

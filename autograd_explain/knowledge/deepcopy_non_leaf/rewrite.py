@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import call_behind, line_before
-from autograd_explain.rewrite.parametrization import parametrized
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import apply_patches, node_at, replacement
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
+from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
+
+from .parametrization import parametrized
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, method_call, place_of
+from autograd_explain.inspect.facts.expressions import event_at, method_call, place_of
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("detach-view-inplace",)
@@ -28,7 +28,7 @@ def diagnose(scene: Scene) -> Finding | None:
     tensor: Any = live_value(scene, shown)
     made = maker(scene, shown)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
-    return told(
+    return finding_from_message(
         scene,
         "detach_in_place_on_view",
         EXAMPLE,

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.statements import statement_at
+from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import renamed_around, statement_replaced
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import code_of, node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import renamed_around, statement_replaced
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

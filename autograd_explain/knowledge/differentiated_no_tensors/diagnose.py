@@ -2,10 +2,10 @@
 
 import ast
 
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 from autograd_explain.program import called_name
 
@@ -36,7 +36,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     given = argument(call, 1 if called_name(call.node) == "grad" else 99, "inputs")
     kind = scene.match.captures.get("type", "").rsplit(".", 1)[-1].strip("'<>")
-    return told(
+    return finding_from_message(
         scene,
         "differentiated_no_tensors",
         EXAMPLE,
@@ -49,7 +49,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _how(given: Spot) -> str | None:
+def _how(given: ExprAt) -> str | None:
     """What turns it into tensors."""
     node = given.node
     if called_name(node) in ("named_parameters", "state_dict"):

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import expression_replaced, renamed
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import code_of, node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,8 +1,8 @@
 """Dual tensors of forward-mode AD outside of a level, or across levels."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -19,7 +19,7 @@ EXAMPLE = {"place": "In[1]:6", "call": "fwAD.make_dual(x, direction)"}
 
 def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
-    return told(
+    return finding_from_message(
         scene,
         "forward_ad_level",
         EXAMPLE,

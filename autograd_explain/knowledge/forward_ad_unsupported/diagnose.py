@@ -1,8 +1,8 @@
 """An operation has no forward-mode derivative."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -22,7 +22,7 @@ EXAMPLE = {
 
 def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
-    return told(
+    return finding_from_message(
         scene,
         "forward_ad_unsupported",
         EXAMPLE,

@@ -1,7 +1,7 @@
 """Arguments and results of torch.func transforms."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -39,4 +39,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "func_arguments", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "func_arguments", EXAMPLE, VARIANTS)

@@ -1,7 +1,7 @@
 """Old or slow form of a function transform."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -26,4 +26,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "func_old_api", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "func_old_api", EXAMPLE, VARIANTS)

@@ -2,9 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.definitions import function_of_node, functions, method
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.user_definitions import function_of_node, functions, method
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = (
@@ -37,7 +37,7 @@ def diagnose(scene: Scene) -> Finding | None:
     backward = method(scene.program, cls, "backward")
     returned = () if backward is None else backward.returned
     at = backward.at(returned[0]) if backward is not None and len(returned) == 1 else None
-    return told(
+    return finding_from_message(
         scene,
         "function_gradients",
         EXAMPLE,

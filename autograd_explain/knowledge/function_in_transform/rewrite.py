@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Span
 from autograd_explain.program import Program, Source
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import Patch, apply_patches
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

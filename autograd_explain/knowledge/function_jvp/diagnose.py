@@ -1,7 +1,7 @@
 """jvp of a custom Function does not fit its forward."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -26,4 +26,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "function_jvp", EXAMPLE, VARIANTS, at=None)
+    return finding_from_message(scene, "function_jvp", EXAMPLE, VARIANTS, at=None)

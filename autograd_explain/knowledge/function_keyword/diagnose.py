@@ -2,10 +2,10 @@
 
 import ast
 
-from autograd_explain.inspect.definitions import method
-from autograd_explain.inspect.origin import inside, surfaced, walker_of
+from autograd_explain.inspect.facts.expressions import inside, surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.user_definitions import method
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("function-kwarg-unexpected", "function-kwarg-duplicate", "function-kwarg-missing")
@@ -29,8 +29,8 @@ def diagnose(scene: Scene) -> Finding | None:
     if spot is not None and isinstance(spot.node, ast.Call):
         function = spot.node.func
         owner = function.value if isinstance(function, ast.Attribute) else function
-        inputs = _inputs(scene, walker_of(scene).value(inside(spot, owner)))
-    return told(
+        inputs = _inputs(scene, scene.slicer.value(inside(spot, owner)))
+    return finding_from_message(
         scene,
         "function_keyword",
         EXAMPLE,

@@ -1,18 +1,23 @@
 """`torch.autograd.functional` got a function or an input that it cannot take."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding
+from autograd_explain.program import called_name
 
 PATTERNS = (
     "functional-arg-type",
+    "functional-arg-element-type",
+    "functional-output-type",
+    "functional-output-element-type",
     "functional-hessian-single-element",
     "functional-hessian-single-tensor",
     "functional-vjp-v-none",
     "functional-jvp-v-none",
     "functional-v-size",
     "functional-v-length",
+    "functional-v-single",
     "functional-strict-vectorize",
     "functional-forward-mode-vectorize",
 )
@@ -32,24 +37,32 @@ def diagnose(scene: Scene) -> Finding | None:
     function, given = argument(call, 0, "func"), argument(call, 1, "inputs")
     pattern = scene.match.pattern
     kind = scene.match.captures.get("type", "")
-    number = pattern == "functional-arg-type" and any(t in kind for t in ("float", "int"))
-    return told(
+    inputs = pattern.startswith("functional-arg") and _is_about_inputs(scene)
+    number = (
+        inputs and pattern == "functional-arg-type" and any(t in kind for t in ("float", "int"))
+    )
+    return finding_from_message(
         scene,
         "functional_argument",
         EXAMPLE,
         facts={
-            "api": scene.match.captures.get("api", ""),
+            "api": scene.match.captures.get("api", called_name(call.node)),
             "function": "" if function is None else function.text,
             "given": "" if given is None else given.text,
         },
-        at=given if pattern == "functional-arg-type" else (function or call),
+        at=given if inputs else (function or call),
         op="tensor" if number and given is not None else None,
-        variant=_variant(pattern),
+        variant="" if inputs else _variant(pattern),
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
     )
+
+
+def _is_about_inputs(scene: Scene) -> bool:
+    """Whether the message is about what the function is called with, not about `v`."""
+    return scene.match.captures.get("argument", "inputs") == "inputs"
 
 
 def _variant(pattern: str) -> str:
     if pattern.startswith("functional-hessian"):
         return "hessian"
-    return "" if pattern == "functional-arg-type" else "vector"
+    return "output" if pattern.startswith("functional-output") else "vector"

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import calls_in, failing_call, local, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import calls_in, failing_call, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -30,7 +30,7 @@ def diagnose(scene: Scene) -> Finding | None:
     made = _constructor(scene)
     parameter = _unsupported(scene)
     fact = None if parameter is None else tensor_fact(scene, parameter)
-    return told(
+    return finding_from_message(
         scene,
         "fused_optimizer_refused",
         EXAMPLE,
@@ -48,7 +48,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _constructor(scene: Scene) -> Spot | None:
+def _constructor(scene: Scene) -> ExprAt | None:
     """The call that asked for the fused optimizer: the failing one, or the only one."""
     call = failing_call(scene)
     if call is not None and _fused(call.node):

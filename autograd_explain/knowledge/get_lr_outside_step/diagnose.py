@@ -1,8 +1,8 @@
 """`get_lr()` of a learning-rate scheduler was called by the program."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call, receiver
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-get-lr",)
@@ -18,7 +18,7 @@ def diagnose(scene: Scene) -> Finding | None:
     owner = receiver(call)
     if call is None or owner is None:
         return None
-    return told(
+    return finding_from_message(
         scene,
         "get_lr_outside_step",
         EXAMPLE,

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import inside, surfaced, walker_of
+from autograd_explain.inspect.facts.expressions import inside, surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = (
@@ -41,7 +41,7 @@ _HOW = {
 
 def diagnose(scene: Scene) -> Finding | None:
     spot = surfaced(scene)
-    statement = None if spot is None else walker_of(scene).statement(spot)
+    statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or not isinstance(statement, ast.Assign):
         return None
     target = next((t for t in statement.targets if getattr(t, "attr", "") in _ATTRIBUTES), None)
@@ -52,7 +52,7 @@ def diagnose(scene: Scene) -> Finding | None:
     fact = tensor_fact(scene, tensor, owner.text)
     captures, pattern = scene.match.captures, scene.match.pattern
     got = captures.get("shape", captures.get("dtype", captures.get("device", captures.get("type"))))
-    return told(
+    return finding_from_message(
         scene,
         "grad_assigned_wrongly",
         EXAMPLE,

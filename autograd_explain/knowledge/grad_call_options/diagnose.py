@@ -1,7 +1,7 @@
 """Options of backward and grad that do not go together."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -19,4 +19,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "grad_call_options", EXAMPLE)
+    return finding_from_message(scene, "grad_call_options", EXAMPLE)

@@ -1,10 +1,16 @@
 """The loss was computed while gradient recording was off."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
-from autograd_explain.inspect.origin import computation, places_of, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import computation, places_of
+from autograd_explain.inspect.facts.no_graph import (
+    NoGraph,
+    cut_names,
+    find,
+    is_recording_off,
+    root_fact,
+)
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 
 PATTERNS = ("no-grad-fn",)
@@ -14,6 +20,7 @@ EXAMPLE = {
     "off": "torch.set_grad_enabled(False)",
     "place": "In[2]:3",
     "function": "validate",
+    "operation": "",
 }
 
 
@@ -22,7 +29,7 @@ def diagnose(scene: Scene) -> Finding | None:
     if found is None or not is_recording_off(found):
         return None
     off = found.off
-    place = None if off is None else walker_of(scene).place_of(off.scope, off.node)
+    place = None if off is None else scene.slicer.place_of(off.scope, off.node)
     cause = () if off is None else (Event(What.CAUSE, place, off.by.value),)
     root = root_fact(scene, found)
     names = root.names if found.cut is None else (*cut_names(scene, found.cut), *root.names)
@@ -35,6 +42,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "off": "" if place is None else place.source,
             "place": "" if place is None else label(place),
             "function": function,
+            "operation": "" if found.cut is None else found.cut.spot.text,
         },
         tensors=(_culprit(names, function), root),
         events=(*cause, scene.failed()),
@@ -48,17 +56,17 @@ def _culprit(names: tuple[str, ...], function: str) -> TensorFact:
     return TensorFact(Role.CULPRIT, tuple(dict.fromkeys((*names, *extra))), requires_grad=False)
 
 
-def _unrecorded(scene: Scene, found: NoGraph) -> tuple[Spot, ...]:
+def _unrecorded(scene: Scene, found: NoGraph) -> tuple[ExprAt, ...]:
     """The operations between the first that should have been recorded and the loss, as far as
     they stand in the block."""
     if found.cut is None or found.off is None or found.root is None:
         return ()
-    index = walker_of(scene).index(found.off.scope.source)
+    index = scene.slicer.index(found.off.scope.source)
     block, first = found.off.node, found.cut.spot
     inner = [s for s in computation(scene, found.root) if block in index.ancestors(s.node)]
     later = [s for s in inner if s.node is not first.node and _reads(scene, s, first)]
     return (first, *later[:12])
 
 
-def _reads(scene: Scene, spot: Spot, first: Spot) -> bool:
+def _reads(scene: Scene, spot: ExprAt, first: ExprAt) -> bool:
     return any(s.node is first.node for s in computation(scene, spot))

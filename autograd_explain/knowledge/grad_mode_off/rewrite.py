@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import block_instead_of_switch
-from autograd_explain.rewrite.leave_no_grad import (
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.leave_no_grad import (
     block_instead_of_enter,
     decorated_generator,
     mode_of_caller,
     out_of_block,
     without_decorator,
 )
-from autograd_explain.rewrite.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,7 +1,7 @@
 """Calls of a GradScaler in the wrong order."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -15,4 +15,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "grad_scaler_order", EXAMPLE)
+    return finding_from_message(scene, "grad_scaler_order", EXAMPLE)

@@ -1,11 +1,19 @@
 """gradcheck disagrees with a gradient."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
     "gradcheck-jacobian-mismatch",
+    "gradcheck-forward-mismatch",
+    "gradcheck-complex-mismatch",
+    "gradcheck-grad-output-ignored",
+    "gradcheck-expected-zero",
+    "gradcheck-undefined-grads",
+    "gradcheck-gradient-dtype",
+    "gradcheck-gradient-size",
+    "gradcheck-overlapping-input",
     "gradcheck-not-double",
     "gradcheck-not-reentrant",
     "gradcheck-no-input-requires-grad",
@@ -19,6 +27,14 @@ EXAMPLE = {
 
 VARIANTS = {
     "gradcheck-jacobian-mismatch": "mismatch",
+    "gradcheck-forward-mismatch": "mismatch",
+    "gradcheck-complex-mismatch": "mismatch",
+    "gradcheck-grad-output-ignored": "ignored",
+    "gradcheck-expected-zero": "cut",
+    "gradcheck-undefined-grads": "undefined",
+    "gradcheck-overlapping-input": "overlap",
+    "gradcheck-gradient-dtype": "kind",
+    "gradcheck-gradient-size": "kind",
     "gradcheck-not-double": "precision",
     "gradcheck-not-reentrant": "repeat",
     "gradcheck-no-input-requires-grad": "nothing",
@@ -26,4 +42,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "gradcheck_failed", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "gradcheck_failed", EXAMPLE, VARIANTS)

@@ -1,7 +1,7 @@
 """A gradient of another dtype or layout than its input."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -25,4 +25,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "gradient_kind", EXAMPLE, VARIANTS, at=None)
+    return finding_from_message(scene, "gradient_kind", EXAMPLE, VARIANTS, at=None)

@@ -1,8 +1,9 @@
 """A gradient lies in memory in another order than its parameter."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import tensor_fact
+from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("grad-layout-contract",)
@@ -26,11 +27,11 @@ def diagnose(scene: Scene) -> Finding | None:
             if n.tensor.is_leaf
             and n.tensor.grad is not None
             and str(list(n.tensor.grad.stride())) == strides
-            and str(list(n.tensor.shape)) == shape
+            and shown_shape(n.tensor) == shape
         ),
         None,
     )
-    return told(
+    return finding_from_message(
         scene,
         "gradient_layout",
         EXAMPLE,

@@ -2,10 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.origin import walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
@@ -28,7 +27,7 @@ def diagnose(scene: Scene) -> Finding | None:
     got = captures.get("shape", captures.get("device", ""))
     cls = _function_class(scene, op.removesuffix("Backward"))
     value = None if cls is None else _returned(scene, *cls, index)
-    return told(
+    return finding_from_message(
         scene,
         "gradient_of_wrong_shape",
         EXAMPLE,
@@ -54,19 +53,19 @@ def _variant(scene: Scene, custom: bool) -> str:
     return "" if custom else "builtin"
 
 
-Owner = tuple[Spot, ast.ClassDef]
+Owner = tuple[ExprAt, ast.ClassDef]
 
 
 def _function_class(scene: Scene, name: str) -> Owner | None:
     """The user's `autograd.Function` of that name."""
-    walker = walker_of(scene)
-    for source in walker.sources():
+    slicer = scene.slicer
+    for source in slicer.sources():
         for node in ast.walk(source.tree):
             if isinstance(node, ast.ClassDef) and node.name == name:
                 backward = _method(node, "backward")
                 if backward is not None:
-                    scope = walker.scope_of(source, backward)
-                    return Spot(scope, ast.Name("backward")), node
+                    scope = slicer.scope_of(source, backward)
+                    return ExprAt(scope, ast.Name("backward")), node
     return None
 
 
@@ -83,7 +82,7 @@ def _input(cls: ast.ClassDef, index: int) -> str:
     return names[index + offset] if index + offset < len(names) else ""
 
 
-def _returned(scene: Scene, at: Spot, cls: ast.ClassDef, index: int) -> Spot | None:
+def _returned(scene: Scene, at: ExprAt, cls: ast.ClassDef, index: int) -> ExprAt | None:
     """The expression that backward returns for this input."""
     backward = _method(cls, "backward")
     returns = [n for n in ast.walk(backward) if isinstance(n, ast.Return)] if backward else []
@@ -91,4 +90,4 @@ def _returned(scene: Scene, at: Spot, cls: ast.ClassDef, index: int) -> Spot | N
         return None
     value = returns[0].value
     parts = value.elts if isinstance(value, ast.Tuple) else [value]
-    return Spot(at.scope, parts[index]) if index < len(parts) else None
+    return ExprAt(at.scope, parts[index]) if index < len(parts) else None

@@ -1,8 +1,8 @@
 """Gradients that a step has used already are still in the sum when the next step comes."""
 
-from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.silent import event, moment, name_of, optimizer_name
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
 PATTERNS = ("gradients-not-cleared",)

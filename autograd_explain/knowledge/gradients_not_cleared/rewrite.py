@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import zero_grad_after
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.training import zero_grad_before
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.training_step import zero_grad_before
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,8 +1,8 @@
 """The gradients were cleared between backward and the step that should have used them."""
 
-from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.silent import event, moment, name_of, optimizer_name
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
 PATTERNS = ("gradients-thrown-away",)

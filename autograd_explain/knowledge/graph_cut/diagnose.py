@@ -2,19 +2,26 @@
 
 import ast
 
-from autograd_explain.inspect.accuracy import accuracy_objective
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.checkpointed import unrecorded
-from autograd_explain.inspect.freezing import freezing, missing_flag
-from autograd_explain.inspect.no_graph import NoGraph, cut_names, find, is_recording_off, root_fact
-from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
-from autograd_explain.inspect.part_to_train import part_to_train
+from autograd_explain.inspect.dataflow import Cut, CutKind
+from autograd_explain.inspect.facts.checkpointed import unrecorded
+from autograd_explain.inspect.facts.expressions import event_at, place_of, places_at
+from autograd_explain.inspect.facts.freezing import freezing, missing_flag
+from autograd_explain.inspect.facts.no_graph import (
+    NoGraph,
+    cut_names,
+    find,
+    is_recording_off,
+    root_fact,
+)
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.shared_module import shared_module
-from autograd_explain.inspect.source_walk import Cut, CutKind
-from autograd_explain.inspect.uncut_value import uncut_value
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 from autograd_explain.program import called_name
+
+from .accuracy import accuracy_objective
+from .part_to_train import part_to_train
+from .shared_module import shared_module
+from .uncut_value import uncut_value
 
 PATTERNS = ("no-grad-fn", "backward-on-non-tensor")
 
@@ -80,14 +87,14 @@ _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 def _causes(scene: Scene, found: NoGraph, cut: Cut) -> tuple[Event, ...]:
     """The cut to blame, then the others of its statement (`f(a.item(), b.item())`)."""
-    walker = walker_of(scene)
-    statement = walker.statement(cut.spot)
+    slicer = scene.slicer
+    statement = slicer.statement(cut.spot)
     within = {id(n) for n in ast.walk(cut.spot.node)}
     others = [
         c
         for c in found.trace.cuts
         if c.kind is cut.kind and id(c.spot.node) not in within
-        and walker.statement(c.spot) is statement
+        and slicer.statement(c.spot) is statement
     ]  # fmt: skip
     return tuple(event_at(scene, What.CAUSE, c.spot, c.kind.value) for c in (cut, *others))
 

@@ -6,13 +6,11 @@ from dataclasses import replace
 
 from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program, called_name
-from autograd_explain.rewrite.deep_copy import deep_copied
-from autograd_explain.rewrite.imports import imports_at
-from autograd_explain.rewrite.numpy_detour import stays_in_numpy
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.thaw import thawed_in_turn
-from autograd_explain.rewrite.training import statements_after
-from autograd_explain.rewrite.uncut import (
+from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
+from autograd_explain.rewrite.transforms.training_step import statements_after
+from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     keyword_added,
@@ -23,6 +21,9 @@ from autograd_explain.rewrite.uncut import (
     torch_instead_of_numpy,
     without_cut,
 )
+
+from .deep_copy import deep_copied
+from .thaw import thawed_in_turn
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import inside, surfaced, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import inside, surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import live_value, local, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("multiprocessing-nonleaf", "dlpack-requires-grad")
@@ -36,7 +36,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     tensor = tensor if tensor is not None else live_value(scene, shown)
     fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
-    return told(
+    return finding_from_message(
         scene,
         "graph_handed_over",
         EXAMPLE,
@@ -53,10 +53,10 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _shown(scene: Scene, tensor: torch.Tensor | None) -> Spot | None:
+def _shown(scene: Scene, tensor: torch.Tensor | None) -> ExprAt | None:
     """The expression of the failing statement that names the tensor."""
     spot = surfaced(scene)
-    statement = None if spot is None else walker_of(scene).statement(spot)
+    statement = None if spot is None else scene.slicer.statement(spot)
     for node in ast.walk(statement) if statement is not None else ():
         if spot is None or not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             continue

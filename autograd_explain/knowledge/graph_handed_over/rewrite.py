@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import call_behind
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import call_behind
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

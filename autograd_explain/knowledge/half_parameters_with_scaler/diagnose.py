@@ -5,10 +5,16 @@ from typing import Any
 
 import torch
 
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
+    calls_in,
+    live_value,
+    local,
+    receiver,
+    tensor_fact,
+)
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import calls_in, live_value, local, receiver, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("gradscaler-unscale-fp16",)
@@ -30,7 +36,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     fact = tensor_fact(scene, half)
     cast = _cast(scene, half)
-    return told(
+    return finding_from_message(
         scene,
         "half_parameters_with_scaler",
         EXAMPLE,
@@ -45,7 +51,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _cast(scene: Scene, parameter: torch.Tensor) -> Spot | None:
+def _cast(scene: Scene, parameter: torch.Tensor) -> ExprAt | None:
     """`net.half()` or `net.to(torch.float16)` of the module that holds the parameter."""
     found = []
     for spot in calls_in(scene, "half", "to"):

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from autograd_explain.inspect.statements import statement_at
+from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import remove_statement
-from autograd_explain.rewrite.calls import call_removed
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import call_removed
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,11 +1,11 @@
 """A hook was registered on a tensor that no gradient will reach."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.freezing import missing_flag
-from autograd_explain.inspect.origin import method_call, place_of, tracer_of, walker_of
+from autograd_explain.inspect.dataflow import ExprAt, best_cut
+from autograd_explain.inspect.facts.expressions import method_call, place_of
+from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
+from autograd_explain.inspect.facts.freezing import missing_flag
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot, best_cut
-from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = (
@@ -28,9 +28,9 @@ _METHODS = ("register_hook", "register_post_accumulate_grad_hook")
 def diagnose(scene: Scene) -> Finding | None:
     shown = next((s for s in (method_call(scene, m) for m in _METHODS) if s is not None), None)
     variant, cause = _reason(scene, shown)
-    value = None if shown is None else walker_of(scene).tensor(shown)
+    value = None if shown is None else scene.slicer.tensor(shown)
     at = place_of(scene, cause)
-    return told(
+    return finding_from_message(
         scene,
         "hook_on_constant",
         EXAMPLE,
@@ -46,17 +46,17 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _reason(scene: Scene, shown: Spot | None) -> tuple[str, Spot | None]:
+def _reason(scene: Scene, shown: ExprAt | None) -> tuple[str, ExprAt | None]:
     """Why no gradient reaches the tensor, and the expression to blame."""
     if scene.match.pattern == "post-accumulate-hook-nonleaf":
         return "leaf", None
     if shown is None:
         return "", None
-    trace = tracer_of(scene).trace(shown)
+    trace = scene.gradient_tracer.trace(shown)
     cut = None if trace.carries else best_cut(trace.cuts)
     if cut is not None:
         return ("off", None) if cut.off is not None else ("cut", cut.spot)
     flag = missing_flag(scene, shown)
-    makers = [] if flag is not None else walker_of(scene).makers(shown)
+    makers = [] if flag is not None else scene.slicer.makers(shown)
     made = flag.maker if flag is not None else (makers[0] if len(makers) == 1 else None)
     return ("", None) if made is None or made.node is shown.node else ("made", made)

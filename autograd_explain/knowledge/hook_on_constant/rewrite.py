@@ -5,8 +5,13 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import apply_patches, keyword_added, node_at, without_cut
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    keyword_added,
+    node_at,
+    without_cut,
+)
 
 _CONSTRUCTORS = frozenset(
     "tensor zeros ones rand randn full empty eye linspace arange normal".split()

@@ -1,10 +1,11 @@
 """A hook returned something that is no gradient."""
 
-from autograd_explain.inspect.definitions import returned_by
-from autograd_explain.inspect.hook import hook_named
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.user_definitions import returned_by
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding, Role, TensorFact
+
+from .hook import hook_named
 
 PATTERNS = (
     "hook-returns-non-tensor",
@@ -41,7 +42,7 @@ def diagnose(scene: Scene) -> Finding | None:
     name = scene.match.captures.get("hook", "")
     hook = hook_named(scene.program, name)
     names = () if hook is None else (*hook.tensors, hook.gradient)
-    return told(
+    return finding_from_message(
         scene,
         "hook_result",
         EXAMPLE,

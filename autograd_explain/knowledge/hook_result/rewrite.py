@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.gradient_shape import of_gradients_shape, without_result
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+
+from .gradient_shape import of_gradients_shape, without_result
 
 #: What can be meant for somebody to read, never for the place of a gradient.
 _NUMBERS = ("float", "int", "str", "bool", "list", "dict")

@@ -1,12 +1,13 @@
 """A tensor made in inference mode was used where autograd works."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.inference import inference_mode, inference_tensors
-from autograd_explain.inspect.origin import event_at, places_at
+from autograd_explain.inspect.facts.expressions import event_at, place_of, places_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
+
+from .inference import inference_mode, inference_tensors
 
 PATTERNS = (
     "inference-saved-for-backward",
@@ -36,18 +37,20 @@ _VARIANTS = {
 def diagnose(scene: Scene) -> Finding | None:
     found = next(inference_tensors(scene), None)
     if found is None:  # the message leaves no doubt, but the tensor has no name
-        return told(scene, "inference_tensor", EXAMPLE, _VARIANTS)
+        return finding_from_message(scene, "inference_tensor", EXAMPLE, _VARIANTS)
     shown, tensor = found
-    mode, made, place = inference_mode(scene, shown), maker(scene, shown), scene.place
+    made, place = maker(scene, shown), scene.place
+    mode, around = inference_mode(scene, shown)
     fact = tensor_fact(scene, tensor, shown.text)
-    return told(
+    return finding_from_message(
         scene,
         "inference_tensor",
         EXAMPLE,
         facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
-            "mode": "torch.inference_mode()" if mode is None else mode.text,
+            "mode": mode.text if mode is not None and around else "",
+            "place": label(place_of(scene, mode)) if around else "",
             "use": "" if place is None else place.source,
             "use_place": label(place),
         },

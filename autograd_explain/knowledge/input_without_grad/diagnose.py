@@ -4,12 +4,11 @@ import ast
 
 import torch
 
-from autograd_explain.inspect.origin import stored_names
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.source_walk.operations import makes_leaf
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
+from autograd_explain.inspect.facts.expressions import stored_names
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
     argument,
     differentiated,
     elements,
@@ -17,6 +16,7 @@ from autograd_explain.inspect.torch_call import (
     maker,
     tensor_fact,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 from autograd_explain.program import called_name
 
@@ -44,7 +44,7 @@ def diagnose(scene: Scene) -> Finding | None:
     made = maker(scene, shown)
     fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
     frozen = isinstance(tensor, torch.nn.Parameter)
-    return told(
+    return finding_from_message(
         scene,
         "input_without_grad",
         EXAMPLE,
@@ -69,7 +69,7 @@ def _first(scene: Scene) -> tuple[int, torch.Tensor] | None:
     return None
 
 
-def _op(scene: Scene, frozen: bool, made: Spot | None) -> str:
+def _op(scene: Scene, frozen: bool, made: ExprAt | None) -> str:
     """What can be done at the cause: filter the parameters, or ask for the gradient in time."""
     if frozen:
         return "filter"

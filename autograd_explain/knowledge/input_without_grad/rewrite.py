@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import requires_grad_after
-from autograd_explain.rewrite.calls import expression_replaced, keyword_set
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
+from autograd_explain.rewrite.transforms.uncut import node_at
+
+from .retain import requires_grad_after
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

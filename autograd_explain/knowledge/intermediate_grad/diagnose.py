@@ -1,13 +1,13 @@
 """`.grad` was read of an intermediate result, which backward does not keep."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.grad_access import (
+from autograd_explain.inspect.facts.expressions import event_at, place_of
+from autograd_explain.inspect.facts.grad_access import (
     is_started_from,
     non_leaf_read,
     told,
     unseen_read,
 )
-from autograd_explain.inspect.origin import event_at, place_of
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, What
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("uninitialized-parameter",)
@@ -23,7 +23,7 @@ def diagnose(scene: Scene) -> Finding | None:
     names = [n.name for n in scene.names.tensors if is_lazy(n.tensor)]
     place = scene.place
     kind: Any = scene.match.captures.get("class", "")
-    return told(
+    return finding_from_message(
         scene,
         "lazy_parameter",
         EXAMPLE,

@@ -1,8 +1,8 @@
 """LBFGS without its closure, with parameter groups, or a closure given to a GradScaler."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call, receiver
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call, receiver
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-lbfgs-no-closure", "optimizer-lbfgs-groups", "gradscaler-closure")
@@ -19,7 +19,7 @@ _VARIANTS = {"optimizer-lbfgs-groups": "groups", "gradscaler-closure": "scaler"}
 def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
     owner = receiver(call)
-    return told(
+    return finding_from_message(
         scene,
         "lbfgs_closure",
         EXAMPLE,

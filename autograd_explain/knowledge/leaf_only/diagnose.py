@@ -1,7 +1,7 @@
 """Only for leaf tensors."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -21,4 +21,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "leaf_only", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "leaf_only", EXAMPLE, VARIANTS)

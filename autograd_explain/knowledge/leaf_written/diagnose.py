@@ -1,6 +1,6 @@
 """A leaf tensor that requires grad was written in place."""
 
-from autograd_explain.inspect.leaf_write import find_leaf_write, leaf_finding
+from autograd_explain.inspect.facts.leaf_write import find_leaf_write, leaf_finding
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
 

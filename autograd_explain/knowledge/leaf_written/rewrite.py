@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.inspect.rebinding import hands_back_argument, rebinding_is_enough
-from autograd_explain.inspect.source_walk.operations import makes_leaf
-from autograd_explain.inspect.statements import Form, Write, write_at, write_of
+from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
+from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebinding_is_enough
+from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at, write_of
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -18,9 +18,10 @@ from autograd_explain.rewrite import (
     then,
     under_no_grad,
 )
-from autograd_explain.rewrite.functional import value_alone
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.writes_off import writes_under_no_grad
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.out_of_place import value_alone
+
+from .no_grad_writes import writes_under_no_grad
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
@@ -98,7 +99,7 @@ def _stays_the_leaf(finding: Finding, program: Program, place: Place) -> bool:
     return _gradient_is_read({write.target.id}, program)
 
 
-def _is_first_use(program: Program, place: Place, write: Write) -> bool:
+def _is_first_use(program: Program, place: Place, write: SourceWrite) -> bool:
     """Whether numbers are put into a leaf that nothing has used since it was made: they belong to
     its starting value (`w = torch.randn(3, requires_grad=True)`, then `w[w < 0] = 0.0`)."""
     source, name = program.source_at(place), write.target_text

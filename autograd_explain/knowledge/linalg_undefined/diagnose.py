@@ -1,7 +1,7 @@
 """A matrix decomposition whose gradient is not defined."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -15,4 +15,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "linalg_undefined", EXAMPLE, at=None)
+    return finding_from_message(scene, "linalg_undefined", EXAMPLE, at=None)

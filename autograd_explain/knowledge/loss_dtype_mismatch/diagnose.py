@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import computation, event_at, inside, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import computation, event_at, inside
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import backward_roots, live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import backward_roots, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("found-dtype",)
@@ -44,7 +44,7 @@ def diagnose(scene: Scene) -> Finding | None:
     shown, loss = spots[0] if spots else (None, None)
     made = maker(scene, shown)
     fact = tensor_fact(scene, live_value(scene, shown), "" if shown is None else shown.text)
-    return told(
+    return finding_from_message(
         scene,
         "loss_dtype_mismatch",
         EXAMPLE,
@@ -67,9 +67,9 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _mixed(scene: Scene, dtype: torch.dtype) -> Iterator[tuple[Spot, Spot]]:
+def _mixed(scene: Scene, dtype: torch.dtype) -> Iterator[tuple[ExprAt, ExprAt]]:
     """The arguments of this dtype that carry no gradient, of the calls the loss came from."""
-    walker = walker_of(scene)
+    slicer = scene.slicer
     roots = backward_roots(scene)
     seen: set[int] = set()
     for call in computation(scene, roots[0]) if roots else ():
@@ -77,7 +77,7 @@ def _mixed(scene: Scene, dtype: torch.dtype) -> Iterator[tuple[Spot, Spot]]:
             continue
         for node in (*call.node.args, *(k.value for k in call.node.keywords)):
             spot = inside(call, node)
-            value: Any = walker.value(spot)
+            value: Any = slicer.value(spot)
             if isinstance(value, torch.Tensor) and value.dtype is dtype:
                 if not value.requires_grad and id(value) not in seen:
                     seen.add(id(value))

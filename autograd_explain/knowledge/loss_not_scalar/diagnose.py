@@ -4,11 +4,12 @@ import ast
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, stored_names
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import event_at, stored_names
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import backward_roots, best_name, maker, tensor_fact
+from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import backward_roots, best_name, maker, tensor_fact
 from autograd_explain.model import Confidence, Event, Finding, Role, What
 
 PATTERNS = ("scalar-output-only", "real-scalar-output-only")
@@ -31,13 +32,13 @@ def diagnose(scene: Scene) -> Finding | None:
     made = maker(scene, root)
     fact = tensor_fact(scene, tensor, "" if root is None else root.text, role=Role.CULPRIT)
     complex_number = tensor.is_complex() and tensor.numel() == 1
-    return told(
+    return finding_from_message(
         scene,
         "loss_not_scalar",
         EXAMPLE,
         facts={
             "root": root.text if root is not None else best_name(fact),
-            "shape": str(list(tensor.shape)),
+            "shape": shown_shape(tensor),
             "count": str(tensor.numel()),
             "maker": "" if made is None else made.text,
         },
@@ -54,11 +55,11 @@ def _refused(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad and (tensor.numel() != 1 or tensor.is_complex())
 
 
-def _created(scene: Scene, made: Spot) -> Event:
+def _created(scene: Scene, made: ExprAt) -> Event:
     return event_at(scene, What.CREATED, made, "unreduced")
 
 
-def _meant(scene: Scene, root: Spot | None, made: Spot | None) -> str:
+def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> str:
     """`mean` or `sum`: how the program itself reduces this value elsewhere; a loss per sample is
     averaged, as torch's losses do, and other values are added up."""
     names = {

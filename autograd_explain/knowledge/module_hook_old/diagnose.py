@@ -1,8 +1,8 @@
 """A module's backward hook of the old kind."""
 
-from autograd_explain.inspect.definitions import calls
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.user_definitions import calls
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -25,7 +25,7 @@ def diagnose(scene: Scene) -> Finding | None:
     source, call = found[0] if len(found) == 1 else (None, None)
     at = None if source is None or call is None else source.place(call.lineno, None, call)
     mixed = scene.match.pattern.startswith("module-hook-mixed")
-    return told(
+    return finding_from_message(
         scene,
         "module_hook_old",
         EXAMPLE,

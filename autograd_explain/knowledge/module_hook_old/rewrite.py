@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from autograd_explain.model import Finding, Safety, Span, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import Patch, apply_patches, node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

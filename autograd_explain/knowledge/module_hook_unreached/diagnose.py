@@ -1,7 +1,7 @@
 """A module's backward hook that gradients do not reach."""
 
+from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -21,7 +21,7 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(
+    return finding_from_message(
         scene,
         "module_hook_unreached",
         EXAMPLE,

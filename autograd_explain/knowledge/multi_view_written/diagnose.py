@@ -2,12 +2,12 @@
 
 import ast
 
-from autograd_explain.inspect import base_write, view_write
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, place_of, places_at, walker_of
+from autograd_explain.inspect.dataflow import Each, ExprAt
+from autograd_explain.inspect.facts import base_write, view_write
+from autograd_explain.inspect.facts.expressions import event_at, place_of, places_at
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Each, Spot
-from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
 from autograd_explain.program import called_name
 
@@ -26,6 +26,7 @@ EXAMPLE = {
     "write": "gate.sigmoid_()",
     "place": "In[1]:11",
     "module": "",
+    "holder": "",
 }
 
 
@@ -33,6 +34,8 @@ def diagnose(scene: Scene) -> Finding | None:
     if scene.match.pattern.endswith("base-modified"):
         return _of_base(scene)
     found = view_write.find(scene)
+    if found is not None and scene.match.pattern == "view-multi-output-inplace":
+        found = view_write.made_together(scene, found)
     return None if found is None else _of_view(scene, found)
 
 
@@ -52,6 +55,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding:
             "write": "" if place is None else place.source,
             "place": label(place),
             "module": found.module,
+            "holder": "tuple" if view_write.in_tuple(scene, found) else "",
         },
         tensors=(culprit,),
         events=(view_write.changed(scene, found), *_made(scene, found), scene.failed()),
@@ -89,7 +93,7 @@ def _is_loop(found: ViewWrite) -> bool:
 
 def _variant(scene: Scene, found: ViewWrite) -> str:
     if scene.match.pattern.startswith("view-custom-function"):
-        return "function"
+        return "function" if "BackwardHookFunction" in scene.incident.message else "own_function"
     return "loop" if _is_loop(found) else ""
 
 
@@ -97,8 +101,8 @@ def _of_base(scene: Scene) -> Finding | None:
     found = base_write.find(scene)
     if found is None:
         return None
-    walker = walker_of(scene)
-    place = walker.place_of(found.scope.scope, found.write.statement)
+    slicer = scene.slicer
+    place = slicer.place_of(found.scope.scope, found.write.statement)
     names = (found.view.text, found.write.target_text, *found.names)
     return Finding(
         cause="multi_view_written",
@@ -111,6 +115,7 @@ def _of_base(scene: Scene) -> Finding | None:
             "write": place.source,
             "place": label(place),
             "module": "",
+            "holder": "",
         },
         tensors=(TensorFact(Role.CULPRIT, tuple(dict.fromkeys(names))),),
         events=(
@@ -123,5 +128,5 @@ def _of_base(scene: Scene) -> Finding | None:
     )
 
 
-def _maker(scene: Scene, maker: Spot) -> Event:
+def _maker(scene: Scene, maker: ExprAt) -> Event:
     return event_at(scene, What.CREATED, maker, "parts")

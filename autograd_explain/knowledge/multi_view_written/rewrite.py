@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.statements import statement_at
+from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.model import Edit, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -17,15 +17,16 @@ from autograd_explain.rewrite import (
     module_not_inplace,
     out_of_place,
 )
-from autograd_explain.rewrite.collected_loop import collected_loop, element_is_read
-from autograd_explain.rewrite.indexed_loop import (
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.indexed_loop import (
     indexed_loop,
     list_of_views,
     separate_views,
     write_before_views,
 )
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import apply_patches
+from autograd_explain.rewrite.transforms.uncut import apply_patches
+
+from .collected_loop import collected_loop, element_is_read
 
 Edits = tuple[Edit, ...] | None
 
@@ -63,8 +64,9 @@ def _fixes(finding: Finding, program: Program, write: Place) -> Iterator[tuple[s
             yield "single_views", separate_views(program, maker)
         if op == "parts" or _in_loop_head(program, write, maker):
             yield "collect", collected_loop(program, write, tensor)
-        yield "out_of_place", _new_tensor(program, write, maker, tensor)
-        yield "out_of_place", functional_write(program, write)
+        fixed = finding.facts["holder"] == "tuple"
+        yield "out_of_place", _new_tensor(program, write, maker, tensor, fixed)
+        yield "out_of_place", None if fixed else functional_write(program, write)
         yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
 
 
@@ -85,10 +87,12 @@ def _in_loop_head(program: Program, write: Place, maker: Place | None) -> bool:
     return isinstance(node, ast.For) and maker is not None and maker.line != write.line
 
 
-def _new_tensor(program: Program, write: Place, maker: Place | None, tensor: str) -> Edits:
+def _new_tensor(
+    program: Program, write: Place, maker: Place | None, tensor: str, fixed: bool
+) -> Edits:
     """`gate = gate.sigmoid()`; an element of a tuple can only be replaced once it is a list."""
     if not tensor.endswith("]") or maker is None:
-        return out_of_place(program, write, tensor)
+        return None if fixed else out_of_place(program, write, tensor)
     listed = apply_patches(list_of_views(program, maker))
     edited = apply(program, listed)
     place = None if edited is None else edited.place(write)

@@ -2,9 +2,9 @@
 
 import ast
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-invalid-learning-rate",)
@@ -21,7 +21,7 @@ def diagnose(scene: Scene) -> Finding | None:
     given = argument(call, 1, "lr")
     node = None if given is None else given.node
     literal = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-    return told(
+    return finding_from_message(
         scene,
         "negative_learning_rate",
         EXAMPLE,

@@ -1,8 +1,8 @@
 """An operation that PyTorch has no derivative for."""
 
-from autograd_explain.inspect.nan_source import forward_operation
+from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
+from autograd_explain.inspect.facts.nan_source import forward_operation
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import failing_place, told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -27,11 +27,13 @@ VARIANTS = {"not-differentiable-argument": "argument", "complex-output-not-suppo
 def diagnose(scene: Scene) -> Finding | None:
     """Raised where the operation runs, or, by a placeholder node, in backward."""
     if scene.match.pattern in VARIANTS:
-        return told(scene, "no_derivative", EXAMPLE, VARIANTS)
+        return finding_from_message(scene, "no_derivative", EXAMPLE, VARIANTS)
     op = scene.match.captures.get("op", "").partition(":")[0]  # "igamma: input"
     found = forward_operation(scene, op)
     if found is None:
         at = None if scene.roots else failing_place(scene)
-        return told(scene, "no_derivative", EXAMPLE, at=at)
+        return finding_from_message(scene, "no_derivative", EXAMPLE, at=at)
     place, text = found
-    return told(scene, "no_derivative", EXAMPLE, facts={"operation": text}, at=place, variant="at")
+    return finding_from_message(
+        scene, "no_derivative", EXAMPLE, facts={"operation": text}, at=place, variant="at"
+    )

@@ -5,14 +5,20 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.grad_alias import GradAlias, grad_alias
-from autograd_explain.inspect.origin import attribute_read, place_of, places_at, surfaced, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import (
+    attribute_read,
+    place_of,
+    places_at,
+    surfaced,
+)
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding
+
+from .grad_alias import GradAlias, grad_alias
 
 PATTERNS = ("grad-none-attribute", "grad-none-arithmetic")
 
@@ -25,6 +31,7 @@ EXAMPLE = {
     "leaf": "",
     "maker": "",
     "maker_place": "?",
+    "no_backward": "w.grad.zero_()",
 }
 
 
@@ -39,7 +46,7 @@ def diagnose(scene: Scene) -> Finding | None:
     variant = "alias" if alias is not None else _variant(scene, shown, tensor, cleared)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
     sure = variant and isinstance(tensor, torch.Tensor)
-    return told(
+    return finding_from_message(
         scene,
         "no_gradient_yet",
         EXAMPLE,
@@ -51,6 +58,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "leaf": "" if alias is None else alias.leaf,
             "maker": "" if alias is None or alias.maker is None else alias.maker.text,
             "maker_place": label(place_of(scene, None if alias is None else alias.maker)),
+            "no_backward": "" if place is None or _has_run_backward(scene) else place.source,
         },
         at=_blamed(shown, variant, cleared, alias),
         op=variant or None,
@@ -61,7 +69,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _blamed(shown: Spot, variant: str, cleared: Spot | None, alias: GradAlias | None) -> Spot:
+def _blamed(shown: ExprAt, variant: str, cleared: ExprAt | None, alias: GradAlias | None) -> ExprAt:
     if alias is not None:
         return alias.maker or shown
     return cleared if variant == "cleared" and cleared is not None else shown
@@ -72,7 +80,7 @@ def _is_missing(tensor: torch.Tensor) -> bool:
     return tensor.is_leaf and tensor.grad is None
 
 
-def _variant(scene: Scene, shown: Spot, tensor: Any, cleared: Spot | None) -> str:
+def _variant(scene: Scene, shown: ExprAt, tensor: Any, cleared: ExprAt | None) -> str:
     if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
         return "no_flag"
     if _zeroes(scene, shown):
@@ -84,9 +92,9 @@ def _variant(scene: Scene, shown: Spot, tensor: Any, cleared: Spot | None) -> st
     return "unused" if isinstance(tensor, torch.Tensor) and _others_have(scene, tensor) else ""
 
 
-def _zeroes(scene: Scene, shown: Spot) -> bool:
+def _zeroes(scene: Scene, shown: ExprAt) -> bool:
     """`x.grad.zero_()`, and before any backward has filled it."""
-    statement = walker_of(scene).statement(surfaced(scene) or shown)
+    statement = scene.slicer.statement(surfaced(scene) or shown)
     value = getattr(statement, "value", None)
     return (
         isinstance(statement, ast.Expr)
@@ -96,7 +104,15 @@ def _zeroes(scene: Scene, shown: Spot) -> bool:
     )
 
 
-def _cleared(scene: Scene, shown: Spot) -> Spot | None:
+def _has_run_backward(scene: Scene) -> bool:
+    """Whether some backward came before, as far as is known: it was noted, or left a gradient."""
+    if any(m.op == "backward" for m in scene.history.steps):
+        return True
+    leaves = (n.tensor for n in scene.names.tensors if n.tensor.is_leaf)
+    return any(leaf.grad is not None for leaf in leaves)
+
+
+def _cleared(scene: Scene, shown: ExprAt) -> ExprAt | None:
     """`zero_grad()` between the backward and the failing line of the same function or cell."""
     here = [
         s

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import move_after
-from autograd_explain.rewrite.calls import statement_replaced
-from autograd_explain.rewrite.own_gradient import parameters_themselves, read_of_leaf, undetached
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import code_of, node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+
+from .own_gradient import parameters_themselves, read_of_leaf, undetached
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -2,14 +2,15 @@
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.non_leaf import NonLeaf, analyse, events, fact
-from autograd_explain.inspect.optimizer_call import Refused, refused_parameter
-from autograd_explain.inspect.origin import event_at, place_of
-from autograd_explain.inspect.parameter_table import is_trained_through, stored_in_table
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import event_at, place_of
+from autograd_explain.inspect.facts.non_leaf import NonLeaf, analyse, events, fact
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.model import Confidence, Event, Finding, What
+
+from .optimizer_call import Refused, refused_parameter
+from .table_read import is_trained_through, stored_in_table
 
 PATTERNS = ("optimizer-nonleaf",)
 
@@ -47,7 +48,7 @@ def diagnose(scene: Scene) -> Finding | None:
 
 
 def _events(
-    scene: Scene, found: NonLeaf, refused: Refused, written: Spot | None
+    scene: Scene, found: NonLeaf, refused: Refused, written: ExprAt | None
 ) -> tuple[Event, ...]:
     if written is None:
         node = refused.tensor.grad_fn

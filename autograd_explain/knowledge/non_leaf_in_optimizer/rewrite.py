@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
-from autograd_explain.rewrite.keep_gradient import flag_moved, new_leaf
-from autograd_explain.rewrite.parameter_table import plain_attribute
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.keep_gradient import flag_moved, new_leaf
+
+from .table_rewrite import plain_attribute
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

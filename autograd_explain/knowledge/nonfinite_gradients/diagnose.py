@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("clip-grad-nonfinite",)
@@ -27,7 +27,7 @@ def diagnose(scene: Scene) -> Finding | None:
             found.setdefault(id(named.tensor), (named.name, named.tensor))
     name, tensor = next(iter(found.values()), ("", None))
     grad: Any = None if tensor is None else _gradient(tensor)
-    return told(
+    return finding_from_message(
         scene,
         "nonfinite_gradients",
         EXAMPLE,

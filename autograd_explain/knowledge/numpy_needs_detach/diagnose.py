@@ -1,11 +1,12 @@
 """NumPy was given a tensor that requires grad."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.containers import needs_graph
-from autograd_explain.inspect.numpy_call import NumpyCall, find
-from autograd_explain.inspect.origin import event_at, place_of, places_of
+from autograd_explain.inspect.facts.expressions import event_at, place_of, places_of
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
+
+from .containers import needs_graph
+from .numpy_call import NumpyCall, find
 
 PATTERNS = ("numpy-requires-grad",)
 

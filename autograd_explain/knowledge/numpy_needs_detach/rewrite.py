@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import (
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     called,

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import inside, method_call, surfaced, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import inside, method_call, surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import live_value, local, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, local, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("numpy-other-device",)
@@ -38,7 +38,7 @@ def diagnose(scene: Scene) -> Finding | None:
     placed = meta and made is not None and _has_device(made)
     graph = isinstance(tensor, torch.Tensor) and tensor.requires_grad
     fact = tensor_fact(scene, tensor, shown.text)
-    return told(
+    return finding_from_message(
         scene,
         "numpy_on_device",
         EXAMPLE,
@@ -56,7 +56,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _shown(scene: Scene) -> tuple[Spot | None, str]:
+def _shown(scene: Scene) -> tuple[ExprAt | None, str]:
     """`x` of `x.numpy()`, or the one argument that lies on another device."""
     direct = method_call(scene, "numpy")
     if direct is not None:
@@ -65,9 +65,9 @@ def _shown(scene: Scene) -> tuple[Spot | None, str]:
     return (found[0], "argument") if len({s.text for s in found}) == 1 else (None, "")
 
 
-def _elsewhere(scene: Scene) -> Iterator[Spot]:
+def _elsewhere(scene: Scene) -> Iterator[ExprAt]:
     spot = surfaced(scene)
-    statement = None if spot is None else walker_of(scene).statement(spot)
+    statement = None if spot is None else scene.slicer.statement(spot)
     for node in ast.walk(statement) if statement is not None else ():
         if spot is not None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             value: Any = live_value(scene, inside(spot, node))
@@ -75,5 +75,5 @@ def _elsewhere(scene: Scene) -> Iterator[Spot]:
                 yield inside(spot, node)
 
 
-def _has_device(made: Spot) -> bool:
+def _has_device(made: ExprAt) -> bool:
     return isinstance(made.node, ast.Call) and any(k.arg == "device" for k in made.node.keywords)

@@ -1,8 +1,8 @@
 """Names and arguments of torch before 0.4: Variable, volatile, reinforce."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -27,7 +27,7 @@ def diagnose(scene: Scene) -> Finding | None:
     data = argument(call, 0, "data")
     pattern = scene.match.pattern
     number = pattern == "variable-data-not-tensor"
-    return told(
+    return finding_from_message(
         scene,
         "old_variable",
         EXAMPLE,

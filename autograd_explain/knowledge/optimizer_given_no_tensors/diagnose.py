@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import inside, places_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import inside, places_of
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 from autograd_explain.program import called_name
 
@@ -30,7 +30,7 @@ def diagnose(scene: Scene) -> Finding | None:
     parts = [inside(given, e) for e in getattr(given.node, "elts", ())]
     unpacked = [p for p in parts if _unpacks(scene, p)] if how == "unpack" else []
     kind = scene.match.captures.get("type", "")
-    return told(
+    return finding_from_message(
         scene,
         "optimizer_given_no_tensors",
         EXAMPLE,
@@ -47,7 +47,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _how(scene: Scene, given: Spot) -> str:
+def _how(scene: Scene, given: ExprAt) -> str:
     """What turns it into parameters; "" where that cannot be told."""
     if scene.match.pattern == "optimizer-params-tensor":
         return "wrap"
@@ -72,7 +72,7 @@ def _how(scene: Scene, given: Spot) -> str:
     return ""
 
 
-def _unpacks(scene: Scene, part: Spot) -> bool:
+def _unpacks(scene: Scene, part: ExprAt) -> bool:
     """A module, `net.parameters()`, or a list of tensors inside the list."""
     if called_name(part.node) in ("parameters", "list"):
         return True
@@ -82,9 +82,9 @@ def _unpacks(scene: Scene, part: Spot) -> bool:
     return type(value) in (list, tuple) and all(isinstance(v, torch.Tensor) for v in value)
 
 
-def _tensor(scene: Scene, part: Spot) -> bool:
+def _tensor(scene: Scene, part: ExprAt) -> bool:
     return isinstance(live_value(scene, part), torch.Tensor)
 
 
-def _is_module(scene: Scene, part: Spot) -> bool:
+def _is_module(scene: Scene, part: ExprAt) -> bool:
     return isinstance(live_value(scene, part), torch.nn.Module)

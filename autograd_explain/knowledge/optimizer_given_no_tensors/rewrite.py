@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import expression_replaced, renamed
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import Patch, apply_patches, code_of, node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import inside, place_of, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import inside, place_of
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 from autograd_explain.program import called_name
 
@@ -33,7 +33,7 @@ def diagnose(scene: Scene) -> Finding | None:
     made = maker(scene, given) or given
     owner = _module(scene, made)
     variant, cause, attribute = _why(scene, given, made, owner)
-    return told(
+    return finding_from_message(
         scene,
         "optimizer_given_nothing",
         EXAMPLE,
@@ -52,7 +52,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _module(scene: Scene, made: Spot) -> torch.nn.Module | None:
+def _module(scene: Scene, made: ExprAt) -> torch.nn.Module | None:
     """The module whose `parameters()` the expression asks for."""
     for node in ast.walk(made.node):
         if isinstance(node, ast.Call) and called_name(node) in ("parameters", "named_parameters"):
@@ -64,8 +64,8 @@ def _module(scene: Scene, made: Spot) -> torch.nn.Module | None:
 
 
 def _why(
-    scene: Scene, given: Spot, made: Spot, owner: torch.nn.Module | None
-) -> tuple[str, Spot | None, str]:
+    scene: Scene, given: ExprAt, made: ExprAt, owner: torch.nn.Module | None
+) -> tuple[str, ExprAt | None, str]:
     """The variant, the statement's value to change, and the attribute it is stored in."""
     if owner is None:
         return "", None, ""
@@ -77,7 +77,7 @@ def _why(
     for kind, test in (("plain_list", _holds_modules), ("plain_tensor", _wants_gradient)):
         for module in owner.modules():
             for name, value in vars(module).items():
-                stores = walker_of(scene).stores(module, name) if test(value) else []
+                stores = scene.slicer.stores(module, name) if test(value) else []
                 stores = [s for s in stores if isinstance(s.node, (ast.expr))]
                 if stores:
                     return kind, stores[-1], f"self.{name}"

@@ -2,11 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.exchanged import exchanges
-from autograd_explain.inspect.remade_parameter import remade_parameter
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.silent import (
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.remade_parameter import remade_parameter
+from autograd_explain.inspect.facts.silent_evidence import (
     assignments,
     culprit,
     moment,
@@ -14,7 +12,10 @@ from autograd_explain.inspect.silent import (
     optimizer_name,
     tensors,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What
+
+from .replaced_parameters import exchanges
 
 PATTERNS = ("optimizer-misses-parameters",)
 
@@ -23,6 +24,7 @@ EXAMPLE = {
     "parameters": "model[2].weight, model[2].bias",
     "count": "2",
     "dead": "2",
+    "gone": "2",
     "optimizer": "optimizer",
     "made": "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
     "made_place": "In[1]:6",
@@ -51,6 +53,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "parameters": ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else ""),
             "count": str(len(names)),
             "dead": "" if dead == "0" else dead,
+            "gone": _gone(scene),
             "optimizer": optimizer or (step.place.source if step else ""),
             "made": "" if made is None else made.source,
             "made_place": "" if made is None else label(made),
@@ -62,6 +65,13 @@ def diagnose(scene: Scene) -> Finding | None:
         places={} if replaced is None else {"replaced": (replaced,)},
         variant="replaced" if replaced is not None else "",
     )
+
+
+def _gone(scene: Scene) -> str:
+    """How many of the tensors that never got a gradient no name of the program leads to, neither
+    as a module's parameter nor otherwise; "" where there are none."""
+    named = {id(n.tensor) for n in scene.names.tensors}
+    return str(sum(id(t) not in named for t in tensors(scene, "dead")) or "")
 
 
 def _construction(scene: Scene, optimizer: str) -> Place | None:

@@ -3,13 +3,14 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.exchanged import assigns
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import remove_statement, repeat_after, then
-from autograd_explain.rewrite.calls import keyword_removed
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import keyword_removed
+from autograd_explain.rewrite.transforms.uncut import node_at
+
+from .replaced_parameters import assigns
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,7 +1,7 @@
 """Parameters or options that an optimizer does not take."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -29,4 +29,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "optimizer_options", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "optimizer_options", EXAMPLE, VARIANTS)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call, local, receiver
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, local, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("optimizer-load-state-group-size", "optimizer-load-state-groups")
@@ -27,7 +27,7 @@ def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene, "load_state_dict")
     owner, state = receiver(call), argument(call, 0, "state_dict")
     index, have, had = _difference(groups, saved)
-    return told(
+    return finding_from_message(
         scene,
         "optimizer_state_of_another_model",
         EXAMPLE,

@@ -2,10 +2,15 @@
 
 import ast
 
-from autograd_explain.inspect.origin import surfaced, walker_of
+from autograd_explain.inspect.facts.expressions import surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
+    argument,
+    failing_call,
+    live_value,
+    tensor_fact,
+)
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding
 from autograd_explain.program import called_name
 
@@ -25,11 +30,11 @@ def diagnose(scene: Scene) -> Finding | None:
     if call is None or out is None or not isinstance(call.node, ast.Call):
         return None
     spot = surfaced(scene)
-    statement = None if spot is None else walker_of(scene).statement(spot)
+    statement = None if spot is None else scene.slicer.statement(spot)
     alone = isinstance(statement, ast.Expr) and statement.value is call.node
     plain = isinstance(out.node, (ast.Name, ast.Attribute))
     fact = tensor_fact(scene, live_value(scene, out), out.text)
-    return told(
+    return finding_from_message(
         scene,
         "out_argument_with_grad",
         EXAMPLE,

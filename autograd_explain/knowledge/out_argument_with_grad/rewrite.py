@@ -4,8 +4,12 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import keyword_removed, statement_replaced, without_keyword
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_removed,
+    statement_replaced,
+    without_keyword,
+)
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -4,10 +4,9 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
     argument,
     backward_roots,
     elements,
@@ -16,6 +15,8 @@ from autograd_explain.inspect.torch_call import (
     maker,
     tensor_fact,
 )
+from autograd_explain.inspect.live.shapes import shown_shape
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 from autograd_explain.program import called_name
 
@@ -51,9 +52,10 @@ def diagnose(scene: Scene) -> Finding | None:
     made = maker(scene, given)
     value: Any = live_value(scene, given)
     captures = scene.match.captures
-    got = str(list(value.shape)) if isinstance(value, torch.Tensor) else captures.get("shape", "")
+    got = shown_shape(value) if isinstance(value, torch.Tensor) else captures.get("shape", "")
+    batched = scene.match.pattern == "grad-output-batched-shape"
     number = given is not None and scene.match.pattern == "grad-output-wrong-type"
-    return told(
+    return finding_from_message(
         scene,
         "output_gradient_mismatch",
         EXAMPLE,
@@ -61,11 +63,11 @@ def diagnose(scene: Scene) -> Finding | None:
             "given": "" if given is None else given.text,
             "root": "" if root is None else root.text,
             "got": got.removeprefix("torch.Size(").removesuffix(")"),
-            "expected": "" if output is None else str(list(output.shape)),
+            "expected": "" if output is None else _expected(output, batched),
         },
         at=given or call,
         op="ones" if given is not None and root is not None and (_ones(made) or number) else None,
-        variant="type" if number else ("" if "shape" in scene.match.pattern else "other"),
+        variant=_variant(scene, number, batched),
         confidence=Confidence.PROVEN
         if given is not None and output is not None
         else Confidence.LIKELY,
@@ -73,11 +75,22 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
+def _expected(output: torch.Tensor, batched: bool) -> str:
+    shape = [str(n) for n in output.shape]
+    return f"[{', '.join(['n', *shape] if batched else shape)}]"
+
+
+def _variant(scene: Scene, number: bool, batched: bool) -> str:
+    if number or batched:
+        return "type" if number else "batched"
+    return "" if "shape" in scene.match.pattern else "other"
+
+
 def _number(text: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _given(scene: Scene, call: Spot, index: int) -> Spot | None:
+def _given(scene: Scene, call: ExprAt, index: int) -> ExprAt | None:
     """The gradient for the output with this index."""
     names = ("gradient", "grad_tensors", "grad_outputs")
     method = called_name(call.node) == "backward" and "autograd" not in call.text.split("(")[0]
@@ -88,5 +101,5 @@ def _given(scene: Scene, call: Spot, index: int) -> Spot | None:
     return listed[index] if index < len(listed) else found
 
 
-def _ones(made: Spot | None) -> bool:
+def _ones(made: ExprAt | None) -> bool:
     return made is not None and called_name(made.node) in ("ones", "ones_like")

@@ -5,11 +5,17 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import inside, places_at
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import inside, places_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
+    argument,
+    elements,
+    failing_call,
+    local,
+    tensor_fact,
+)
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, elements, failing_call, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("optimizer-param-in-two-groups", "optimizer-param-group-duplicate")
@@ -40,7 +46,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     first, second = (given, given) if once else _groups(scene, given, before, shared[0])
     fact = tensor_fact(scene, shared[0])
-    return told(
+    return finding_from_message(
         scene,
         "parameter_in_two_groups",
         EXAMPLE,
@@ -72,8 +78,8 @@ def _twice(params: list[Any]) -> list[torch.Tensor]:
 
 
 def _groups(
-    scene: Scene, given: Spot, before: list[list[Any]], shared: torch.Tensor
-) -> tuple[Spot | None, Spot | None]:
+    scene: Scene, given: ExprAt, before: list[list[Any]], shared: torch.Tensor
+) -> tuple[ExprAt | None, ExprAt | None]:
     """The expressions of the earlier group with the parameter, and of the refused one."""
     groups = [_params(g) for g in elements(scene, given)]
     earlier = next((i for i, g in enumerate(before) if any(p is shared for p in g)), 0)
@@ -82,7 +88,7 @@ def _groups(
     return groups[earlier], groups[len(before)]
 
 
-def _params(group: Spot) -> Spot | None:
+def _params(group: ExprAt) -> ExprAt | None:
     if isinstance(group.node, ast.Dict):
         for key, value in zip(group.node.keys, group.node.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == "params":
@@ -94,7 +100,7 @@ def _params(group: Spot) -> Spot | None:
     return None
 
 
-def _op(once: list[torch.Tensor], first: Spot | None, second: Spot | None) -> str:
+def _op(once: list[torch.Tensor], first: ExprAt | None, second: ExprAt | None) -> str:
     if once:
         return "unique"
     if first is None or second is None:
@@ -103,7 +109,7 @@ def _op(once: list[torch.Tensor], first: Spot | None, second: Spot | None) -> st
     return "rest" if outer and inner.startswith(f"{outer}.") else "without"
 
 
-def _owner(spot: Spot) -> str:
+def _owner(spot: ExprAt) -> str:
     """`net.head` of `net.head.parameters()`"""
     node = spot.node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:

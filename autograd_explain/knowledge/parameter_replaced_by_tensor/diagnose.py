@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import surfaced
+from autograd_explain.inspect.facts.expressions import surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.statements import statement_at
+from autograd_explain.inspect.facts.torch_call import local, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.statements import statement_at
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import local, tensor_fact
 from autograd_explain.model import Confidence, Finding, Role
 
 PATTERNS = ("parameter-assign-tensor",)
@@ -35,7 +35,7 @@ def diagnose(scene: Scene) -> Finding | None:
     fact = tensor_fact(scene, parameter, target)
     same = parameter is not None and parameter.shape == value.shape
     computed = value.requires_grad and not value.is_leaf
-    return told(
+    return finding_from_message(
         scene,
         "parameter_replaced_by_tensor",
         EXAMPLE,

@@ -2,9 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.attribution import label
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.silent_evidence import culprit, name_of, tensors
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.silent import culprit, name_of, tensors
 from autograd_explain.model import Confidence, Event, Finding, Place, What
 
 PATTERNS = ("plain-list-of-layers",)

@@ -1,7 +1,7 @@
 """Direct access to a tensor's memory."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -22,4 +22,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "raw_data_access", EXAMPLE)
+    return finding_from_message(scene, "raw_data_access", EXAMPLE)

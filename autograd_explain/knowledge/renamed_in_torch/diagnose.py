@@ -1,8 +1,8 @@
 """A name that torch has given up."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import failing_call
 from autograd_explain.model import Confidence, Finding
 from autograd_explain.program import called_name
 
@@ -29,7 +29,7 @@ def diagnose(scene: Scene) -> Finding | None:
     if call is None:
         return None
     old, new, how = _NEW[called_name(call.node)]
-    return told(
+    return finding_from_message(
         scene,
         "renamed_in_torch",
         EXAMPLE,

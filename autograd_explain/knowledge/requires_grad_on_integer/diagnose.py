@@ -6,18 +6,17 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import (
     inside,
     outer_names,
     places_at,
     stored_names,
     surfaced,
-    walker_of,
 )
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 from autograd_explain.program import called_name
 
@@ -53,7 +52,7 @@ def diagnose(scene: Scene) -> Finding | None:
     names = [name] if name else _to_be(scene, shown)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, *names)
     constructor = made is not None and called_name(made.node) in TAKES_DTYPE
-    return told(
+    return finding_from_message(
         scene,
         "requires_grad_on_integer",
         EXAMPLE,
@@ -70,9 +69,9 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _to_be(scene: Scene, call: Spot) -> list[str]:
+def _to_be(scene: Scene, call: ExprAt) -> list[str]:
     """What the tensor that was not made would have been called, and what it was to be made of."""
-    statement = walker_of(scene).statement(call)
+    statement = scene.slicer.statement(call)
     named = [
         n for t in getattr(statement, "targets", ()) for n in outer_names(scene, inside(call, t))
     ]
@@ -81,7 +80,7 @@ def _to_be(scene: Scene, call: Spot) -> list[str]:
     return [*stored_names(scene, call), *named, *made_of]
 
 
-def _dtype_of_numbers(scene: Scene, call: Spot) -> str:
+def _dtype_of_numbers(scene: Scene, call: ExprAt) -> str:
     """The dtype that a constructor gives the numbers handed to it; "" where they are not known."""
     given = _numbers(scene, argument(call, 0, "data", "object"))
     while isinstance(given, (list, tuple)) and given:
@@ -92,7 +91,7 @@ def _dtype_of_numbers(scene: Scene, call: Spot) -> str:
     return ""
 
 
-def _numbers(scene: Scene, given: Spot | None) -> Any:
+def _numbers(scene: Scene, given: ExprAt | None) -> Any:
     """The list that an expression names or writes out."""
     if given is not None and isinstance(given.node, (ast.List, ast.Tuple)):
         with suppress(ValueError):
@@ -100,10 +99,10 @@ def _numbers(scene: Scene, given: Spot | None) -> Any:
     return live_value(scene, given)
 
 
-def _flagged(scene: Scene) -> Spot | None:
+def _flagged(scene: Scene) -> ExprAt | None:
     """The expression that was to require grad."""
     spot = surfaced(scene)
-    statement = None if spot is None else walker_of(scene).statement(spot)
+    statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return None
     if isinstance(statement, ast.Assign):

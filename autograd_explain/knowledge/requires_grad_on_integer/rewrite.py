@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.calls import call_behind, keyword_set, line_before
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import code_of, node_at
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import inside, place_of, surfaced, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import inside, place_of, surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
@@ -35,7 +35,7 @@ def diagnose(scene: Scene) -> Finding | None:
     made = maker(scene, shown)
     fact = tensor_fact(scene, tensor, shown.text)
     place = scene.place
-    return told(
+    return finding_from_message(
         scene,
         "requires_grad_on_non_leaf",
         EXAMPLE,
@@ -54,10 +54,10 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _flagged(scene: Scene) -> tuple[Spot | None, bool]:
+def _flagged(scene: Scene) -> tuple[ExprAt | None, bool]:
     """The expression whose flag was set, and whether it was set to True."""
     spot = surfaced(scene)
-    statement = None if spot is None else walker_of(scene).statement(spot)
+    statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return None, False
     if isinstance(statement, ast.Assign):

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import statement_replaced
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import event_at, method_call, tracer_of
+from autograd_explain.inspect.dataflow import best_cut
+from autograd_explain.inspect.facts.expressions import event_at, method_call
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import best_cut
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding, What
 
 PATTERNS = ("retain-grad-not-required",)
@@ -27,10 +27,10 @@ def diagnose(scene: Scene) -> Finding | None:
     if shown is None or (isinstance(tensor, torch.Tensor) and tensor.requires_grad):
         return None
     made = maker(scene, shown)
-    cut = best_cut(tracer_of(scene).trace(shown).cuts)
+    cut = best_cut(scene.gradient_tracer.trace(shown).cuts)
     fact = tensor_fact(scene, tensor, shown.text)
     floating = not isinstance(tensor, torch.Tensor) or tensor.is_floating_point()
-    return told(
+    return finding_from_message(
         scene,
         "retain_grad_without_grad",
         EXAMPLE,

@@ -1,7 +1,7 @@
 """Hooks on saved tensors."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -20,4 +20,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "saved_tensor_hooks", EXAMPLE, at=None)
+    return finding_from_message(scene, "saved_tensor_hooks", EXAMPLE, at=None)

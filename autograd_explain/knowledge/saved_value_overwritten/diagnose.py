@@ -1,6 +1,7 @@
 """A tensor that backward needs was written in place after the forward pass saved it."""
 
-from autograd_explain.inspect.attribution import (
+from autograd_explain.inspect.facts.call_levels import at_one_level, failing_path, path_of
+from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
     events,
@@ -10,7 +11,7 @@ from autograd_explain.inspect.attribution import (
     label,
     read_operand,
 )
-from autograd_explain.inspect.levels import at_one_level, failing_path, path_of
+from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place
 
@@ -49,7 +50,7 @@ def diagnose(scene: Scene) -> Finding | None:
         cause="saved_value_overwritten",
         confidence=Confidence.PROVEN,
         facts={
-            "tensor": fact.names[0] if fact.names else str(list(found.saved.tensor.shape)),
+            "tensor": fact.names[0] if fact.names else shown_shape(found.saved.tensor),
             "saver": maker.place.source if maker else found.saved.node.name,
             "saver_place": label(maker.place if maker else None),
             "node": found.saved.node.name,

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.inspect.rebinding import (
+from autograd_explain.inspect.facts.rebinding import (
     changes_argument,
     hands_back_argument,
     rebinding_is_enough,
 )
-from autograd_explain.inspect.statements import Form, Write, write_at
+from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
 from autograd_explain.model import Edit, Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -25,10 +25,11 @@ from autograd_explain.rewrite import (
     out_of_place,
     then,
 )
-from autograd_explain.rewrite.clone import view_of_read_later
-from autograd_explain.rewrite.clone_for_call import clone_for_call
-from autograd_explain.rewrite.hook_output import returned_from_hook
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.clone import view_of_read_later
+
+from .clone_for_call import clone_for_call
+from .hook_output import returned_from_hook
 
 Edits = tuple[Edit, ...] | None
 
@@ -106,7 +107,7 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
 
 
 def _in_place_of_the_write(
-    finding: Finding, program: Program, write: Write, target: ast.expr
+    finding: Finding, program: Program, write: SourceWrite, target: ast.expr
 ) -> Iterator[tuple[str, Edits]]:
     place = _place(finding, What.CHANGED)
     assert place is not None
@@ -156,7 +157,7 @@ def _clone_for_call(finding: Finding, program: Program, name: str) -> Edits:
     return clone_for_call(program, write.place, name, write.chain)
 
 
-def _written(finding: Finding, write: Write) -> ast.expr:
+def _written(finding: Finding, write: SourceWrite) -> ast.expr:
     """The tensor as the write calls it: `xs[0]` where xs is a list, else what it shows."""
     try:
         named = ast.parse(finding.facts["target"], mode="eval").body

@@ -5,10 +5,15 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import places_at
+from autograd_explain.inspect.facts.expressions import places_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
+    argument,
+    failing_call,
+    live_value,
+    tensor_fact,
+)
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, live_value, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("scalar-conversion-warning",)
@@ -31,7 +36,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     number = isinstance(call.node, ast.Call) and getattr(call.node.func, "id", "") == "float"
     fact = tensor_fact(scene, tensor, given.text)
-    return told(
+    return finding_from_message(
         scene,
         "scalar_conversion",
         EXAMPLE,

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import place_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import place_of
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import (
     argument,
     before,
     calls_in,
@@ -16,6 +15,7 @@ from autograd_explain.inspect.torch_call import (
     live_value,
     receiver,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("gradscaler-unscale-twice", "gradscaler-step-twice")
@@ -38,7 +38,7 @@ def diagnose(scene: Scene) -> Finding | None:
     updated = any(is_called_on(scene, s, scaler) for s in calls_in(scene, "update"))
     first = _earlier(scene, call, scaler) if updated else None
     variant = "" if not updated else ("again" if first is not None else "order")
-    return told(
+    return finding_from_message(
         scene,
         "scaler_used_twice",
         EXAMPLE,
@@ -56,7 +56,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _earlier(scene: Scene, call: Spot, scaler: Any) -> Spot | None:
+def _earlier(scene: Scene, call: ExprAt, scaler: Any) -> ExprAt | None:
     """The same call for the same optimizer, earlier in the same function or cell."""
     given = argument(call, 0, "optimizer")
     for spot in calls_in(scene, "unscale_"):
@@ -71,7 +71,7 @@ def _earlier(scene: Scene, call: Spot, scaler: Any) -> Spot | None:
     return None
 
 
-def _last_step(scene: Scene, scaler: Any) -> Spot | None:
+def _last_step(scene: Scene, scaler: Any) -> ExprAt | None:
     """The last `scaler.step(…)`: an update comes after all of them."""
     steps = [s for s in calls_in(scene, "step") if is_called_on(scene, s, scaler)]
     sources = {id(s.scope.source) for s in steps}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import remove_statement
-from autograd_explain.rewrite.calls import line_behind
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import line_behind
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

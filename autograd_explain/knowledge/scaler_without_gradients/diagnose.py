@@ -4,12 +4,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import place_of, places_at
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import place_of, places_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import (
     argument,
     before,
     calls_in,
@@ -17,6 +16,7 @@ from autograd_explain.inspect.torch_call import (
     live_value,
     receiver,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("gradscaler-no-inf-checks-step", "gradscaler-no-inf-checks-update")
@@ -39,7 +39,7 @@ def diagnose(scene: Scene) -> Finding | None:
     step = scene.match.pattern == "gradscaler-no-inf-checks-step"
     cleared, backward = _cleared(scene, call) if step else (None, None)
     empty = step and _no_gradients(live_value(scene, optimizer))
-    return told(
+    return finding_from_message(
         scene,
         "scaler_without_gradients",
         EXAMPLE,
@@ -65,7 +65,7 @@ def _no_gradients(optimizer: Any) -> bool:
     return all(p.grad is None for g in optimizer.param_groups for p in g["params"])
 
 
-def _cleared(scene: Scene, call: Spot) -> tuple[Spot | None, Spot | None]:
+def _cleared(scene: Scene, call: ExprAt) -> tuple[ExprAt | None, ExprAt | None]:
     """`zero_grad()` between the backward before the failing line and that line."""
     here = [s for s in calls_in(scene, "backward", "zero_grad") if _near(scene, s, call)]
     here.sort(key=lambda s: (s.node.lineno, s.node.col_offset))
@@ -76,5 +76,5 @@ def _cleared(scene: Scene, call: Spot) -> tuple[Spot | None, Spot | None]:
     return (later[0], backward) if later else (None, backward)
 
 
-def _near(scene: Scene, spot: Spot, call: Spot) -> bool:
+def _near(scene: Scene, spot: ExprAt, call: ExprAt) -> bool:
     return spot.scope.body is call.scope.body and before(scene, spot, call)

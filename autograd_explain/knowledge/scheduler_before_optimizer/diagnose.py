@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import place_of, places_at
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import place_of, places_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import (
     MISSING,
     argument,
     before,
@@ -16,6 +15,7 @@ from autograd_explain.inspect.torch_call import (
     live_value,
     receiver,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-before-optimizer", "lr-scheduler-step-overridden")
@@ -42,34 +42,34 @@ def diagnose(scene: Scene) -> Finding | None:
     later = min(after, key=lambda s: s.node.lineno, default=None)
     overridden = scene.match.pattern == "lr-scheduler-step-overridden"
     found = None if overridden else later
-    return told(
+    # What follows in the same function runs; a step elsewhere may belong to code that never does.
+    follows = found is not None and found.scope.body is call.scope.body
+    return finding_from_message(
         scene,
         "scheduler_before_optimizer",
         EXAMPLE,
         facts={
             "scheduler": owner.text,
             "optimizer": names[0] if names else "",
-            "step": "" if found is None else found.text,
-            "step_place": label(place_of(scene, found)),
+            "step": found.text if found is not None and follows else "",
+            "step_place": label(place_of(scene, found)) if follows else "",
         },
         at=call,
         op="move" if found is not None else None,
-        variant="overridden"
-        if overridden
-        else ("" if found is not None else _no_step(scene, steps)),
+        variant="overridden" if overridden else ("" if follows else _no_step(scene, steps)),
         confidence=Confidence.PROVEN if found is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
         places=places_at(scene, step=found),
     )
 
 
-def _steps(scene: Scene, call: Spot, optimizer: Any) -> bool:
+def _steps(scene: Scene, call: ExprAt, optimizer: Any) -> bool:
     """`optimizer.step()` or `scaler.step(optimizer)` of this optimizer."""
     owner, given = receiver(call), argument(call, 0, "optimizer")
     return any(s is not None and live_value(scene, s) is optimizer for s in (owner, given))
 
 
-def _no_step(scene: Scene, steps: list[Spot]) -> str:
+def _no_step(scene: Scene, steps: list[ExprAt]) -> str:
     """Never stepped, or perhaps skipped by a GradScaler, which found an infinite gradient."""
     scaled = any(argument(s, 0, "optimizer") is not None for s in steps)
     return "skipped" if scaled else "never"

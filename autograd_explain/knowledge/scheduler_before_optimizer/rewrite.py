@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import move_after
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,8 +1,8 @@
 """A learning-rate scheduler's step was told the epoch."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call, receiver
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, receiver
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-epoch-deprecated",)
@@ -19,7 +19,7 @@ def diagnose(scene: Scene) -> Finding | None:
     owner, epoch = receiver(call), argument(call, 0, "epoch")
     if owner is None or epoch is None:
         return None
-    return told(
+    return finding_from_message(
         scene,
         "scheduler_given_epoch",
         EXAMPLE,

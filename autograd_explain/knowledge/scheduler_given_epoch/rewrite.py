@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import arguments_emptied
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import arguments_emptied
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

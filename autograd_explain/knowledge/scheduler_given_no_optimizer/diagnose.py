@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import argument, failing_call, live_value
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-not-optimizer",)
@@ -26,7 +26,7 @@ def diagnose(scene: Scene) -> Finding | None:
     value: Any = live_value(scene, given)
     fitting = [name for name, found in scene.names.optimizers() if _belongs(found, value)]
     kind = scene.match.captures.get("type", "")
-    return told(
+    return finding_from_message(
         scene,
         "scheduler_given_no_optimizer",
         EXAMPLE,

@@ -3,11 +3,10 @@
 import ast
 from typing import Any
 
-from autograd_explain.inspect.origin import places_at
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import places_at
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
     argument,
     before,
     calls_in,
@@ -15,6 +14,7 @@ from autograd_explain.inspect.torch_call import (
     is_called_on,
     live_value,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-initial-lr",)
@@ -35,7 +35,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     load = _load(scene, call, live_value(scene, optimizer))
     fresh = last is not None and isinstance(last.node, ast.Constant)
-    return told(
+    return finding_from_message(
         scene,
         "scheduler_resumed_without_state",
         EXAMPLE,
@@ -53,7 +53,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _load(scene: Scene, call: Spot, optimizer: Any) -> Spot | None:
+def _load(scene: Scene, call: ExprAt, optimizer: Any) -> ExprAt | None:
     """`optimizer.load_state_dict(…)` that stands behind the failing line."""
     for spot in calls_in(scene, "load_state_dict"):
         if spot.scope.source is call.scope.source and before(scene, call, spot):

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import place_of, walker_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import place_of
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import (
     calls_in,
     failing_call,
     is_called_on,
     live_value,
     receiver,
 )
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-onecycle-steps",)
@@ -35,7 +35,7 @@ def diagnose(scene: Scene) -> Finding | None:
     steps = _steps(scene, live_value(scene, owner))
     outer = _outer(scene, steps)
     inner = next((s for s in steps if outer is not None and s.node is not outer.node), None)
-    return told(
+    return finding_from_message(
         scene,
         "scheduler_stepped_too_often",
         EXAMPLE,
@@ -53,16 +53,16 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _steps(scene: Scene, scheduler: Any) -> list[Spot]:
+def _steps(scene: Scene, scheduler: Any) -> list[ExprAt]:
     return [spot for spot in calls_in(scene, "step") if is_called_on(scene, spot, scheduler)]
 
 
-def _outer(scene: Scene, steps: list[Spot]) -> Spot | None:
+def _outer(scene: Scene, steps: list[ExprAt]) -> ExprAt | None:
     """Of two steps, one in the loop over batches and one in the loop around it, the outer one."""
     if len(steps) != 2 or steps[0].scope.source is not steps[1].scope.source:
         return None
     depth = [
-        sum(1 for a in walker_of(scene).index(s.scope.source).ancestors(s.node) if _is_loop(a))
+        sum(1 for a in scene.slicer.index(s.scope.source).ancestors(s.node) if _is_loop(a))
         for s in steps
     ]
     return None if depth[0] == depth[1] else steps[depth.index(min(depth))]

@@ -8,30 +8,29 @@ from typing import Any
 import torch
 
 from autograd_explain.incident import LiveFrame
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.bound import assigned_names, bound_place
-from autograd_explain.inspect.freed import (
-    FreedPart,
-    backward_calls,
-    came_before_loop,
-    failing_loops,
-    find_freed_part,
-    inside_failing_loop,
-    steps_since,
-)
-from autograd_explain.inspect.history import Moment
-from autograd_explain.inspect.kept import stored
-from autograd_explain.inspect.levels import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.reaching_definitions import head_of
+from autograd_explain.inspect.facts.assigned_names import assigned_names, bound_place
+from autograd_explain.inspect.facts.call_levels import (
     at_one_level,
     distinct,
     failing_path,
     path_of,
     paths_of,
 )
-from autograd_explain.inspect.remembered import Remembered, remembered
+from autograd_explain.inspect.facts.freed_part import (
+    FreedPart,
+    backward_calls,
+    came_before_loop,
+    failing_loops,
+    find_freed_part,
+    inside_failing_loop,
+)
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.retained_values import stored
+from autograd_explain.inspect.facts.statements import resolve
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk.bindings import head_of
-from autograd_explain.inspect.statements import resolve
 from autograd_explain.model import (
     Certainty,
     Confidence,
@@ -42,6 +41,11 @@ from autograd_explain.model import (
     TensorFact,
     What,
 )
+
+from .memoization import Memoized, remembered
+from .saved_read import saved_read
+from .step_effect import Step, steps_after
+from .uses import uses_for, value_call
 
 PATTERNS = ("backward-twice",)
 
@@ -59,22 +63,25 @@ EXAMPLE = {
     "state_kind": "tensor",
     "memory": "",
     "memory_place": "?",
+    "before_loop": "",
+    "loss_place": "",
 }
 
 
 def diagnose(scene: Scene) -> Finding | None:
     part = find_freed_part(scene)
     if part is None:
-        return None
+        return saved_read(scene, EXAMPLE)
     calls = backward_calls(scene)
     first = calls[-1] if calls else None
-    steps = steps_since(scene, first) if first is not None else ()
+    steps = steps_after(scene, part, first)
     memory = _memory(scene, part)
     variant = "remembered" if memory is not None else _variant(scene, part, first, steps)
+    step = next((s for s in steps if s.writes is not False), None) or next(iter(steps), None)
     storing = _storing(scene, part) if variant in ("carried", "computed_once") else None
     bound = storing or _bound(scene, part)
     fact = _culprit(scene, part, memory)
-    state, state_kind = _carried_state(scene, fact.names)
+    state, state_kind = _carried_state(scene, part, fact.names)
     place = scene.place
     first_place = first.place if first is not None else place
     cause = memory.place if memory is not None else bound
@@ -89,18 +96,41 @@ def diagnose(scene: Scene) -> Finding | None:
             "first_place": label(first_place),
             "failed": place.source if place else "",
             "failed_place": label(place),
-            "step": steps[0].place.source if steps else "",
-            "step_place": label(steps[0].place if steps else None),
+            "step": step.moment.place.source if step else "",
+            "step_place": label(step.moment.place if step else None),
             "state": state,
             "state_kind": state_kind,
             "memory": memory.place.source if memory is not None else "",
             "memory_place": label(memory.place if memory is not None else None),
+            "before_loop": _before_loop(scene, part),
+            "loss_place": _loss_of_another_cell(scene),
         },
         tensors=(fact,),
         events=_events(scene, part, first, variant, cause),
         variant=variant,
-        places={**_places(scene, part, variant), "stored": () if storing is None else (storing,)},
+        places={
+            **_places(scene, part, variant),
+            "stored": () if storing is None else (storing,),
+            "first_uses": _first_uses(scene, part, first, steps),
+            "inputs": _inputs(scene, part),
+        },
     )
+
+
+def _first_uses(
+    scene: Scene, part: FreedPart, first: TraceEvent | None, steps: tuple[Step, ...]
+) -> tuple[Place, ...]:
+    """Where the earlier loss reads what the failing one goes back through.
+
+    The graph may end there only if no step writes that part: the failing backward needs it.
+    """
+    makers = [scene.history.maker(n) for n in part.used]
+    if first is None or part.whole or any(s.writes is not False for s in steps):
+        return ()
+    if any(m is None for m in makers):
+        return ()
+    made = [bound_place(scene, m)[-1] for m in makers if m is not None]
+    return uses_for(scene, first, distinct(made))
 
 
 def _places(scene: Scene, part: FreedPart, variant: str) -> dict[str, tuple[Place, ...]]:
@@ -119,7 +149,7 @@ def _places(scene: Scene, part: FreedPart, variant: str) -> dict[str, tuple[Plac
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
 
-def _reader(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
+def _reader(scene: Scene, part: FreedPart, user: TraceEvent) -> dict[str, tuple[Place, ...]]:
     """Where the new part reads the old value, if it passes that line only once."""
     old = {id(n) for n in part.old}
     makers = (scene.history.maker(n) for n in scene.graph.nodes if id(n) not in old)
@@ -131,7 +161,7 @@ def _same_place(a: Place, b: Place | None) -> bool:
     return b is not None and (a.cell, a.file, a.line) == (b.cell, b.file, b.line)
 
 
-def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Place, ...]]:
+def _levels(scene: Scene, part: FreedPart, user: TraceEvent) -> dict[str, tuple[Place, ...]]:
     paths = paths_of(scene, part.old)
     made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
     if made:  # computed while an object was made: making another one is no way to repeat it
@@ -140,21 +170,60 @@ def _levels(scene: Scene, part: FreedPart, user: Moment) -> dict[str, tuple[Plac
     return {"failed": (failed,), "use": (use,), "old": distinct(old)}
 
 
-def _variant(scene: Scene, part: FreedPart, first: Moment | None, steps: tuple[Moment, ...]) -> str:
+def _inputs(scene: Scene, part: FreedPart) -> tuple[Place, ...]:
+    """The names that the statement behind the old value passes on with a graph of their own."""
+    maker, slicer = part.maker, scene.slicer
+    call = None if maker is None else value_call(scene, maker)
+    given = call.node.args if call is not None and isinstance(call.node, ast.Call) else []
+    old = (scene.history.maker(n) for n in part.old)
+    lines = {p for m in old if m is not None for p in map(_line, path_of(m))}
+    spots = [ExprAt(call.scope, a) for a in given if call is not None and isinstance(a, ast.Name)]
+    return tuple(
+        slicer.place(spot)
+        for spot in spots
+        if any(_line(slicer.place(m)) in lines for m in slicer.makers(spot))
+    )
+
+
+def _line(place: Place) -> tuple[object, ...]:
+    return place.cell, place.file, place.line
+
+
+def _variant(
+    scene: Scene, part: FreedPart, first: TraceEvent | None, steps: tuple[Step, ...]
+) -> str:
     if _ran_twice(scene):
         return "cell_again"
     if _in_closure(scene):
         return "closure"
     maker = part.maker
-    if maker is not None and inside_failing_loop(scene, maker):
+    this_round = maker is not None and first is not None and _in_this_round(scene, maker, first)
+    if maker is not None and inside_failing_loop(scene, maker) and not this_round:
         if part.whole and first is not None and not _same_place(first.place, scene.place):
             return "same_loss"
         return "computed_once" if came_before_loop(scene, maker) else "carried"
-    if _in_loop(scene):
+    if _in_loop(scene) and not this_round:
         return "computed_once"
     if part.whole and not steps:
         return "same_loss"
-    return "shared_stepped" if steps else "shared"
+    if any(s.spoils for s in steps):
+        return "shared_stepped"
+    return "shared_apart" if steps and all(s.writes is False for s in steps) else "shared"
+
+
+def _in_this_round(scene: Scene, maker: TraceEvent, first: TraceEvent) -> bool:
+    """Whether the old value was made in the round of the loop that failed, not in an earlier one.
+
+    Then the failing line has not run since, and nothing newer was made where it was made.
+    """
+    if not inside_failing_loop(scene, maker) or _same_place(first.place, scene.place):
+        return False
+    since = (m for m in scene.history.steps if m.op == "backward" and m.order > maker.order)
+    if any(_same_place(m.place, scene.place) for m in list(since)[:-1]):
+        return False
+    makers = (scene.history.maker(n) for n in scene.graph.nodes)
+    newer = (m for m in makers if m is not None and m.order > first.order)
+    return not any(_same_place(m.place, maker.place) for m in newer)
 
 
 def _in_closure(scene: Scene) -> bool:
@@ -184,7 +253,28 @@ def _ran_twice(scene: Scene) -> bool:
     return bool(earlier) and (made is None or made.place.cell != number)
 
 
-def _memory(scene: Scene, part: FreedPart) -> Remembered | None:
+def _before_loop(scene: Scene, part: FreedPart) -> str:
+    """Where the old value was made, if outside of the loops around the failing line and before
+    anything that they did: then no round of them has made it."""
+    maker = part.maker
+    if maker is None or inside_failing_loop(scene, maker):
+        return ""
+    rounds = [m.order for m in scene.history.steps if inside_failing_loop(scene, m)]
+    return label(maker.place) if rounds and maker.order < min(rounds) else ""
+
+
+def _loss_of_another_cell(scene: Scene) -> str:
+    """Where the loss was made, if in a cell that ran before this one did for the first time."""
+    root = scene.roots[0] if scene.roots else None
+    made = None if root is None else scene.history.creation(root)
+    failing = scene.program.cell(scene.incident.cell)
+    if made is None or made.place.cell is None or failing is None:
+        return ""
+    first = min(c.cell for c in scene.program.cells if c.cell and c.text == failing.text)
+    return label(made.place) if made.place.cell < first else ""
+
+
+def _memory(scene: Scene, part: FreedPart) -> Memoized | None:
     """What makes the function that computed the old value hand it out again."""
     made, running = part.maker, failing_path(scene)
     return None if made is None else remembered(scene.program, path_of(made), running)
@@ -196,7 +286,7 @@ def _storing(scene: Scene, part: FreedPart) -> Place | None:
     return None if found is None or found.read_again else found.place
 
 
-def _culprit(scene: Scene, part: FreedPart, memory: Remembered | None) -> TensorFact:
+def _culprit(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFact:
     bound = assigned_names(scene, _bound(scene, part))
     assigned = tuple(dict.fromkeys(n for n in (part.carried, *bound) if n))
     if part.carrier is not None:
@@ -232,21 +322,26 @@ def _live_twins(scene: Scene, assigned: tuple[str, ...]) -> tuple[str, ...]:
     )[:4]
 
 
-def _carried_state(scene: Scene, names: tuple[str, ...]) -> tuple[str, str]:
+def _carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> tuple[str, str]:
     """The name under which the failing line can reach the state, and whether it is a tuple."""
     frame = scene.incident.user_frames[-1]
     for name in (n for full in names for n in (full, _without_item(full))):
         value = resolve(_expression(name), frame)
         within = resolve(_expression(_without_item(name)), frame)
-        if isinstance(within, list) and name != _without_item(name):
-            continue  # one of many: cutting it alone is no repair
+        if isinstance(within, (list, tuple)) and name != _without_item(name):
+            continue  # one of many: cutting it alone is no repair; a tuple takes no new items
         if isinstance(value, list) and _grows(scene, name) and _is_local(frame, name):
             return name, "list"
-        if isinstance(value, torch.Tensor) and not value.is_leaf:
+        if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
             return name, "tensor"
-        if isinstance(value, tuple) and any(isinstance(v, torch.Tensor) for v in value):
+        if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return name, "tuple"
     return "", ""
+
+
+def _is_read(part: FreedPart, value: torch.Tensor) -> bool:
+    """Whether the next round gets the value under this name, and not out of a container."""
+    return bool(part.carried) or part.carrier is None or value is part.carrier.tensor
 
 
 def _is_local(frame: LiveFrame, name: str) -> bool:
@@ -271,7 +366,7 @@ def _expression(name: str) -> ast.expr | None:
 
 
 def _events(
-    scene: Scene, part: FreedPart, first: Moment | None, variant: str, at: Place | None
+    scene: Scene, part: FreedPart, first: TraceEvent | None, variant: str, at: Place | None
 ) -> tuple[Event, ...]:
     path = () if part.maker is None else bound_place(scene, part.maker)
     where: dict[str, Any] = {"place": path[-1], "chain": path[:-1]} if path else {}

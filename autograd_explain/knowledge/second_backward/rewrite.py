@@ -6,23 +6,23 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.inspect.statements import statement_at
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import (
-    detach_after,
-    detach_expression,
-    detach_use,
-    keep_graph,
-    recompute_attribute,
+from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
+from autograd_explain.rewrite.transforms.detach import detached_at
+from autograd_explain.rewrite.transforms.recompute import (
+    compute_all_in_loop,
+    recompute_before,
+    repeat_inside,
 )
-from autograd_explain.rewrite.as_property import attributes_as_properties
-from autograd_explain.rewrite.backward import bound_again, clear_after
-from autograd_explain.rewrite.detach import detached_at
-from autograd_explain.rewrite.edits import then
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.recompute import compute_all_in_loop, recompute_before, repeat_inside
-from autograd_explain.rewrite.unremembered import always_computed, without_memory
+from autograd_explain.rewrite.transforms.uncut import node_at
+
+from .as_property import attributes_as_properties
+from .attribute import recompute_attribute
+from .remove_memoization import always_computed, without_memory
 
 Edits = tuple[Edit, ...] | None
 
@@ -34,8 +34,14 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         stored = finding.places.get("stored", ())
         yield from _detached(program, stored[0]) if stored else _carried(finding, program)
     elif finding.variant in ("same_loss", "shared"):
+        # A step that may write what the shared part saved: keeping the graph comes last.
+        first, last = (_again, _kept) if finding.facts["step"] else (_kept, _again)
+        yield from first(finding, program)
+        yield from _ended_for_first(finding, program)
+        yield from last(finding, program)
+    elif finding.variant == "shared_apart":
+        yield from _ended_for_first(finding, program)
         yield from _kept(finding, program)
-        yield from _again(finding, program)
     elif finding.variant == "computed_once":
         stored = () if "constructor" in finding.places else finding.places.get("stored", ())
         for place in stored:
@@ -44,6 +50,8 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _attribute_every_round(finding, program)
     elif finding.variant == "closure":
         yield from _in_closure(finding, program)
+    elif finding.variant == "saved_read":
+        yield from _kept(finding, program)
     elif finding.variant == "shared_stepped":
         yield from _detached_first(finding, program)
         yield from _again(finding, program)
@@ -92,6 +100,14 @@ def _detached(program: Program, place: Place) -> Iterator[Proposal]:
         yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
+def _ended_for_first(finding: Finding, program: Program) -> Iterator[Proposal]:
+    """`D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second."""
+    uses = finding.places.get("first_uses", ())
+    edits = detached_at(program, *uses) if uses else None
+    if edits:
+        yield Proposal("detach_first", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
 def _in_closure(finding: Finding, program: Program) -> Iterator[Proposal]:
     """The statement that computed the loss is repeated inside the function the step calls."""
     kept, failed = finding.places.get("kept", ()), _place(finding, What.FAILED)
@@ -112,22 +128,16 @@ def _detached_first(finding: Finding, program: Program) -> Iterator[Proposal]:
     use, maker = finding.places.get("use", ()), _place(finding, What.CAUSE)
     if not use or maker is None:
         return
-    for operand in _reads(program, maker):
+    for place in finding.places.get("inputs", ()):
+        node = node_at(program, place)
+        if node is None:
+            continue
         again = recompute_before(program, use[0], [maker])
-        edits = then(program, again, partial(detach_use, expr=operand), maker)
+        edits = then(program, again, partial(detach_use, expr=ast.unparse(node)), maker)
         if edits:
             yield Proposal(
                 "detach_recompute", edits, Safety.CHANGES_MEANING, intended_difference=True
             )
-
-
-def _reads(program: Program, place: Place) -> tuple[str, ...]:
-    """The arguments of the call at a place that are plain names."""
-    statement = statement_at(program, place)
-    value = getattr(statement, "value", None)
-    if not isinstance(value, ast.Call):
-        return ()
-    return tuple(a.id for a in value.args if isinstance(a, ast.Name))
 
 
 def _carried(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,11 +1,9 @@
 """A value left the graph on its way into the loss: parameters before it never get a gradient."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.history import Moment
-from autograd_explain.inspect.origin import event_at
-from autograd_explain.inspect.remade_parameter import RemadeParameter, remade_parameter
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.silent import (
+from autograd_explain.inspect.facts.expressions import event_at
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.remade_parameter import RemadeParameter, remade_parameter
+from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
     moment,
@@ -15,6 +13,8 @@ from autograd_explain.inspect.silent import (
     tensors,
     text_of,
 )
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, What
 
 PATTERNS = ("graph-cut", "optimizer-misses-parameters")
@@ -39,11 +39,14 @@ def diagnose(scene: Scene) -> Finding | None:
         return None if remade is None else _of_parameter(scene, remade)
     lost = tensors(scene, "parameters")
     cuts = sorted(moments(scene, "cut"), key=_line)
-    if not cuts or not lost:
+    if not cuts:
         return None
     first, step = _widest(cuts), moment(scene, "step")
-    names = tuple(name_of(scene, p) for p in lost)
     operand = cuts[0].operands[0] if cuts[0].operands else ""
+    # The parameters of a model that lived in a function are gone when it has returned.
+    shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
+    names = tuple(name_of(scene, p) for p in lost) or shapes
+    fact = culprit(scene, next(iter(lost), None), operand, first.target, *names[1:])
     events = [
         scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED)
         for m in (first, *(c for c in cuts if c is not first))
@@ -62,11 +65,11 @@ def diagnose(scene: Scene) -> Finding | None:
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
         },
-        tensors=(culprit(scene, lost[0], operand, first.target, *names[1:]),),
+        tensors=(fact,),
         events=tuple(e for e in events if e is not None),
         variant=_variant(scene, cuts),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
-        awaited=() if scene.incident.evidence.get("cut_again") else names[:1],
+        awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
     )
 
 
@@ -101,21 +104,21 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
-def _line(cut: Moment) -> tuple[int, int]:
+def _line(cut: TraceEvent) -> tuple[int, int]:
     return cut.order, cut.place.line
 
 
-def _widest(cuts: list[Moment]) -> Moment:
+def _widest(cuts: list[TraceEvent]) -> TraceEvent:
     """Of the calls in the first cut's line (`h.detach().numpy()`) the outermost."""
     same = [c for c in cuts if (c.place.cell, c.place.line) == _where(cuts[0])]
     return max(same, key=lambda c: 0 if c.place.span is None else c.place.span.end_column)
 
 
-def _where(cut: Moment) -> tuple[int | None, int]:
+def _where(cut: TraceEvent) -> tuple[int | None, int]:
     return cut.place.cell, cut.place.line
 
 
-def _variant(scene: Scene, cuts: list[Moment]) -> str:
+def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     """By what took the value out: the last call that did, in the cut's own line."""
     ops = {c.op for c in cuts}
     if "numpy" in ops or "__array__" in ops:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import reconnected
-from autograd_explain.rewrite.functional_layer import parameter_as_argument
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+
+from .functional_layer import parameter_as_argument
+from .reconnect import reconnected
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

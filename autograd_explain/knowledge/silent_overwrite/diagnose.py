@@ -1,12 +1,11 @@
 """A value saved for backward was overwritten in a way that no version counter notices."""
 
 import ast
+from collections.abc import Mapping
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.history import Moment
-from autograd_explain.inspect.levels import at_one_level, below, path_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.silent import (
+from autograd_explain.inspect.facts.call_levels import at_one_level, below, path_of
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
     moment,
@@ -14,6 +13,8 @@ from autograd_explain.inspect.silent import (
     tensors,
     worst_difference,
 )
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What
 
 PATTERNS = ("silent-overwrite",)
@@ -48,6 +49,7 @@ def diagnose(scene: Scene) -> Finding | None:
     if way == "unrecorded":
         return _unrecorded(scene)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
+    node, slot = _kept_for(scene, saver)
     backward, worst = moment(scene, "backward"), worst_difference(scene)
     fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *_source_names(scene))
     return Finding(
@@ -55,10 +57,10 @@ def diagnose(scene: Scene) -> Finding | None:
         confidence=Confidence.PROVEN if write is not None else Confidence.LIKELY,
         facts={
             "tensor": fact.names[0] if fact.names else str(evidence.get("shape", "")),
-            "saver": saver.place.source if saver else str(evidence.get("node", "")),
+            "saver": saver.place.source if saver else node,
             "saver_place": label(saver.place if saver else None),
-            "node": str(evidence.get("node", "")),
-            "slot": str(evidence.get("slot", "")),
+            "node": node,
+            "slot": slot,
             "write": write.place.source if write else "",
             "write_place": label(write.place) if write else "",
             "alias": alias.operands[0] + ".data" if alias and alias.operands else "",
@@ -66,7 +68,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "written": write.target if write else "",
             "parameter": "yes" if evidence.get("parameter") else "no",
             "backward": backward.place.source if backward else "",
-            "operand": _operand(saver, alias, str(evidence.get("slot", ""))),
+            "operand": _operand(saver, alias, slot),
             "used": "",
             "gradient": worst.name if worst else "",
             "wrong": worst.plain if worst else "",
@@ -112,7 +114,7 @@ def _unrecorded(scene: Scene) -> Finding | None:
     )
 
 
-def _places(write: Moment | None, backward: Moment | None) -> dict[str, tuple[Place, ...]]:
+def _places(write: TraceEvent | None, backward: TraceEvent | None) -> dict[str, tuple[Place, ...]]:
     """Write and backward at the level where they differ, and the write one level deeper."""
     if write is None or backward is None:
         return {}
@@ -137,14 +139,14 @@ def _source_names(scene: Scene) -> tuple[str, ...]:
         names.append(write.target.removesuffix(".data"))
     if saver is not None:
         evidence = scene.incident.evidence
-        if evidence.get("slot") == "result":
+        if _kept_for(scene, saver)[1] == "result":
             names.append(saver.target)
         elif not evidence.get("parameter"):
             names += _plain(saver)
     return tuple(names)
 
 
-def _operand(saver: Moment | None, alias: Moment | None, slot: str) -> str:
+def _operand(saver: TraceEvent | None, alias: TraceEvent | None, slot: str) -> str:
     """What the saving statement calls the tensor written through `.data`: the same path, or the
     only one that ends in the same attribute (`clusters.centres`, `self.centres`)."""
     written = alias.operands[0] if alias is not None and alias.operands else ""
@@ -157,19 +159,25 @@ def _operand(saver: Moment | None, alias: Moment | None, slot: str) -> str:
     return written if written in paths else alike[0] if len(alike) == 1 else ""
 
 
-def _plain(saver: Moment) -> list[str]:
+def _plain(saver: TraceEvent) -> list[str]:
     """The only operand, where there is one."""
     return [o for o in saver.operands if o] if len(saver.operands) == 1 else []
 
 
+def _kept_for(scene: Scene, saver: TraceEvent | None) -> tuple[str, str]:
+    """The node that a line made and the slot in which it keeps the tensor."""
+    evidence = scene.incident.evidence
+    first = str(evidence.get("node", "")), str(evidence.get("slot", ""))
+    savers: Mapping[int, tuple[str, str]] = evidence.get("savers", {})
+    return first if saver is None else savers.get(saver.order, first)
+
+
 def _events(scene: Scene, way: str) -> tuple[Event, ...]:
     version = scene.incident.evidence.get("version") if way in _UNCOUNTED else None
-    kept = {"op": scene.incident.evidence.get("node"), "version": version}
     seen = Certainty.INFERRED if way == "numpy" else Certainty.OBSERVED
-    saved = [
-        scene.event(What.SAVED, m, certainty=Certainty.OBSERVED, **kept)
-        for m in moments(scene, "saved")
-    ]
+    # One expression may save for several nodes, as a whole network does: it is told once.
+    savers = {(m.place, m.chain): m for m in reversed(moments(scene, "saved"))}
+    saved = [_saved(scene, m, version) for m in reversed(savers.values())]
     found = [
         *saved,
         event(scene, What.CHANGED, "changed", certainty=seen, version=version),
@@ -177,6 +185,11 @@ def _events(scene: Scene, way: str) -> tuple[Event, ...]:
         event(scene, What.FAILED, "backward"),
     ]
     return tuple(e for e in found if e is not None)
+
+
+def _saved(scene: Scene, saver: TraceEvent, version: int | None) -> Event | None:
+    op, _ = _kept_for(scene, saver)
+    return scene.event(What.SAVED, saver, certainty=Certainty.OBSERVED, op=op, version=version)
 
 
 def _alias(scene: Scene) -> Event | None:

@@ -14,9 +14,10 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
-from autograd_explain.rewrite.alias import through_tensor
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.wait_outside import wait_outside
+from autograd_explain.rewrite.engine.proposal import Proposal
+
+from .alias import through_tensor
+from .defer_to_caller import wait_outside
 
 Edits = tuple[Edit, ...] | None
 _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")

@@ -5,11 +5,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.origin import stored_names
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import stored_names
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import calls_in, local, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import calls_in, local, tensor_fact
 from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
@@ -38,7 +38,7 @@ def diagnose(scene: Scene) -> Finding | None:
     fact = tensor_fact(scene, refused)
     kind = type(optimizer).__name__
     made = _constructor(scene, kind) if dense else _embedding(scene, fact.names)
-    return told(
+    return finding_from_message(
         scene,
         "sparse_gradient_refused",
         EXAMPLE,
@@ -55,12 +55,12 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _constructor(scene: Scene, kind: str) -> Spot | None:
+def _constructor(scene: Scene, kind: str) -> ExprAt | None:
     found = list(calls_in(scene, kind))
     return found[0] if len(found) == 1 else None
 
 
-def _embedding(scene: Scene, names: tuple[str, ...]) -> Spot | None:
+def _embedding(scene: Scene, names: tuple[str, ...]) -> ExprAt | None:
     """The constructor with `sparse=True`; of several the one stored under the module's name."""
     found = [
         spot

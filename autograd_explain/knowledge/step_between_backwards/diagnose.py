@@ -1,16 +1,6 @@
 """An optimizer stepped between the forward pass and a backward that needs the old parameters."""
 
-from autograd_explain.inspect.attribution import (
-    Overwrite,
-    culprit,
-    events,
-    find_overwrite,
-    label,
-)
-from autograd_explain.inspect.freed import carried_across
-from autograd_explain.inspect.history import Moment
-from autograd_explain.inspect.kept import spent
-from autograd_explain.inspect.levels import (
+from autograd_explain.inspect.facts.call_levels import (
     at_one_level,
     distinct,
     failing_path,
@@ -18,6 +8,17 @@ from autograd_explain.inspect.levels import (
     path_of,
     paths_of,
 )
+from autograd_explain.inspect.facts.freed_part import carried_across
+from autograd_explain.inspect.facts.overwrite import (
+    Overwrite,
+    culprit,
+    events,
+    find_overwrite,
+    label,
+)
+from autograd_explain.inspect.facts.retained_values import spent
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
@@ -57,7 +58,7 @@ def diagnose(scene: Scene) -> Finding | None:
         # Held by an optimizer, yet no `step()` seen: likely, but another write may have done it.
         confidence=Confidence.PROVEN if guilty is not None else Confidence.LIKELY,
         facts={
-            "tensor": fact.names[0] if fact.names else str(list(found.saved.tensor.shape)),
+            "tensor": fact.names[0] if fact.names else shown_shape(found.saved.tensor),
             "saver": maker.place.source if maker else found.saved.node.name,
             "saver_place": label(maker.place if maker else None),
             "step": guilty.place.source if guilty else f"{optimizer}.step()",
@@ -97,7 +98,7 @@ def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
     }
 
 
-def _whole(scene: Scene, guilty: Moment) -> tuple[Place, ...]:
+def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
     """The statements that made any part of the graph, at the level where step and failure
     differ; () where they are too many to look at."""
     nodes = scene.graph.nodes

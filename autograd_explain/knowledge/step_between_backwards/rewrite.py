@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
-from autograd_explain.rewrite.detach import detached_at
-from autograd_explain.rewrite.each_round import in_every_round
-from autograd_explain.rewrite.edits import then
-from autograd_explain.rewrite.loops import reorder_items, split_and_move, step_in_own_loop
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.recompute import recompute_before
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.detach import detached_at
+from autograd_explain.rewrite.transforms.recompute import recompute_before
+
+from .loops import reorder_items, split_and_move, step_in_own_loop
+from .recompute_in_loop import in_every_round
 
 Edits = tuple[Edit, ...] | None
 

@@ -1,11 +1,17 @@
 """Strict mode of the functional Jacobians."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
     "functional-strict-independent",
+    "functional-strict-output-independent",
+    "functional-strict-jacobian-independent",
+    "functional-strict-hessian-independent",
+    "functional-strict-hessian-of-input",
+    "functional-strict-gradient-independent",
+    "functional-strict-double-trick",
     "functional-strict-no-grad-output",
     "functional-strict-hessian",
     "functional-strict-create-graph",
@@ -23,4 +29,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "strict_jacobian", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "strict_jacobian", EXAMPLE, VARIANTS)

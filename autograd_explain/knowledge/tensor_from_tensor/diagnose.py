@@ -5,18 +5,16 @@ from dataclasses import replace
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import (
     event_at,
     inside,
     outer_names,
     stored_names,
     surfaced,
-    tracer_of,
-    walker_of,
 )
+from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
 from autograd_explain.model import Certainty, Confidence, Finding, Role, TensorFact, What
 
 PATTERNS = ("copy-construct-warning",)
@@ -54,14 +52,14 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _call(scene: Scene) -> Spot | None:
+def _call(scene: Scene) -> ExprAt | None:
     """The call that warned: the one that ran, or the only one of the statement that fits."""
     at = surfaced(scene)
     if at is None:
         return None
     if _constructs(at.node):
         return at
-    statement = walker_of(scene).statement(at)
+    statement = scene.slicer.statement(at)
     found = [n for n in ast.walk(statement or at.node) if _constructs(n)]
     return inside(at, found[0]) if len(found) == 1 and isinstance(found[0], ast.Call) else None
 
@@ -73,19 +71,19 @@ def _constructs(node: ast.AST) -> bool:
     return name in _CONSTRUCTORS
 
 
-def _source(call: Spot) -> Spot | None:
+def _source(call: ExprAt) -> ExprAt | None:
     """The tensor that is copied, as spelled."""
     assert isinstance(call.node, ast.Call)
     given = [*call.node.args, *(k.value for k in call.node.keywords if k.arg == "data")]
     return inside(call, given[0]) if given else None
 
 
-def _culprit(scene: Scene, source: Spot) -> TensorFact:
+def _culprit(scene: Scene, source: ExprAt) -> TensorFact:
     """The copied tensor; where it has no name, what the source tells about its gradient."""
     value = scene.incident.evidence.get("object")
     if not isinstance(value, torch.Tensor):
-        value = walker_of(scene).value(source)
+        value = scene.slicer.value(source)
     if isinstance(value, torch.Tensor):
         return scene.fact(Role.CULPRIT, value, source.text, *outer_names(scene, source))
-    carries = True if tracer_of(scene).trace(source).carries else None
+    carries = True if scene.gradient_tracer.trace(source).carries else None
     return TensorFact(Role.CULPRIT, (source.text,), requires_grad=carries)

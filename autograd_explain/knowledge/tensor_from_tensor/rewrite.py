@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import tensor_copy
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+
+from .copies import tensor_copy
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,7 +1,7 @@
 """A tensor outlived its function transform."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = ("functorch-escaped-tensor",)
@@ -12,4 +12,4 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "tensor_left_transform", EXAMPLE)
+    return finding_from_message(scene, "tensor_left_transform", EXAMPLE)

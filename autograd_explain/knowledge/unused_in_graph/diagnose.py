@@ -5,14 +5,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.cut_between import Between, cut_event, cuts_between
-from autograd_explain.inspect.names import storage_key
-from autograd_explain.inspect.origin import event_at, name_seen_at, places_at, places_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import (
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import event_at, name_seen_at, places_at, places_of
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.torch_call import (
     argument,
     backward_roots,
     differentiated,
@@ -22,7 +19,11 @@ from autograd_explain.inspect.torch_call import (
     maker,
     tensor_fact,
 )
+from autograd_explain.inspect.live.names import storage_key
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, What
+
+from .cut_between import CutBetween, cut_event, cuts_between
 
 PATTERNS = ("unused-input",)
 
@@ -59,7 +60,7 @@ def diagnose(scene: Scene) -> Finding | None:
     blamed = tuple(dict.fromkeys(cut_event(scene, c) for c in cuts))
     cut_place = blamed[0].place if blamed else None
     created = () if made is None else (event_at(scene, What.CREATED, made, "input"),)
-    return told(
+    return finding_from_message(
         scene,
         "unused_in_graph",
         EXAMPLE,
@@ -74,7 +75,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "inputs": str(len(differentiated(scene))),
         },
         at=cut_place or shown or given,
-        op=_op(shown, blamed, bool(visible) and _same_numbers(tensor, used)),
+        op=_op(shown, blamed, bool(visible) and used is not tensor and _same_numbers(tensor, used)),
         variant="cut" if cuts else _variant(tensor, used, other),
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
@@ -83,7 +84,7 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _op(shown: Spot | None, blamed: tuple[Event, ...], same: bool) -> str:
+def _op(shown: ExprAt | None, blamed: tuple[Event, ...], same: bool) -> str:
     """What the rewrite goes by: how the graph was cut, else whether the tensor that was used can be
     named in the place of the input ("input")."""
     if blamed:
@@ -91,11 +92,11 @@ def _op(shown: Spot | None, blamed: tuple[Event, ...], same: bool) -> str:
     return "input" if shown is not None and same else "inputs"
 
 
-def _cut_text(cut: Between, place: Place) -> str:
+def _cut_text(cut: CutBetween, place: Place) -> str:
     return cut.spot.text if cut.off is None else place.source
 
 
-def _places(scene: Scene, given: Spot | None, cuts: tuple[Between, ...]) -> dict[str, Any]:
+def _places(scene: Scene, given: ExprAt | None, cuts: tuple[CutBetween, ...]) -> dict[str, Any]:
     """The input where it is asked for; the operations that recording was off for."""
     unrecorded = places_of(scene, [c.spot for c in cuts if c.off is not None])
     return {**places_at(scene, input=given), "unrecorded": unrecorded}
@@ -173,6 +174,8 @@ def _name(scene: Scene, tensor: torch.Tensor | None) -> str:
 def _variant(tensor: torch.Tensor | None, used: torch.Tensor | None, name: str) -> str:
     if used is None or tensor is None:
         return ""
+    if used is tensor:
+        return "exchanged"
     if not name:
         return "older"
     return (

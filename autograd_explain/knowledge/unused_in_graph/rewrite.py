@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from autograd_explain.model import Edit, Event, Finding, Place, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.calls import expression_replaced
-from autograd_explain.rewrite.leave_no_grad import out_of_block, without_decorator
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import (
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     node_at,
@@ -17,7 +17,8 @@ from autograd_explain.rewrite.uncut import (
     tensors_instead_of_copy,
     without_cut,
 )
-from autograd_explain.rewrite.unused import unused_allowed, unused_as_zeros
+
+from .unused import unused_allowed, unused_as_zeros
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

@@ -1,7 +1,7 @@
 """Version counters changed by hand."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -14,4 +14,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "version_counter_set", EXAMPLE)
+    return finding_from_message(scene, "version_counter_set", EXAMPLE)

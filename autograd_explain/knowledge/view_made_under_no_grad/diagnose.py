@@ -4,12 +4,12 @@ import ast
 
 import torch
 
-from autograd_explain.inspect import view_write
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import event_at, inside, place_of, walker_of
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts import view_write
+from autograd_explain.inspect.facts.expressions import event_at, inside, place_of
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.source_walk import Spot
-from autograd_explain.inspect.view_write import ViewWrite
 from autograd_explain.model import Confidence, Event, Finding, What
 
 PATTERNS = (
@@ -40,7 +40,7 @@ def diagnose(scene: Scene) -> Finding | None:
     if found is None:
         return None
     found, off = view_write.made_unrecorded(scene, found)
-    off_place = None if off is None else walker_of(scene).place_of(off.scope, off.node)
+    off_place = None if off is None else scene.slicer.place_of(off.scope, off.node)
     culprit = view_write.fact(scene, found)
     place = scene.place
     return Finding(
@@ -85,7 +85,7 @@ def _attribute_name(scene: Scene, found: ViewWrite, base: torch.Tensor) -> str:
     node = None if found.maker is None else getattr(found.maker.node, "value", None)
     if not isinstance(node, ast.Attribute) or found.written is None:
         return ""
-    return ast.unparse(node) if walker_of(scene).value(inside(found.written, node)) is base else ""
+    return ast.unparse(node) if scene.slicer.value(inside(found.written, node)) is base else ""
 
 
 def _can_be_key(scene: Scene, found: ViewWrite) -> bool:
@@ -96,7 +96,7 @@ def _can_be_key(scene: Scene, found: ViewWrite) -> bool:
     maker = found.maker
     if maker is None or not isinstance(maker.node, ast.Subscript) or not _base_name(scene, found):
         return False
-    around = walker_of(scene).index(maker.scope.source).ancestors(maker.node)
+    around = scene.slicer.index(maker.scope.source).ancestors(maker.node)
     if not any(isinstance(a, (ast.ListComp, ast.For, ast.GeneratorExp)) for a in around):
         return False
     if found.written is not None and isinstance(found.written.node, ast.Subscript):
@@ -104,7 +104,7 @@ def _can_be_key(scene: Scene, found: ViewWrite) -> bool:
     return all(_read_once(s) for s in maker.via[1:] if isinstance(s.node, ast.Name))
 
 
-def _only_written(scene: Scene, written: Spot) -> bool:
+def _only_written(scene: Scene, written: ExprAt) -> bool:
     """Whether the program reads the container of the views only to fill it and in the writing
     function (`self.slots[name].copy_(x)`)."""
     assert isinstance(written.node, ast.Subscript)
@@ -112,8 +112,8 @@ def _only_written(scene: Scene, written: Spot) -> bool:
     if not isinstance(container, ast.Attribute):
         return False
     here = {id(n) for n in ast.walk(written.scope.body)}
-    for source in walker_of(scene).sources():
-        index = walker_of(scene).index(source)
+    for source in scene.slicer.sources():
+        index = scene.slicer.index(source)
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Attribute) and node.attr == container.attr:
                 around = index.parents.get(node)
@@ -124,7 +124,7 @@ def _only_written(scene: Scene, written: Spot) -> bool:
     return True
 
 
-def _read_once(spot: Spot) -> bool:
+def _read_once(spot: ExprAt) -> bool:
     name = getattr(spot.node, "id", "")
     nodes = ast.walk(spot.scope.body)
     reads = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]

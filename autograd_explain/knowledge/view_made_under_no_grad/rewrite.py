@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from autograd_explain.model import Edit, Finding, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import under_no_grad
-from autograd_explain.rewrite.indexed_loop import index_at_write
-from autograd_explain.rewrite.leave_no_grad import out_of_block, without_decorator
-from autograd_explain.rewrite.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.indexed_loop import index_at_write
+from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 
 Edits = tuple[Edit, ...] | None
 

@@ -1,8 +1,8 @@
 """A view of a leaf tensor that requires grad was written in place."""
 
-from autograd_explain.inspect.leaf_write import find_leaf_write, leaf_finding
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.leaf_write import find_leaf_write, leaf_finding
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = ("view-of-leaf-inplace", "leaf-moved-into-graph-interior")
@@ -21,5 +21,7 @@ def diagnose(scene: Scene) -> Finding | None:
     found = find_leaf_write(scene)
     if found is None:
         moved = scene.match.pattern == "leaf-moved-into-graph-interior"
-        return told(scene, "view_of_leaf_written", EXAMPLE, at=None) if moved else None
+        return (
+            finding_from_message(scene, "view_of_leaf_written", EXAMPLE, at=None) if moved else None
+        )
     return leaf_finding(scene, found, "view_of_leaf_written")

@@ -1,7 +1,7 @@
 """Arguments and results that vmap cannot map."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -37,4 +37,4 @@ VARIANTS = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "vmap_arguments", EXAMPLE, VARIANTS)
+    return finding_from_message(scene, "vmap_arguments", EXAMPLE, VARIANTS)

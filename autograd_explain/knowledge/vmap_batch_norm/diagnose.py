@@ -1,7 +1,7 @@
 """Batch norm inside a function transform."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = ("vmap-batch-norm",)
@@ -10,4 +10,4 @@ EXAMPLE: dict[str, str] = {}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "vmap_batch_norm", EXAMPLE)
+    return finding_from_message(scene, "vmap_batch_norm", EXAMPLE)

@@ -2,9 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.origin import surfaced, walker_of
+from autograd_explain.inspect.facts.expressions import surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -38,7 +38,7 @@ def diagnose(scene: Scene) -> Finding | None:
     known = VARIANTS.get(scene.match.pattern, "")
     either = scene.match.pattern == "vmap-item-or-control-flow"
     variant = ("branch" if _decides(scene) else "item") if either else known
-    return told(scene, "vmap_data_dependent", EXAMPLE, variant=variant)
+    return finding_from_message(scene, "vmap_data_dependent", EXAMPLE, variant=variant)
 
 
 def _decides(scene: Scene) -> bool:
@@ -46,6 +46,6 @@ def _decides(scene: Scene) -> bool:
     spot = surfaced(scene)
     if spot is None:
         return False
-    parent = walker_of(scene).index(spot.scope.source).parents.get(spot.node)
+    parent = scene.slicer.index(spot.scope.source).parents.get(spot.node)
     kinds = (ast.If, ast.IfExp, ast.While, ast.BoolOp, ast.UnaryOp)
     return isinstance(parent, kinds) or isinstance(spot.node, ast.Compare)

@@ -1,7 +1,7 @@
 """Random numbers inside vmap."""
 
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.told import told
 from autograd_explain.model import Finding
 
 PATTERNS = (
@@ -15,4 +15,4 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return told(scene, "vmap_randomness", EXAMPLE)
+    return finding_from_message(scene, "vmap_randomness", EXAMPLE)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from autograd_explain.inspect.definitions import calls
+from autograd_explain.inspect.facts.user_definitions import calls
 from autograd_explain.model import Finding
 from autograd_explain.program import Program
-from autograd_explain.rewrite.proposal import Proposal
-from autograd_explain.rewrite.uncut import apply_patches, keyword_added
+from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 
 def propose(finding: Finding, program: Program) -> Iterator[Proposal]:

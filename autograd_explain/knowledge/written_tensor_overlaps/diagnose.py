@@ -1,11 +1,11 @@
 """A tensor was written in place whose elements share memory with each other or with the input."""
 
-from autograd_explain.inspect.attribution import label
-from autograd_explain.inspect.origin import inside, surfaced
+from autograd_explain.inspect.facts.expressions import inside, surfaced
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.statements import write_at
+from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.inspect.statements import write_at
-from autograd_explain.inspect.told import told
-from autograd_explain.inspect.torch_call import live_value, maker, tensor_fact
 from autograd_explain.model import Confidence, Finding
 from autograd_explain.program import called_name
 
@@ -29,7 +29,7 @@ def diagnose(scene: Scene) -> Finding | None:
     made = maker(scene, target)
     whole = scene.match.pattern == "overlap-written-to-expand"
     expanded = whole and made is not None and called_name(made.node) in _EXPANDING
-    return told(
+    return finding_from_message(
         scene,
         "written_tensor_overlaps",
         EXAMPLE,

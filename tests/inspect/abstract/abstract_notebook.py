@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
-import linecache
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
+from notebook import Notebook
 
 from autograd_explain.incident import Incident, frames_of
-from autograd_explain.inspect.abstract import AbstractHistory
-from autograd_explain.inspect.graph import Graph
+from autograd_explain.inspect.live.graph import Graph
+from autograd_explain.inspect.shadow import InferredHistory
 from autograd_explain.model import Kind
-from autograd_explain.program import Program, Source
-
-
-def cells_of(text: str) -> list[str]:
-    """The cells of a notebook in text form."""
-    found: list[list[str]] = []
-    for line in text.splitlines():
-        if line.startswith("# %%"):
-            found.append([])
-        elif found:
-            found[-1].append(line)
-    return ["\n".join(cell).rstrip() for cell in found]
 
 
 @contextlib.contextmanager
@@ -43,21 +30,18 @@ def fresh_session() -> Iterator[None]:
         torch.set_grad_enabled(grad)
 
 
-def run(cells: list[str], tag: str = "") -> Incident:
+def run(cells: Sequence[str]) -> Incident:
     """Runs cells up to the first that fails."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    sources: list[Source] = []
+    notebook = Notebook()
     for number, cell in enumerate(cells, 1):
-        filename = f"<cell {tag} {number}>"
-        sources.append(Source(number, None, cell, cell, filename))
-        linecache.cache[filename] = (len(cell), None, cell.splitlines(True), filename)
         try:
-            exec(compile(cell, filename, "exec"), names)
+            notebook.run(cell)
         except Exception as error:
             frames = frames_of(error.__traceback__)
-            program = Program(sources)
+            program, names = notebook.program, notebook.namespace
             return Incident(Kind.ERROR, str(error), program, names, frames, error, number)
-    return Incident(Kind.SILENT, "", Program(sources), names, (), None, len(cells))
+    program, names = notebook.program, notebook.namespace
+    return Incident(Kind.SILENT, "", program, names, (), None, len(cells))
 
 
 def roots(incident: Incident) -> tuple[torch.Tensor, ...]:
@@ -70,11 +54,11 @@ def roots(incident: Incident) -> tuple[torch.Tensor, ...]:
     return ()
 
 
-def history_of(incident: Incident) -> AbstractHistory:
-    return AbstractHistory(incident.program, incident, Graph(roots(incident)))
+def history_of(incident: Incident) -> InferredHistory:
+    return InferredHistory(incident.program, incident, Graph(roots(incident)))
 
 
-def marked(cells: list[str], mark: str) -> set[tuple[int, int]]:
+def marked(cells: Sequence[str], mark: str) -> set[tuple[int, int]]:
     """[cell, line] of every line that ends with the comment `# mark`."""
     return {
         (number, line)

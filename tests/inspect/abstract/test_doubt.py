@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from abstract_notebook import cells_of, fresh_session, history_of, marked, run
+from abstract_notebook import fresh_session, history_of, marked, run
+from notebook import cells_of
 
 ONE_OF_TWO = """# %%
 import random
@@ -24,7 +25,7 @@ def test_declines_where_both_arms_wrote_alike() -> None:
     cells = cells_of(ONE_OF_TWO.format(seed=""))
     for _ in range(3):
         with fresh_session():
-            incident = run(cells, "both")
+            incident = run(cells)
         history = history_of(incident)
         saved = next(history.graph.overwritten())
         assert history.writes(saved) == ()
@@ -36,7 +37,7 @@ def test_declines_where_both_arms_wrote_alike() -> None:
 def test_seeded_chance_is_repeated(seed: int) -> None:
     text = ONE_OF_TWO.format(seed=f"random.seed({seed}); torch.manual_seed({seed})")
     with fresh_session():
-        incident = run(cells_of(text), "seeded")
+        incident = run(cells_of(text))
     import random
 
     first = random.Random(seed).random() < 0.5
@@ -64,7 +65,7 @@ def test_graph_tells_which_arm_wrote() -> None:
     seen = set()
     for _ in range(8):
         with fresh_session():
-            incident = run(cells_of(ARM_SHOWS), "shows")
+            incident = run(cells_of(ARM_SHOWS))
         history = history_of(incident)
         (write, *_) = history.writes(next(history.graph.overwritten()))
         arm = incident.namespace["name"]
@@ -96,7 +97,7 @@ while True:
 def test_failure_of_one_arm_is_found() -> None:
     cells = cells_of(FAILS_ONLY_SOMETIMES)
     with fresh_session():
-        incident = run(cells, "sometimes")
+        incident = run(cells)
     history = history_of(incident)
     saved = next(history.graph.overwritten())
     (write, *_) = history.writes(saved)

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from abstract_notebook import cells_of, fresh_session, history_of, run
+from abstract_notebook import fresh_session, history_of, run
+from notebook import cells_of
 
 EFFECTS = """# %%
 import os, sys, random, time, subprocess, threading, warnings, atexit, logging, socket, shutil
@@ -109,7 +110,7 @@ def test_no_effect_outside_itself(tmp_path: Path, capfd: pytest.CaptureFixture[s
     before_path, before_environment = list(sys.path), dict(os.environ)
     try:
         with fresh_session():
-            incident = run(cells_of(text), "effects")
+            incident = run(cells_of(text))
         assert "modified by an inplace operation" in incident.message
         time.sleep(0.05)
         names = incident.namespace
@@ -166,7 +167,7 @@ def test_long_programs_are_bounded(name: str) -> None:
     last = "w = torch.ones(2, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()"
     cells = ["import torch\nlimit = 50_000", ENDLESS[name], last]
     with fresh_session():
-        incident = run(cells, name)
+        incident = run(cells)
     history = history_of(incident)
     saved = next(history.graph.overwritten())
     start = time.perf_counter()
@@ -182,7 +183,7 @@ def test_many_cells_are_bounded() -> None:
     last = "w = torch.ones(2, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()"
     cells = ["import torch", *[cell.format(n=n) for n in range(150)], last]
     with fresh_session():
-        incident = run(cells, "many")
+        incident = run(cells)
     history = history_of(incident)
     start = time.perf_counter()
     maker = history.maker(next(history.graph.overwritten()).node)
@@ -195,7 +196,7 @@ def test_nothing_live_is_kept() -> None:
         "import torch\nw = torch.ones(2, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()"
     ]
     with fresh_session():
-        incident = run(cells, "kept")
+        incident = run(cells)
     history = history_of(incident)
     history.writes(next(history.graph.overwritten()))
     held = weakref.ref(incident.namespace["y"])

@@ -29,7 +29,7 @@ from abstract_notebook import fresh_session, history_of, run
 from torch import nn
 
 from autograd_explain.incident import Incident
-from autograd_explain.inspect.abstract import AbstractHistory
+from autograd_explain.inspect.shadow import InferredHistory
 from autograd_explain.program import Program, Source
 
 FIRST = "import torch\nfrom torch import nn"
@@ -40,14 +40,14 @@ SECONDS = 3.0
 def planted(attack: str, **live: Any) -> Incident:
     """A failure whose program claims to have run `attack`, with some live objects in reach."""
     with fresh_session():
-        incident = run([FIRST, "pass", LAST], f"intrusion {hash(attack)}")
+        incident = run([FIRST, "pass", LAST])
     incident.namespace.update(live)
     first, _, last = incident.program.cells
     hostile = Source(2, None, attack, attack, f"<hostile {hash(attack)}>")
     return replace(incident, program=Program([first, hostile, last]))
 
 
-def walked(attack: str, **live: Any) -> AbstractHistory:
+def walked(attack: str, **live: Any) -> InferredHistory:
     """The history after it was asked everything, within its time."""
     incident = planted(attack, **live)
     history = history_of(incident)
@@ -231,6 +231,51 @@ def test_changes_no_state(name: str) -> None:
     before = torch.get_num_threads(), torch._tensor_str.PRINT_OPTS.precision
     walked(CHANGING[name])
     assert (torch.get_num_threads(), torch._tensor_str.PRINT_OPTS.precision) == before
+
+
+def test_contexts_left_open_end_with_the_walk() -> None:
+    """A guard of torch's in C++ puts back what it found when the object is deleted."""
+    with torch.autocast("cpu", torch.bfloat16):
+        history = walked(
+            "m = torch.inference_mode()\nm.__enter__()\n"
+            "def g():\n    with torch.inference_mode():\n        yield 1\n"
+            "a = g()\nnext(a)\n"
+            "import torch.autograd.forward_ad as f\nd = f.dual_level()\nd.__enter__()"
+        )
+        del history
+        gc.collect()
+        assert torch.is_autocast_enabled("cpu") and not torch.is_inference_mode_enabled()
+        assert torch.autograd.forward_ad._current_level == -1
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "kept = [torch.ones(16 << 20) for _ in range(40)]",
+        "kept = [bytearray(b'x') * (64 << 20) for _ in range(40)]",
+        "import numpy as np\nkept = [np.ones(300_000) for _ in range(2000)]",
+        "kept = ['x' * 99_000 + str(i) for i in range(20_000)]",
+    ],
+)
+def test_memory_is_bounded(attack: str) -> None:
+    """Also where our own looking is hidden from function modes, as it is in a report."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with torch._C.DisableTorchFunction():
+        walked(attack)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600 << 10
+
+
+def test_keys_are_not_compared_after_the_walk() -> None:
+    """The twin of a key's `__eq__` would run, though the walk is over."""
+    cell = (
+        "class Key:\n    def __eq__(self, other): return True\n    def __hash__(self): return 1\n"
+        "keys = {Key(): 1}"
+    )
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(cell, namespace)
+    history = walked(cell, keys=namespace["keys"], Key=namespace["Key"])
+    assert history.reading.pairs is not None
 
 
 ENDLESS = {

@@ -6,14 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
-from abstract_notebook import cells_of, fresh_session, history_of, marked, programs, run
+from abstract_notebook import fresh_session, history_of, marked, programs, run
+from notebook import cells_of
 
 
 @pytest.mark.parametrize("path", programs("programs"), ids=lambda p: p.stem)
 def test_names_saver_and_writer(path: Path) -> None:
     cells = cells_of(path.read_text(encoding="utf-8"))
     with fresh_session():
-        incident = run(cells, path.stem)
+        incident = run(cells)
     assert "modified by an inplace operation" in incident.message, incident.message
     history = history_of(incident)
     saved = next(history.graph.overwritten())

@@ -1,5 +1,0 @@
-"""Attribution without a recording: what the source that ran and the live objects tell."""
-
-from .history import AbstractHistory
-
-__all__ = ["AbstractHistory"]

@@ -1,0 +1,151 @@
+"""From a call into the user's function, and from a parameter back to its argument."""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+from ...program import Source
+from . import safe_lookup
+from .containers import through_iteration
+from .expression import ExprAt, Scope
+from .protocol import Slicing
+from .reaching_definitions import FUNCTIONS, FunctionNode
+from .scopes import enclosing
+from .syntax import (
+    bound_argument,
+    defaults,
+    definition,
+    first_parameter,
+    is_container,
+    parameters,
+    returns,
+)
+
+
+def from_call(slicer: Slicing, spot: ExprAt, node: ast.Call) -> list[ExprAt] | None:
+    """The returned expressions of the user's own function, or the element of an iterable."""
+    through = through_iteration(slicer, spot, node)
+    if through is not None:
+        return through
+    if spot.path and is_container(node):
+        return []
+    scope = slicer.callee(spot)
+    if scope is None:
+        return None
+    returned = [ExprAt(scope, value, spot.path) for value in returns(scope.body)]
+    return returned or None
+
+
+def callee(slicer: Slicing, spot: ExprAt) -> Scope | None:
+    """The user's function that a call runs, entered with this call; None for a library."""
+    if not isinstance(spot.node, ast.Call):
+        return None
+    frame = slicer.frame_scope(spot.node)
+    if frame is not None:
+        return frame
+    function, receiver = _target(slicer.value(ExprAt(spot.scope, spot.node.func)))
+    if function is None:
+        return _static_callee(slicer, spot)
+    found = _function_node(slicer, function)
+    if found is None:
+        return None
+    source, body = found
+    values = {} if receiver is safe_lookup.MISSING else {first_parameter(body): receiver}
+    return Scope(source, body, values, spot, receiver)
+
+
+def _target(value: Any) -> tuple[types.FunctionType | None, Any]:
+    """The plain function behind a callable, and its receiver."""
+    receiver = safe_lookup.MISSING
+    if isinstance(value, types.MethodType):
+        receiver, value = value.__self__, value.__func__
+    elif safe_lookup.is_module(value):
+        receiver, value = value, safe_lookup.class_attribute(type(value), "forward")
+    elif not isinstance(value, (types.FunctionType, type, types.BuiltinFunctionType)):
+        receiver, value = value, safe_lookup.class_attribute(type(value), "__call__")
+    while isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
+        value = value.__wrapped__
+    return (value, receiver) if isinstance(value, types.FunctionType) else (None, receiver)
+
+
+def _static_callee(slicer: Slicing, spot: ExprAt) -> Scope | None:
+    """A call of a local object that no longer lives: its class is read from the source."""
+    assert isinstance(spot.node, ast.Call)
+    function = spot.node.func
+    attr = function.attr if isinstance(function, ast.Attribute) else ""
+    base = function.value if isinstance(function, ast.Attribute) else function
+    for maker in slicer.makers(ExprAt(spot.scope, base)):
+        if not isinstance(maker.node, ast.Call):
+            continue
+        cls = slicer.value(ExprAt(maker.scope, maker.node.func))
+        if isinstance(cls, type):
+            default = "forward" if safe_lookup.is_module_class(cls) else "__call__"
+            method = safe_lookup.class_attribute(cls, attr or default)
+            found = _function_node(slicer, method) if safe_lookup.is_function(method) else None
+            if found is not None:
+                return Scope(*found, {first_parameter(found[1]): cls}, spot, cls)
+    return None
+
+
+def _function_node(
+    slicer: Slicing, function: types.FunctionType
+) -> tuple[Source, FunctionNode] | None:
+    """The definition of a live function in the user's source."""
+    code = function.__code__
+    source = slicer.program.source_of(code)
+    return None if source is None else definition(source, code)
+
+
+def argument(slicer: Slicing, scope: Scope, name: str) -> ExprAt | None:
+    """The expression passed for a parameter by the call that entered the scope."""
+    if not isinstance(scope.body, FUNCTIONS) or name not in parameters(scope.body):
+        return None
+    calls = [scope.call] if scope.call is not None else _calls_of(slicer, scope)
+    for call in calls:
+        if isinstance(call.node, ast.Call):
+            found = bound_argument(scope.body, call.node, name)
+            if found is not None:
+                # A default stands in the definition, an argument at the call.
+                inside = found in defaults(scope.body)
+                return ExprAt(
+                    enclosing(slicer, scope) or slicer.top(scope.source) if inside else call.scope,
+                    found,
+                )
+    return None
+
+
+def _calls_of(slicer: Slicing, scope: Scope) -> list[ExprAt]:
+    """Calls of a function found by its name, newest cell first."""
+    index = slicer.index(scope.source)
+    cls = index.class_of(scope.body)
+    name = scope.function
+    names = {name}
+    if cls is not None and name == "__init__":
+        names = {cls.name}
+    found = []
+    for source in slicer.sources():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and _calls(slicer, source, node, names, name, scope):
+                outer = slicer.scope_of(source, slicer.index(source).body_of(node))
+                found.append(ExprAt(outer, node))
+    return found
+
+
+def _calls(
+    slicer: Slicing,
+    source: Source,
+    node: ast.Call,
+    names: set[str | None],
+    name: str | None,
+    scope: Scope,
+) -> bool:
+    function = node.func
+    called = getattr(function, "attr", getattr(function, "id", None))
+    if called in names:
+        return True
+    if name in ("forward", "__call__") and scope.receiver is not safe_lookup.MISSING:
+        outer = slicer.scope_of(source, slicer.index(source).body_of(node))
+        return slicer.value(ExprAt(outer, function)) is scope.receiver
+    return False

@@ -1,0 +1,67 @@
+"""What statements put into a container: `append`, `d[k] = v` and the like."""
+
+from __future__ import annotations
+
+import ast
+
+from .calls import from_call
+from .expression import ExprAt, Scope
+from .protocol import Slicing
+from .reaching_definitions import FUNCTIONS, How, Part, key_of
+from .scopes import sources_before, users_of_global
+from .syntax import bodies, inserted, is_method, statements_of
+
+
+def insertions(slicer: Slicing, base: ExprAt, part: Part) -> list[ExprAt]:
+    """`base.append(v)`, `base[k] = v` and the like, wherever the container is known as
+    `base` or, for an attribute, under the same attribute."""
+    found: list[ExprAt] = []
+    for scope, key in _aliases(slicer, base):
+        for statement in statements_of(scope.body):
+            found += [ExprAt(scope, v, p) for v, p in inserted(statement, key, part)]
+    return found
+
+
+def _aliases(slicer: Slicing, base: ExprAt) -> list[tuple[Scope, str]]:
+    """The scopes and keys under which the container may be filled."""
+    key = key_of(base.node)
+    if key is None:
+        return []
+    found = [(base.scope, key)]
+    if isinstance(base.scope.body, ast.Module):
+        found += [(slicer.top(c), key) for c in sources_before(slicer, base.scope.source, False)]
+        found += [(scope, key) for scope in users_of_global(slicer, key)]
+    if isinstance(base.node, ast.Attribute):
+        attr = base.node.attr
+        owner = slicer.value(ExprAt(base.scope, base.node.value))
+        for source in slicer.sources(owner):
+            found += [
+                (
+                    slicer.scope_of(
+                        source, body, owner if is_method(body, slicer.index(source)) else None
+                    ),
+                    f"self.{attr}",
+                )
+                for body in bodies(source.tree)
+                if isinstance(body, FUNCTIONS)
+            ]
+        return found
+    for scope, binding in slicer.bindings(base, key):
+        value = binding.value
+        if isinstance(scope.body, ast.Module) and scope is not base.scope:
+            # A function's global: filled at the top level of any cell.
+            found += [(slicer.top(c), key) for c in sources_before(slicer, scope.source, True)]
+        if binding.how is How.ASSIGN and value is not None and not binding.path:
+            found += _returned_names(slicer, ExprAt(scope, value))
+        if scope is not base.scope:
+            found.append((scope, key))
+    return found
+
+
+def _returned_names(slicer: Slicing, spot: ExprAt) -> list[tuple[Scope, str]]:
+    """`unknowns = make(...)` was filled inside `make` under the name it returns."""
+    if isinstance(spot.node, ast.Call):
+        inner = from_call(slicer, spot, spot.node)
+        return [(s.scope, k) for s in inner or () if (k := key_of(s.node)) is not None]
+    key = key_of(spot.node)
+    return [] if key is None else [(spot.scope, key)]

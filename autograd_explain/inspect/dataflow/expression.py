@@ -1,0 +1,60 @@
+"""Expressions where they stand."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...program import Source
+from . import safe_lookup
+from .reaching_definitions import Body, Part
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """A run of a function, or the top level of a cell or file.
+
+    `values` are live names (a frame's locals, the user's namespace).  `call` is the expression
+    that called the function, where known; `receiver` the live `self`, or its class.
+    """
+
+    source: Source
+    body: Body
+    values: Mapping[str, Any] = field(default_factory=dict)
+    call: ExprAt | None = None
+    receiver: Any = safe_lookup.MISSING
+    current: ast.AST | None = None
+
+    @property
+    def function(self) -> str | None:
+        return getattr(self.body, "name", None)
+
+
+@dataclass(frozen=True, eq=False)
+class ExprAt:
+    """An expression (or an augmented assignment) where it stands.
+
+    `path` leads from its value to the part meant: `torch.split(x, 2)` with path (1,) is the
+    second piece.  `via` are the names through which a walk came here, the user's last line first.
+    `spelled` is the text of an expression that does not stand in the source.
+    """
+
+    scope: Scope
+    node: ast.expr | ast.AugAssign
+    path: tuple[Part, ...] = ()
+    via: tuple[ExprAt, ...] = ()
+    spelled: str = ""
+
+    @property
+    def text(self) -> str:
+        """The expression as the user wrote it, on one line."""
+        if self.spelled:
+            return self.spelled
+        segment = ast.get_source_segment(self.scope.source.python, self.node)
+        return " ".join((segment or ast.unparse(self.node)).split())
+
+    @property
+    def function(self) -> str | None:
+        return self.scope.function

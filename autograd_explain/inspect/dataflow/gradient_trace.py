@@ -1,0 +1,216 @@
+"""Where the gradient on the way to a value got lost.
+
+`trace` walks the computation of a value backwards.  A *cut* is an expression whose result carries
+no gradient although something it read does.  Live tensors decide where a name still holds them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from . import safe_lookup
+from .cut_kinds import CutKind, cut_of, is_about_shape, makes_leaf
+from .expression import ExprAt
+from .grad_mode import Off, switched_off_around
+from .reaching_definitions import Each, key_of
+from .slicer import Slicer
+from .syntax import is_container
+
+_MAX_DEPTH = 60
+_NO_PARAMETERS = (
+    "torch.nn.modules.activation",
+    "torch.nn.modules.loss",
+    "torch.nn.modules.pooling",
+    "torch.nn.modules.dropout",
+    "torch.nn.modules.flatten",
+    "torch.nn.modules.padding",
+    "torch.nn.modules.upsampling",
+    "torch.nn.modules.fold",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """An expression at which gradient stopped.
+
+    `operand` is what still carried it, `off` what had turned recording off, `trained` whether an
+    optimizer holds something behind it.  `trail` are the names under which the value without
+    gradient was handed on, nearest first; `later` are the operations after it that would cut
+    once more (`torch.tensor(losses)` behind an `.item()`), nearest first.
+    """
+
+    kind: CutKind
+    spot: ExprAt
+    operand: ExprAt
+    off: Off | None = None
+    trained: bool = False
+    trail: tuple[ExprAt, ...] = ()
+    later: tuple[tuple[CutKind, ExprAt], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class GradientTrace:
+    """Whether a value carries gradient, and the cuts on the way to it, nearest first."""
+
+    carries: bool
+    cuts: tuple[Cut, ...] = ()
+    trained: bool = False  #: the gradient would reach something an optimizer holds
+    frozen: tuple[ExprAt, ...] = ()
+
+
+_NOTHING = GradientTrace(False)
+
+
+class GradientTracer:
+    """Answers for one failure; remembers what it has walked."""
+
+    def __init__(self, slicer: Slicer, held: Sequence[torch.Tensor] = ()) -> None:
+        self.slicer = slicer
+        self._held = {id(p) for p in held}
+        self._known: dict[tuple[object, ...], GradientTrace] = {}
+
+    def holds(self, tensors: Iterable[torch.Tensor]) -> bool:
+        """Whether an optimizer was given one of the tensors."""
+        return any(id(t) in self._held for t in tensors)
+
+    def trace(self, spot: ExprAt, depth: int = 0) -> GradientTrace:
+        """What is known of the gradient behind `spot`."""
+        mark = (id(spot.node), id(spot.scope.body), id(spot.scope.call), spot.path)
+        if depth > _MAX_DEPTH:
+            return _NOTHING
+        if mark not in self._known:
+            self._known[mark] = _NOTHING  # a loop adds nothing to itself
+            self._known[mark] = self._trace(spot, depth)
+        return self._known[mark]
+
+    def _trace(self, spot: ExprAt, depth: int) -> GradientTrace:
+        tensor = self.slicer.tensor(spot)
+        if tensor is not None and tensor.requires_grad:
+            return GradientTrace(True, (), self._reaches_held(tensor))
+        makers = self.slicer.makers(spot)
+        parts = self._parts(spot, makers)
+        return _join([*(_through(m, self._of_maker(m, depth + 1)) for m in makers), *parts])
+
+    def _parts(self, spot: ExprAt, makers: list[ExprAt]) -> list[GradientTrace]:
+        """The elements of a container that is used as a whole (`torch.stack(self.losses)`)."""
+        if spot.path or not any(is_container(m.node) for m in makers):
+            return []
+        each = (Each.ITEM, Each.VALUE)
+        return [self.trace(ExprAt(spot.scope, spot.node, (part,))) for part in each]
+
+    def _reaches_held(self, tensor: torch.Tensor) -> bool:
+        if not self._held:
+            return False
+        pending, seen = [tensor.grad_fn], 0
+        if id(tensor) in self._held:
+            return True
+        while pending and seen < 2_000:
+            node = pending.pop()
+            seen += 1
+            if node is None:
+                continue
+            if id(getattr(node, "variable", None)) in self._held:
+                return True
+            pending.extend(fn for fn, _ in node.next_functions)
+        return False
+
+    def _of_maker(self, maker: ExprAt, depth: int) -> GradientTrace:
+        node = maker.node
+        if isinstance(node, (ast.Constant, ast.Lambda)) or is_about_shape(node):
+            return _NOTHING
+        if makes_leaf(node):
+            return GradientTrace(True, (), True)
+        tensor = self.slicer.tensor(maker)
+        if tensor is not None and tensor.requires_grad:
+            return GradientTrace(True, (), self._reaches_held(tensor))
+        read = _join([self.trace(o, depth) for o in self.slicer.operands(maker)])
+        read = _join([read, self._of_modules(maker)])
+        kind = self._cut(maker)
+        if kind is None:
+            return self._recorded(maker, read, depth)
+        if not read.carries:
+            cuts = tuple(replace(c, later=(*c.later, (kind, maker))) for c in read.cuts)
+            return replace(read, cuts=cuts)
+        return GradientTrace(
+            False, (Cut(kind, maker, self._carrying(maker, depth), None, read.trained),)
+        )
+
+    def _recorded(self, maker: ExprAt, read: GradientTrace, depth: int) -> GradientTrace:
+        off = switched_off_around(self.slicer, maker) if read.carries else None
+        if off is None:
+            return read
+        cut = Cut(CutKind.NO_GRAD, maker, self._carrying(maker, depth), off, read.trained)
+        return GradientTrace(False, (cut,))
+
+    def _cut(self, maker: ExprAt) -> CutKind | None:
+        function: Any = safe_lookup.MISSING
+        if isinstance(maker.node, ast.Call):
+            function = self.slicer.value(ExprAt(maker.scope, maker.node.func))
+            if isinstance(function, torch.nn.Module):
+                return None
+        return cut_of(maker.node, maker.path, function)
+
+    def _carrying(self, maker: ExprAt, depth: int) -> ExprAt:
+        operands = self.slicer.operands(maker)
+        return next((o for o in operands if self.trace(o, depth).carries), maker)
+
+    def _of_modules(self, maker: ExprAt) -> GradientTrace:
+        """What a called library module's own parameters bring."""
+        if not isinstance(maker.node, ast.Call):
+            return _NOTHING
+        module = self.slicer.value(ExprAt(maker.scope, maker.node.func))
+        if isinstance(module, torch.nn.Module):
+            return self._of_parameters(maker, list(module.parameters()))
+        return (
+            GradientTrace(True, (), True) if self._is_fresh_module(maker.node, maker) else _NOTHING
+        )
+
+    def _of_parameters(self, maker: ExprAt, parameters: list[torch.nn.Parameter]) -> GradientTrace:
+        if not parameters:
+            return _NOTHING
+        if any(p.requires_grad for p in parameters):
+            return GradientTrace(True, (), self.holds(parameters))
+        assert isinstance(maker.node, ast.Call)
+        return GradientTrace(False, (), False, (ExprAt(maker.scope, maker.node.func),))
+
+    def _is_fresh_module(self, node: ast.Call, maker: ExprAt) -> bool:
+        """A call of a module that no longer lives: `layer(x)` after `layer = nn.Linear(…)`."""
+        if key_of(node.func) is None:
+            return False
+        for made in self.slicer.makers(ExprAt(maker.scope, node.func)):
+            if isinstance(made.node, ast.Call):
+                cls = self.slicer.value(ExprAt(made.scope, made.node.func))
+                if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
+                    return not cls.__module__.startswith(_NO_PARAMETERS)
+        return False
+
+
+def _through(maker: ExprAt, trace: GradientTrace) -> GradientTrace:
+    """Note the names that a maker's value went through, nearest to the cut."""
+    if not maker.via:
+        return trace
+    names = tuple(reversed(maker.via))
+    cuts = tuple(replace(c, trail=c.trail or names) for c in trace.cuts)
+    return replace(trace, cuts=cuts)
+
+
+def _join(traces: Sequence[GradientTrace]) -> GradientTrace:
+    """Several sources of one value: it carries gradient if one does; all cuts count."""
+    cuts = {id(c.spot.node): c for t in traces for c in t.cuts}
+    frozen = {id(s.node): s for t in traces for s in t.frozen}
+    return GradientTrace(
+        any(t.carries for t in traces),
+        tuple(cuts.values()),
+        any(t.trained for t in traces),
+        tuple(frozen.values()),
+    )
+
+
+def best_cut(cuts: Sequence[Cut]) -> Cut | None:
+    """The cut to blame: one behind which something is trained, the nearest of those."""
+    return next((c for c in cuts if c.trained), cuts[0] if cuts else None)

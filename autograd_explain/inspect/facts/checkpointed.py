@@ -1,0 +1,283 @@
+"""Checkpointed functions: why one does something else when backward runs it again, and which was
+never recorded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeGuard, cast
+
+import torch
+
+from ...model import Place
+from ...program import Program, Source, called_name, own_nodes
+from ..dataflow import ExprAt
+from ..scene import Scene
+from .call_levels import path_of
+from .expressions import computation, inside, surfaced
+from .no_graph import NoGraph, is_recording_off
+from .user_definitions import Definition, calls, definition, method
+
+#: Methods that change what they are called on, or take something out of it.
+_CHANGING = frozenset(
+    "append extend insert pop popleft popitem clear update add remove discard setdefault".split()
+)
+_RANDOM = ("random.", "np.random.", "numpy.random.", "time.", "uuid.", "secrets.")
+_MANY = 400
+_MODES = ("eval", "train", "set_autocast_enabled", "set_grad_enabled")
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A statement that makes a second run of `function` differ: it changes a "state", draws a
+    "random" number, or changes the "mode" between the runs."""
+
+    kind: str
+    function: str
+    place: Place
+
+
+def suspects(scene: Scene) -> list[Divergence]:
+    """What speaks for a difference in the checkpointed functions of the user's, surest first."""
+    found: list[Divergence] = []
+    for source, call in _passed(scene):
+        for body in _bodies(scene, source, call):
+            found += _inside(body)
+        found += _between(source, call)
+    order = ("state", "random", "mode")
+    unique = {s.place: s for s in reversed(found)}
+    return sorted(unique.values(), key=lambda s: order.index(s.kind))
+
+
+def _passed(scene: Scene) -> list[tuple[Source, ast.Call]]:
+    """The checkpoint calls that the failing graph was made through; all where none is known."""
+    every = list(calls(scene.program, "checkpoint", "checkpoint_sequential"))
+    makers = (scene.history.maker(n) for n in scene.graph.nodes[:_MANY])
+    lines = {(p.cell, p.file, p.line) for m in makers if m is not None for p in path_of(m)}
+    places = ((x, x[0].place(x[1].lineno)) for x in every)
+    return [x for x, p in places if (p.cell, p.file, p.line) in lines] or every
+
+
+def _local(source: Source, call: ast.Call, name: str) -> Definition | None:
+    """The function of this name that the function around a call defines itself."""
+    around = source.function_at(source.place(call.lineno))
+    found = [
+        node
+        for node in (own_nodes(around) if around is not None else ())
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name
+    ]
+    return Definition(source, found[0]) if len(found) == 1 else None
+
+
+def _bodies(scene: Scene, source: Source, call: ast.Call) -> Iterator[Definition]:
+    """The source of the function that is checkpointed: of a live object, else by its name."""
+    given = next((a for a in call.args if not isinstance(a, ast.Starred)), None)
+    if isinstance(given, ast.Lambda):
+        yield Definition(source, given)
+    if given is None:
+        return
+    own = _local(source, call, ast.unparse(given))
+    if own is not None:
+        yield own
+        return
+    value = scene.incident.namespace.get(ast.unparse(given))
+    if isinstance(value, torch.nn.Module):
+        modules = (method(scene.program, type(m), "forward") for m in value.modules())
+        yield from (m for m in modules if m is not None)
+        return
+    live = definition(scene.program, value)
+    if live is not None:
+        yield live
+        return
+    name = str(getattr(given, "attr", getattr(given, "id", "")))
+    for cell in scene.program.cells:
+        for node in ast.walk(cell.tree):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                yield Definition(cell, node)
+
+
+def _inside(body: Definition) -> Iterator[Divergence]:
+    local = _local_names(body)
+    shared = _declared_global(body)
+    for node in own_nodes(body.node):
+        kind = _kind(node, local - shared, shared)
+        if kind:
+            yield Divergence(kind, body.name or "lambda", body.at(node))
+
+
+def _kind(node: ast.AST, local: set[str], shared: set[str]) -> str:
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return "state" if any(_outlives(t, local, shared) for t in targets) else ""
+    if not isinstance(node, ast.Call):
+        return ""
+    function = ast.unparse(node.func)
+    if function.startswith(_RANDOM):
+        return "random"
+    if function == "next" and node.args and _head(node.args[0]) not in local:
+        return "state"
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    outside = owner is not None and _head(owner) not in local
+    return "state" if outside and called_name(node) in _CHANGING else ""
+
+
+def _outlives(target: ast.expr, local: set[str], shared: set[str]) -> bool:
+    """Whether the assigned thing is there after the function has returned."""
+    if isinstance(target, ast.Name):
+        return target.id in shared
+    if isinstance(target, (ast.Attribute, ast.Subscript)):
+        return _head(target) not in local or _head(target) == "self"
+    return any(_outlives(t, local, shared) for t in getattr(target, "elts", ()))
+
+
+def _head(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _local_names(body: Definition) -> set[str]:
+    """What the function itself binds, its parameters but `self` included."""
+    arguments = body.node.args
+    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    stored = (n for n in own_nodes(body.node) if isinstance(n, ast.Name))
+    names |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return names - {"self"}
+
+
+def _declared_global(body: Definition) -> set[str]:
+    kinds = (ast.Global, ast.Nonlocal)
+    return {name for n in own_nodes(body.node) if isinstance(n, kinds) for name in n.names}
+
+
+def _between(source: Source, call: ast.Call) -> Iterator[Divergence]:
+    """A switch of the mode after the checkpoint and before the next backward of the cell."""
+    given = ast.unparse(call.args[0]) if call.args else "checkpoint"
+    later = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and n.lineno > call.lineno]
+    later.sort(key=lambda n: n.lineno)
+    for node in later:
+        if called_name(node) == "backward":
+            return
+        if called_name(node) in _MODES:
+            yield Divergence("mode", given, source.place(node.lineno, None, node))
+
+
+def reentrant_calls(program: Program) -> list[tuple[Source, ast.Call]]:
+    """The checkpoints that ask for the reentrant kind, by name or by saying nothing."""
+    found = calls(program, "checkpoint", "checkpoint_sequential")
+    return [(s, c) for s, c in found if not any(_is_off(k) for k in c.keywords)]
+
+
+@dataclass(frozen=True, eq=False)
+class UnrecordedCheckpoint:
+    """The reentrant checkpoints behind a value that got no tensor that requires grad, those nearest
+    to the inputs first; `read` are those tensors, `certain` tells that something inside the first
+    is seen to be trained."""
+
+    calls: tuple[ExprAt, ...]
+    read: tuple[str, ...]
+    certain: bool
+
+
+def unrecorded(scene: Scene, loss: NoGraph) -> UnrecordedCheckpoint | None:
+    """What of a loss without graph was computed in reentrant checkpoints, whose inputs cannot have
+    required grad then; None where another cut is seen, or none that ran with something to train."""
+    if loss.root is None or loss.trace.cuts or is_recording_off(loss):
+        return None
+    found = [s for s in computation(scene, loss.root) if _is_reentrant(scene, s)]
+    found = [s for s in found if _ran(scene, s) is not False]
+    if not found:
+        return None
+    first = found[-1]
+    ran, trained = _ran(scene, first), _trained_inside(scene, first)
+    if trained is None and ran:
+        trained = any(n.tensor.is_leaf and n.tensor.requires_grad for n in scene.names.tensors)
+        ran = None
+    if not trained:
+        return None
+    read = tuple(g.text for s in reversed(found) for g in _given(s))
+    return UnrecordedCheckpoint(tuple(reversed(found)), read, ran is True)
+
+
+def _is_reentrant(scene: Scene, spot: ExprAt) -> bool:
+    """A call of torch's checkpoint that asks for the reentrant kind, or leaves it to torch 2.13."""
+    node = spot.node
+    if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+        return False
+    slicer = scene.slicer
+    function = slicer.value(inside(spot, node.func))
+    if getattr(function, "__module__", "") != "torch.utils.checkpoint":
+        return False
+    asked = [slicer.value(inside(spot, k.value)) for k in node.keywords if k.arg == _KIND]
+    return all(a is True or a is None for a in asked)
+
+
+_KIND = "use_reentrant"
+
+
+def _given(spot: ExprAt) -> list[ExprAt]:
+    """The arguments for the checkpointed function."""
+    assert isinstance(spot.node, ast.Call)
+    values = [*spot.node.args[1:], *(k.value for k in spot.node.keywords if k.arg != _KIND)]
+    return [inside(spot, v.value if isinstance(v, ast.Starred) else v) for v in values]
+
+
+def _ran(scene: Scene, spot: ExprAt) -> bool | None:
+    """Whether a call ran, as far as the `if`s around it tell: None where they do not."""
+    slicer, child, sure = scene.slicer, cast(ast.AST, spot.node), True
+    for around in slicer.index(spot.scope.source).ancestors(spot.node):
+        if isinstance(around, ast.If) and child is not around.test:
+            taken = _is_true(scene, spot, around.test)
+            if taken is not None and taken is any(child is s for s in around.orelse):
+                return False
+            sure = sure and taken is not None
+        child = around
+    return True if sure else None
+
+
+def _is_true(scene: Scene, spot: ExprAt, test: ast.expr) -> bool | None:
+    """What `self.checkpointing and self.training` is, as far as live values tell."""
+    parts = test.values if _is_and(test) else [test]
+    values = [scene.slicer.value(inside(spot, p)) for p in parts]
+    if any(v is False for v in values):
+        return False
+    return True if all(v is True for v in values) else None
+
+
+def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:
+    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
+
+
+def _trained_inside(scene: Scene, spot: ExprAt) -> bool | None:
+    """Whether the checkpointed module has parameters to train; None where it is not known."""
+    assert isinstance(spot.node, ast.Call)
+    given = spot.node.args[:1]
+    called = [scene.slicer.value(inside(spot, s)) for g in given for s in _shown(scene, spot, g)]
+    owners = (getattr(value, "__self__", value) for value in called)
+    module = next((m for m in owners if isinstance(m, torch.nn.Module)), None)
+    return None if module is None else any(p.requires_grad for p in module.parameters())
+
+
+def is_frozen(scene: Scene) -> bool:
+    """Whether the failing expression checkpoints a module that has nothing to train."""
+    spot = surfaced(scene)
+    call = spot is not None and isinstance(spot.node, ast.Call) and bool(spot.node.args)
+    return spot is not None and call and _trained_inside(scene, spot) is False
+
+
+def _shown(scene: Scene, spot: ExprAt, function: ast.expr) -> Iterator[ast.expr]:
+    """The expression of a function, and the list that a loop takes it from: `self.blocks` of
+    `for i, block in enumerate(self.blocks)`."""
+    yield function
+    for around in scene.slicer.index(spot.scope.source).ancestors(spot.node):
+        if isinstance(around, ast.For) and isinstance(function, ast.Name):
+            if any(getattr(n, "id", "") == function.id for n in ast.walk(around.target)):
+                yield from (n for n in ast.walk(around.iter) if isinstance(n, ast.expr))
+
+
+def _is_off(keyword: ast.keyword) -> bool:
+    value = keyword.value
+    return (
+        keyword.arg == "use_reentrant" and isinstance(value, ast.Constant) and value.value is False
+    )

@@ -1,0 +1,162 @@
+"""Which statement put a value into a container, and the expression of the value there.
+
+`queue.append(z)`, `seen[user] = z`, `targets = [gram(f) for f in maps]`, `replay.push(state=h)`
+where `push` appends its `**item`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...model import Place
+from ...program import Program, Source, called_name, own_nodes
+from .user_definitions import called_so
+
+#: Methods that put one value into a container.
+PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
+_KEY = re.compile(r"\[([^\[\]]*)\]|\.(\w+)")
+_DEPTH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """`value` is what a container (or a part of what it holds) gets, in a statement of `source`."""
+
+    source: Source
+    value: ast.expr
+
+    @property
+    def place(self) -> Place:
+        return self.source.place(self.value.lineno, None, self.value)
+
+
+def put_of(program: Program, name: str) -> tuple[str, Store] | None:
+    """The container in a path (`bank.rows[0][1]`, `replay.items[3]['state']`), and the one
+    statement that puts there what the path leads to; None where several do or none is seen."""
+    for bracket in re.finditer(r"\[", name):
+        container = name[: bracket.start()]
+        keys = [a or repr(b) for a, b in _KEY.findall(name[bracket.start() :])]
+        found = list(_puts(program, container.rpartition(".")[2], keys))
+        if len(found) == 1:
+            return container, found[0]
+    return None
+
+
+def _puts(program: Program, name: str, keys: list[str]) -> Iterator[Store]:
+    for source in program.cells:
+        for node in ast.walk(source.tree):
+            if isinstance(node, (ast.Expr, ast.Assign)):
+                for value, rest in _given(node, name, keys):
+                    put = _part(program, Store(source, value), rest, _DEPTH)
+                    if put is not None:
+                        yield put
+
+
+def _given(
+    node: ast.Expr | ast.Assign, name: str, keys: list[str]
+) -> Iterator[tuple[ast.expr, list[str]]]:
+    """What a statement puts into the container of this name, and the keys that lead on."""
+    if isinstance(node, ast.Expr):
+        call = node.value if isinstance(node.value, ast.Call) else None
+        method = call.func if call is not None and isinstance(call.func, ast.Attribute) else None
+        if call is not None and method is not None and method.attr in PUTS and call.args:
+            if _named(method.value, name):
+                yield call.args[-1], keys[1 + _depth(method.value) :]
+        return
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Subscript) and _named(target, name):
+        yield value, keys[_depth(target) :]
+    elif not isinstance(target, ast.Subscript) and _named(target, name):
+        inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+        if isinstance(inner, (ast.ListComp, ast.GeneratorExp)):
+            yield inner.elt, keys[1:]
+        elif isinstance(value, ast.DictComp):
+            yield value.value, keys[1:]
+        elif isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.Call)) and not _is_empty(value):
+            yield value, keys
+
+
+def _named(node: ast.expr, name: str) -> bool:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return getattr(node, "attr", getattr(node, "id", "")) == name
+
+
+def _depth(node: ast.expr) -> int:
+    return 1 + _depth(node.value) if isinstance(node, ast.Subscript) else 0
+
+
+def _is_empty(value: ast.expr) -> bool:
+    return not getattr(value, "values", getattr(value, "elts", (value,)))
+
+
+def _part(program: Program, put: Store, keys: list[str], depth: int) -> Store | None:
+    """The element meant of a tuple, a dict or an argument that is put in as a whole."""
+    if not keys:
+        return put
+    value = _element(put.value, keys[0])
+    if value is not None:
+        return _part(program, Store(put.source, value), keys[1:], depth)
+    if isinstance(put.value, ast.Name) and depth:
+        return _argument(program, put, keys, depth - 1)
+    if isinstance(put.value, ast.Call) and depth:
+        returned = _returned(program, called_name(put.value))
+        return None if returned is None else _part(program, returned, keys, depth - 1)
+    return None
+
+
+def _returned(program: Program, name: str) -> Store | None:
+    """What the user's one function of this name returns, where that is one display."""
+    found = called_so(program, name)
+    values = () if found is None else found.returned
+    shown = len(values) == 1 and isinstance(values[0], (ast.Dict, ast.Tuple, ast.List, ast.Call))
+    return Store(found.source, values[0]) if found is not None and shown else None
+
+
+def _element(value: ast.expr, key: str) -> ast.expr | None:
+    found: list[ast.expr] = []
+    if isinstance(value, (ast.Tuple, ast.List)):
+        found = value.elts[int(key) : int(key) + 1] if key.isdigit() else []
+    elif isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        found = [v for k, v in pairs if isinstance(k, ast.Constant) and repr(k.value) == key]
+    elif isinstance(value, ast.Call):  # `dict(h=h)`, a named tuple, a dataclass
+        found = [k.value for k in value.keywords if repr(k.arg) == key]
+    return found[0] if len(found) == 1 else None
+
+
+def _argument(program: Program, put: Store, keys: list[str], depth: int) -> Store | None:
+    """What the one call of the function around hands over as the name (or among its `**name`)."""
+    name = put.value.id if isinstance(put.value, ast.Name) else ""
+    function = _function(put)
+    if function is None:
+        return None
+    arguments = function.args
+    calls = list(_calls(program, function.name))
+    if len(calls) != 1:
+        return None
+    source, call = calls[0]
+    if arguments.kwarg is not None and arguments.kwarg.arg == name:
+        given, rest = [k.value for k in call.keywords if repr(k.arg) == keys[0]], keys[1:]
+    else:
+        every = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        every = every[1:] if every[:1] in (["self"], ["cls"]) else every
+        at = every.index(name) if name in every else len(call.args)
+        given, rest = [k.value for k in call.keywords if k.arg == name], keys
+        given = given or call.args[at : at + 1]
+    return _part(program, Store(source, given[0]), rest, depth) if len(given) == 1 else None
+
+
+def _function(put: Store) -> ast.FunctionDef | None:
+    found = [n for n in ast.walk(put.source.tree) if isinstance(n, ast.FunctionDef)]
+    return next((f for f in found if any(n is put.value for n in own_nodes(f))), None)
+
+
+def _calls(program: Program, name: str) -> Iterator[tuple[Source, ast.Call]]:
+    for source in program.cells:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and called_name(node) == name:
+                yield source, node

@@ -1,0 +1,86 @@
+"""A finding from what the message itself says: its captured values and the line it surfaced at.
+
+For causes that the wording of a message settles.  What live objects add, the cause passes in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...model import Confidence, Event, Finding, Place, TensorFact, What
+from ..dataflow import ExprAt
+from ..scene import Scene
+from .expressions import event_at, surfaced
+from .overwrite import label
+
+_CLASS = re.compile(r"<class '(?:builtins\.|__main__\.)?([\w.]+)'>")
+
+
+#: For `finding_from_message`: the statement to change is the expression that failed.
+FAILING: Any = object()
+
+
+def finding_from_message(
+    scene: Scene,
+    cause: str,
+    example: Mapping[str, str],
+    variants: Mapping[str, str] | None = None,
+    *,
+    facts: Mapping[str, str] | None = None,
+    at: ExprAt | Place | None = FAILING,
+    op: str | None = None,
+    more: Sequence[Event] = (),
+    tensors: Sequence[TensorFact] = (),
+    **changes: Any,
+) -> Finding:
+    """The finding whose facts are named like those of `example`.
+
+    A fact is given in `facts`, or captured by the message, or one of `call` (the expression that
+    failed) and `place` (where the statement to change stands, else the failing one); "" where
+    nothing is known.  `at` is the statement to change, `op` what its rewrite goes by; None where
+    it is unknown: an error of a backward pass surfaces far from it.  `more` are further events.
+    `variants` chooses the variant by the message's id.
+    """
+    at = failing_place(scene) if at is FAILING else at
+    blamed = _blamed(scene, at, op)
+    known = {n: _plain(v) for n, v in {**_of_line(scene), **scene.match.captures}.items()}
+    known |= {"place": label(blamed.place)} if blamed is not None else {}
+    known |= facts or {}
+    failed = () if scene.place is None else (scene.failed(),)
+    values: dict[str, Any] = {
+        "cause": cause,
+        "confidence": Confidence.GENERAL if scene.place is None else Confidence.LIKELY,
+        "facts": {name: str(known.get(name, "")) for name in example},
+        "tensors": tuple(tensors),
+        "events": (*(() if blamed is None else (blamed,)), *more, *failed),
+        "variant": (variants or {}).get(scene.match.pattern, ""),
+    }
+    return Finding(**{**values, **changes})
+
+
+def _blamed(scene: Scene, at: ExprAt | Place | None, op: str | None) -> Event | None:
+    """The statement to change; of an expression with the calls that led to it."""
+    if isinstance(at, ExprAt):
+        return event_at(scene, What.CAUSE, at, op)
+    return None if at is None else Event(What.CAUSE, at, op)
+
+
+def _plain(value: str) -> str:
+    """On one line; `dict` for `<class 'dict'>`."""
+    return _CLASS.sub(r"\1", " ".join(value.split()))
+
+
+def failing_place(scene: Scene) -> Place | None:
+    """The expression that failed in the user's innermost line, else that line."""
+    spot = surfaced(scene)
+    if spot is None:
+        return scene.place
+    return spot.scope.source.place(spot.node.lineno, spot.function, spot.node)
+
+
+def _of_line(scene: Scene) -> dict[str, str]:
+    spot = surfaced(scene)
+    call = "" if spot is None else spot.text
+    return {"call": call, "place": "" if scene.place is None else label(failing_place(scene))}

@@ -1,0 +1,200 @@
+"""Which statement set requires_grad to False, and which tensor never got the flag."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...program import called_name
+from ..dataflow import ExprAt
+from ..dataflow.safe_lookup import MISSING
+from ..scene import Scene
+from .expressions import inside, outer_names, stored_names
+
+_CONSTRUCTORS = frozenset({
+    "tensor", "rand", "randn", "zeros", "ones", "full", "empty", "linspace", "arange", "eye",
+    "rand_like", "randn_like", "zeros_like", "ones_like", "full_like", "from_numpy", "as_tensor",
+    "Tensor", "FloatTensor", "DoubleTensor", "logspace", "normal",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """`statement` is the expression that froze; `whole` says that no parameter of the modules
+    is left to train; `names` are what the user calls them."""
+
+    statement: ExprAt | None
+    names: tuple[str, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class MissingFlag:
+    """A tensor whose gradient the program asks for, and the expression that made it."""
+
+    maker: ExprAt
+    names: tuple[str, ...]
+
+
+def freezing(scene: Scene, modules: tuple[ExprAt, ...]) -> Frozen:
+    """Who froze the modules that a loss was computed with."""
+    slicer = scene.slicer
+    values = [v for v in map(slicer.value, modules) if isinstance(v, torch.nn.Module)]
+    roots = _named_owners(scene, values)
+    owners = [*values, *(m for _, m in roots)]
+    freezers = list(_freezers(scene))
+    found = [s for s in freezers if _concerns(scene, s, owners)]
+    if len(freezers) == 1 and not any(v is not MISSING for v in _frozen_by(scene, freezers[0])):
+        found = freezers  # what a returned function froze cannot be read, but nothing else did
+    if not values and not found:
+        # Whose forward it was is unknown (several objects of one class): what is frozen now.
+        found = [s for s in freezers if any(map(_is_frozen, _frozen_by(scene, s)))]
+    found = found or [s for s in freezers if _called_with(scene, s, owners)]
+    names = [n for n, _ in roots] + [s.text for s in modules]
+    whole = bool(values) and not any(p.requires_grad for v in values for p in v.parameters())
+    return Frozen(found[0] if found else None, tuple(dict.fromkeys(names)), whole)
+
+
+def _named_owners(
+    scene: Scene, modules: list[torch.nn.Module]
+) -> list[tuple[str, torch.nn.Module]]:
+    """The user's modules that contain them (`clf` for `self.head`), outermost first."""
+    found = []
+    for name, value in scene.names.objects:
+        if isinstance(value, torch.nn.Module):
+            inner = {id(m) for m in value.modules()}
+            if any(id(m) in inner for m in modules):
+                found.append((name, value))
+    return found
+
+
+def _freezers(scene: Scene) -> Iterator[ExprAt]:
+    """Every `….requires_grad = False` and `….requires_grad_(False)` of the program, newest first;
+    the spot is the object whose flag is set."""
+    slicer = scene.slicer
+    for source in slicer.sources():
+        index = slicer.index(source)
+        for node in ast.walk(source.tree):
+            owner = _frozen_object(node)
+            if owner is not None:
+                yield ExprAt(slicer.scope_of(source, index.body_of(node)), owner)
+
+
+def _frozen_object(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+            return target.value if _is_false(value) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if node.func.attr == "requires_grad_" and given and _is_false(given[0]):
+            return node.func.value
+    return None
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _concerns(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> bool:
+    """Whether the frozen object is one of the modules, or a parameter taken from one."""
+    parameters = {id(p) for m in owners for p in m.parameters()}
+    return any(
+        any(v is m for m in owners) or id(v) in parameters or _holds(v, parameters)
+        for v in _frozen_by(scene, spot)
+    )
+
+
+def _frozen_by(scene: Scene, spot: ExprAt) -> list[Any]:
+    """The live objects whose flag is set: the expression's own, and the modules behind it."""
+    slicer = scene.slicer
+    held: list[Any] = [slicer.value(spot)]
+    for maker in slicer.makers(spot):
+        # `for p in net.parameters()`: the receiver of the call is the module.
+        if isinstance(maker.node, ast.Call) and isinstance(maker.node.func, ast.Attribute):
+            held.append(slicer.value(inside(maker, maker.node.func.value)))
+    return held
+
+
+def _called_with(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> bool:
+    """Whether some call gives the freezing function one of the modules: `freeze(judge)`."""
+    slicer = scene.slicer
+    for source in slicer.sources() if spot.function else ():
+        index = slicer.index(source)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and called_name(node) == spot.function:
+                scope = slicer.scope_of(source, index.body_of(node))
+                given = [*node.args, *(k.value for k in node.keywords)]
+                if isinstance(node.func, ast.Attribute):
+                    given.append(node.func.value)
+                if any(slicer.value(ExprAt(scope, a)) is m for a in given for m in owners):
+                    return True
+    return False
+
+
+def _is_frozen(value: Any) -> bool:
+    parameters = list(value.parameters()) if isinstance(value, torch.nn.Module) else []
+    return bool(parameters) and not any(p.requires_grad for p in parameters)
+
+
+def _holds(value: Any, parameters: set[int]) -> bool:
+    return isinstance(value, torch.nn.Module) and any(
+        id(p) in parameters for p in value.parameters()
+    )
+
+
+def missing_flag(scene: Scene, root: ExprAt | None) -> MissingFlag | None:
+    """The one tensor behind `root` whose gradient the program reads or an optimizer is given."""
+    if root is None:
+        return None
+    found: dict[int, MissingFlag] = {}
+    for spot, maker in _constructed(scene, root):
+        names = tuple(
+            dict.fromkeys((*outer_names(scene, spot), spot.text, *stored_names(scene, maker)))
+        )
+        if _wants_gradient(scene, names):
+            found.setdefault(id(maker.node), MissingFlag(maker, names))
+    return next(iter(found.values())) if len(found) >= 1 else None
+
+
+def _constructed(scene: Scene, root: ExprAt) -> Iterator[tuple[ExprAt, ExprAt]]:
+    """The named tensors that `root` was computed from, with their constructors."""
+    slicer = scene.slicer
+    pending, seen = [root], set[int]()
+    while pending and len(seen) < 500:
+        spot = pending.pop(0)
+        if id(spot.node) in seen:
+            continue
+        seen.add(id(spot.node))
+        for maker in slicer.makers(spot):
+            if isinstance(maker.node, ast.Call) and called_name(maker.node) in _CONSTRUCTORS:
+                names = [
+                    v for v in (*maker.via, spot) if isinstance(v.node, (ast.Name, ast.Attribute))
+                ]
+                if names:
+                    yield names[-1], maker
+                continue
+            pending += slicer.operands(maker)
+
+
+def _wants_gradient(scene: Scene, names: tuple[str, ...]) -> bool:
+    """Whether the program reads `name.grad`, or gives the name to an optimizer."""
+    for source in scene.slicer.sources():
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr == "grad":
+                if ast.unparse(node.value) in names:
+                    return True
+            if isinstance(node, ast.Call) and _is_optimizer(node):
+                given = {ast.unparse(n) for a in node.args[:1] for n in ast.walk(a)}
+                if given.intersection(names):
+                    return True
+    return False
+
+
+def _is_optimizer(node: ast.Call) -> bool:
+    name = called_name(node)
+    return "optim" in ast.unparse(node.func) or hasattr(torch.optim, name)

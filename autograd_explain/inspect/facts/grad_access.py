@@ -1,0 +1,83 @@
+"""The tensor whose `.grad` was read although it is no leaf."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import torch
+
+from ...model import Event, Role, TensorFact
+from ..dataflow import ExprAt
+from ..scene import Scene
+from .expressions import attribute_read, stored_names
+from .non_leaf import NonLeaf, analyse, events, fact
+from .sibling_grad_reads import read_alike, spelled
+from .torch_call import argument, calls_in, elements, receiver
+
+
+def non_leaf_read(scene: Scene) -> NonLeaf | None:
+    """What the warning was about; None where the tensor cannot be had any more."""
+    shown = attribute_read(scene, "grad")
+    tensor = scene.incident.evidence.get("object")
+    if not isinstance(tensor, torch.Tensor) and shown is not None:
+        tensor = scene.slicer.value(shown)
+    if not isinstance(tensor, torch.Tensor) or tensor.is_leaf or tensor.retains_grad:
+        return None
+    return analyse(scene, tensor, None if shown is None else spelled(scene, tensor, shown))
+
+
+def unseen_read(scene: Scene) -> tuple[TensorFact, ExprAt | None] | None:
+    """The reading as the source shows it, where the tensor itself is gone: what a call or a
+    property returned.  With the one expression that computed it, if there is one."""
+    shown = attribute_read(scene, "grad")
+    if shown is None or scene.match.pattern != "nonleaf-grad-access":
+        return None
+    made = [m for m in scene.slicer.makers(shown) if m.node is not shown.node]
+    tensor = TensorFact(Role.CULPRIT, (shown.text,), is_leaf=False, requires_grad=True)
+    return tensor, made[0] if len(made) == 1 else None
+
+
+def others_read(scene: Scene, found: NonLeaf) -> list[NonLeaf]:
+    """The further non-leaves whose `.grad` is read along with it."""
+    shown = attribute_read(scene, "grad")
+    if shown is None:
+        return []
+    alike = read_alike(scene, found.tensor, shown)
+    return [analyse(scene, t, spelled(scene, t, shown)) for t in alike]
+
+
+def told(scene: Scene, found: NonLeaf) -> tuple[tuple[TensorFact, ...], tuple[Event, ...]]:
+    """The tensors of one reading, the culprit first, and the statements that made them."""
+    others = others_read(scene, found)
+    facts = (fact(scene, found), *(fact(scene, o, Role.OTHER) for o in others))
+    made = [e for n in (found, *others) for e in events(scene, n, _node_name(n.tensor))]
+    return facts, tuple(_distinct(made))
+
+
+def _distinct(made: list[Event]) -> Iterator[Event]:
+    seen = set()
+    for event in made:
+        if (event.what, event.place) not in seen:
+            seen.add((event.what, event.place))
+            yield event
+
+
+def _node_name(tensor: torch.Tensor) -> str | None:
+    return None if tensor.grad_fn is None else tensor.grad_fn.name()
+
+
+def is_started_from(scene: Scene, found: NonLeaf) -> bool:
+    """Whether the program calls backward on this tensor, so that it is a loss."""
+    if found.tensor.dim() or found.maker is None:
+        return False
+    slicer, names = scene.slicer, {*stored_names(scene, found.maker)}
+    for call in calls_in(scene, "backward"):
+        owner, given = receiver(call), argument(call, 0, "tensors")
+        roots = [] if owner is None else [owner]
+        for root in roots + ([] if given is None else elements(scene, given)):
+            if ast.unparse(root.node) in names:
+                return True
+            if any(m.node is found.maker.node for m in slicer.makers(root)):
+                return True
+    return False

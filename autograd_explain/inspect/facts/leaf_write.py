@@ -1,0 +1,205 @@
+"""The leaf tensor that a failing in-place statement tried to write, and why the user writes it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...incident import LiveFrame
+from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What
+from ..scene import Scene
+from .expressions import inside, surfaced
+from .overwrite import label
+from .statements import (
+    MISSING,
+    Form,
+    SourceWrite,
+    base_of,
+    resolve,
+    statement_at,
+    write_of,
+    written_tensor,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafWrite:
+    """A refused write: `leaf` is None where the written expression cannot be read without
+    running code (then `tensor_names` still holds it as spelled).  `module` is the in-place module
+    that wrote it, as the statement calls it."""
+
+    write: SourceWrite
+    frame: LiveFrame
+    leaf: torch.Tensor | None
+    tensor_names: tuple[str, ...]
+    module: str = ""
+
+    @property
+    def purpose(self) -> str:
+        """ "update" of a parameter, "init" of its values, "index" or "arithmetic" on a value,
+        "module" where an in-place module computes with it."""
+        used = self.write.form is Form.CALL and not isinstance(self.write.statement, ast.Expr)
+        if used or self.write.is_part:
+            return "module" if self.module else "arithmetic"  # the result goes on being used
+        if self._reads_grad or self._has_grad:
+            return "update"
+        if self.write.form is Form.INIT or isinstance(self.leaf, torch.nn.Parameter):
+            return "init"
+        return "index" if self.write.form is Form.ITEM else "arithmetic"
+
+    @property
+    def _reads_grad(self) -> bool:
+        nodes = ast.walk(self.write.statement)
+        return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in nodes)
+
+    @property
+    def _has_grad(self) -> bool:
+        """A gradient is there already: backward ran, so this statement follows it."""
+        return self.leaf is not None and self.leaf.is_leaf and self.leaf.grad is not None
+
+
+def find_leaf_write(scene: Scene) -> LeafWrite | None:
+    """The refused write at the innermost user line, or None where no write is spelled there."""
+    frames = scene.incident.user_frames
+    if not frames:
+        return None
+    statement = statement_at(scene.program, scene.place)
+    write = None if statement is None else write_of(statement)
+    if write is None:
+        return None if statement is None else _by_module(scene, statement, frames[-1])
+    write, value = written_tensor(write, frames[-1])
+    return _found(scene, write, _handed_on(scene, write.target) if value is MISSING else value)
+
+
+def _found(scene: Scene, write: SourceWrite, value: Any, module: str = "") -> LeafWrite:
+    leaf, frame = _leaf_of(value), scene.incident.user_frames[-1]
+    names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
+    return LeafWrite(write, frame, leaf, tuple(dict.fromkeys(names)), module)
+
+
+def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite | None:
+    """The write of a module that works in place, or that such a one is part of."""
+    for live in reversed(scene.incident.frames):
+        module = live.frame.f_locals.get("self")
+        if isinstance(module, torch.nn.Module) and getattr(module, "inplace", False) is True:
+            given = live.frame.f_locals.get("input")
+            ran = [f.frame.f_locals.get("self") for f in scene.incident.frames]
+            call = _call_with(statement, frame, given, ran)
+            if call is None:
+                return None
+            write = SourceWrite(
+                Form.CALL, statement, call.args[0], f"{type(module).__name__}(inplace=True)"
+            )
+            return _found(scene, write, given, ast.unparse(call.func))
+    return None
+
+
+def _call_with(
+    statement: ast.stmt, frame: LiveFrame, given: Any, ran: Sequence[Any]
+) -> ast.Call | None:
+    """The call of one of the modules that ran, with this tensor, or with what cannot be told
+    without running code."""
+    calls = [c for c in _module_calls(statement, frame) if len(c.args) == 1 and not c.keywords]
+    calls = [c for c in calls if any(resolve(c.func, frame) is module for module in ran)]
+    found = [c for c in calls if resolve(c.args[0], frame) is given] or calls
+    return found[0] if len(found) == 1 else None
+
+
+def _module_calls(node: ast.AST, frame: LiveFrame) -> Iterator[ast.Call]:
+    """The calls of live modules in a piece of source."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            if isinstance(resolve(call.func, frame), torch.nn.Module):
+                yield call
+
+
+def _handed_on(scene: Scene, target: ast.expr) -> Any:
+    """The live tensor that a property only hands on: `return self.blocks[self.layer].weight`."""
+    spot = surfaced(scene)
+    if spot is None or not isinstance(target, ast.Attribute):
+        return MISSING
+    slicer = scene.slicer
+    makers = slicer.makers(inside(spot, target))
+    return slicer.value(makers[0]) if len(makers) == 1 else MISSING
+
+
+def _leaf_of(value: Any) -> torch.Tensor | None:
+    """The leaf itself, or the leaf that a view looks at."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    base = value._base if value._is_view() else None
+    return base if base is not None else value
+
+
+def _live_names(scene: Scene, leaf: torch.Tensor | None) -> tuple[str, ...]:
+    return () if leaf is None else scene.names.of(leaf)
+
+
+def _outer_names(scene: Scene) -> Iterator[str]:
+    """What the calling lines assign to: with a property setter the user wrote `sigma.value = 1`."""
+    for live in reversed(scene.incident.user_frames[:-1]):
+        statement = statement_at(scene.program, scene.incident.place_of(live))
+        if isinstance(statement, ast.Assign):
+            # Only these call a setter; a plain name gets what the call returns.
+            called = (t for t in statement.targets if isinstance(t, (ast.Attribute, ast.Subscript)))
+            yield from (ast.unparse(base_of(t)) for t in called)
+        elif isinstance(statement, ast.AugAssign):
+            yield ast.unparse(base_of(statement.target))
+
+
+def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding:
+    """The finding of a cause that is this write."""
+    leaf, place = found.leaf, scene.place
+    proven = leaf is not None and leaf.is_leaf and leaf.requires_grad
+    return Finding(
+        cause=cause,
+        confidence=Confidence.PROVEN if proven else Confidence.LIKELY,
+        facts={
+            "tensor": found.tensor_names[0],
+            "write": place.source if place is not None else "",
+            "place": label(place),
+            "module": found.module,
+        },
+        tensors=(_leaf_fact(scene, found),),
+        events=_refused(scene, found),
+        variant=found.purpose,
+        places={"calls": tuple(_alike(scene, found))} if found.purpose == "module" else {},
+    )
+
+
+def _alike(scene: Scene, found: LeafWrite) -> Iterator[Place]:
+    """Where the failing function calls the module with a leaf that requires grad."""
+    source = None if scene.place is None else scene.program.source_at(scene.place)
+    if source is None or scene.place is None:
+        return
+    around = source.function_at(scene.place) or source.tree
+    for call in _module_calls(around, found.frame):
+        given = _leaf_of(resolve(call.args[0], found.frame)) if call.args else None
+        if ast.unparse(call.func) == found.module and call.args:
+            if call.args[0] is found.write.target or (given is not None and _is_refused(given)):
+                yield source.place(call.lineno, scene.place.function, call)
+
+
+def _is_refused(tensor: torch.Tensor) -> bool:
+    return tensor.is_leaf and tensor.requires_grad
+
+
+def _leaf_fact(scene: Scene, found: LeafWrite) -> TensorFact:
+    if found.leaf is None:
+        return TensorFact(Role.CULPRIT, found.tensor_names, is_leaf=True, requires_grad=True)
+    fact = scene.fact(Role.CULPRIT, found.leaf)
+    return TensorFact(**{**vars(fact), "names": found.tensor_names})
+
+
+def _refused(scene: Scene, found: LeafWrite) -> tuple[Event, ...]:
+    """The write is where torch raised, so it was observed; the calling lines lead to it."""
+    frames = scene.incident.user_frames[:-1]
+    places = tuple(p for p in map(scene.incident.place_of, frames) if p is not None)
+    changed = Event(
+        What.CHANGED, scene.place, found.write.op, certainty=Certainty.OBSERVED, chain=places
+    )
+    return (changed, scene.failed())

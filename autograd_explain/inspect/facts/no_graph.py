@@ -1,0 +1,191 @@
+"""Why a loss has no graph: the expression that cut it, or what kept it from being recorded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from ...model import Role, TensorFact
+from ...program import called_name
+from ..dataflow import Cut, CutKind, ExprAt, GradientTrace, Off, best_cut, switches
+from ..scene import Scene
+from .expressions import (
+    inside,
+    method_call,
+    outer_names,
+    stored_names,
+    surfaced,
+)
+from .other_object import is_value
+
+
+@dataclass(frozen=True, eq=False)
+class NoGraph:
+    """`root` is the expression backward was called on.
+
+    One of `cut`, `off` (what turned recording off) and `frozen` (modules all of whose parameters
+    have requires_grad=False) tells why; all are empty where the source does not show it.
+    `still_off` says that recording was off when the failure was looked at.
+    """
+
+    root: ExprAt | None
+    tensor: torch.Tensor | None
+    trace: GradientTrace
+    cut: Cut | None = None
+    off: Off | None = None
+    frozen: tuple[ExprAt, ...] = ()
+    still_off: bool = False
+
+
+def find(scene: Scene) -> NoGraph | None:
+    """What is known of a backward that found no graph."""
+    tensor = _tensor(scene)
+    if (tensor is not None and tensor.requires_grad) or _is_other(scene):
+        return None
+    root = _root(scene)
+    if root is None:
+        return NoGraph(None, tensor, GradientTrace(False))
+    trace = scene.gradient_tracer.trace(root)
+    if not torch.is_grad_enabled():
+        return NoGraph(root, tensor, trace, None, _switch(scene), still_off=True)
+    cut = None if trace.carries else _whole(scene, best_cut(trace.cuts))
+    return NoGraph(root, tensor, trace, cut, None if cut is None else cut.off, trace.frozen)
+
+
+def _is_other(scene: Scene) -> bool:
+    """Whether backward was called on what never was a tensor: a list, a function, a criterion."""
+    found = getattr(scene.incident.exception, "obj", None)
+    attribute = scene.match.pattern == "backward-on-non-tensor"
+    return attribute and not is_value(found) and not isinstance(found, torch.Tensor)
+
+
+def _tensor(scene: Scene) -> torch.Tensor | None:
+    index = _index(scene)
+    return scene.roots[index] if index < len(scene.roots) else None
+
+
+def _index(scene: Scene) -> int:
+    """Which of the tensors backward was given has no graph: "element 1 of tensors …"."""
+    element = scene.match.captures.get("index", "0")
+    return int(element) if element.isdigit() else 0
+
+
+def _root(scene: Scene) -> ExprAt | None:
+    """`loss` of `loss.backward()`, `autograd.backward(loss)`, `autograd.grad(loss, x)`."""
+    receiver = method_call(scene, "backward")
+    if receiver is not None and not _is_library(scene, receiver):
+        scaled = _unscaled(receiver)
+        return scaled or receiver
+    call = surfaced(scene)
+    if call is None or not isinstance(call.node, ast.Call):
+        return None
+    given = [*call.node.args, *(k.value for k in call.node.keywords if k.arg in _ROOTS)]
+    if not given:
+        return None
+    first = given[0]
+    if isinstance(first, (ast.List, ast.Tuple)) and _index(scene) < len(first.elts):
+        first = first.elts[_index(scene)]
+    return inside(call, first)
+
+
+_ENDS = {
+    "numpy": CutKind.NUMPY,
+    "item": CutKind.NUMBER,
+    "tolist": CutKind.NUMBER,
+    "cpu": None,
+    "clone": None,
+}
+
+
+def _whole(scene: Scene, cut: Cut | None) -> Cut | None:
+    """`x.detach().cpu().numpy()` cuts as one expression, and towards NumPy."""
+    if cut is None or cut.kind not in (CutKind.DETACH, CutKind.NUMPY):
+        return cut
+    index = scene.slicer.index(cut.spot.scope.source)
+    node: ast.AST = cut.spot.node
+    while True:
+        attribute = index.parents.get(node)
+        call = index.parents.get(attribute) if attribute is not None else None
+        if not (isinstance(attribute, ast.Attribute) and isinstance(call, ast.Call)):
+            return cut
+        if attribute.attr not in _ENDS or call.func is not attribute:
+            return cut
+        kind = _ENDS[attribute.attr]
+        node = call
+        cut = replace(cut, kind=kind or cut.kind, spot=replace(cut.spot, node=call))
+
+
+_ROOTS = ("tensors", "outputs")
+
+
+def _is_library(scene: Scene, spot: ExprAt) -> bool:
+    value = scene.slicer.value(spot)
+    return type(value).__name__ == "module"
+
+
+def _unscaled(spot: ExprAt) -> ExprAt | None:
+    """`scaler.scale(loss).backward()` is about the loss."""
+    node = spot.node
+    if isinstance(node, ast.Call) and called_name(node) == "scale" and len(node.args) == 1:
+        return inside(spot, node.args[0])
+    return None
+
+
+def _switch(scene: Scene) -> Off | None:
+    return next(switches(scene.slicer), None)
+
+
+def cut_names(scene: Scene, cut: Cut) -> tuple[str, ...]:
+    """What the user calls the value that lost its gradient, the user's last line first."""
+    names = [*container_names(scene, cut.spot)]
+    trail = cut.trail[:8]
+    outside = [s for s in trail if s.function is None]
+    for spot in (*outside, *_targets_first(scene, cut, trail)):
+        names += [*outer_names(scene, spot), spot.text]
+    names += _target_names(scene, cut.spot)
+    return tuple(dict.fromkeys(names))
+
+
+def _targets_first(scene: Scene, cut: Cut, trail: tuple[ExprAt, ...]) -> list[ExprAt]:
+    """The trail with the names first that the cutting statement itself assigns."""
+    targets = set(_target_names(scene, cut.spot))
+    return sorted(trail, key=lambda s: s.text not in targets)
+
+
+def _target_names(scene: Scene, spot: ExprAt) -> Iterator[str]:
+    """The targets of the assignment that holds an expression."""
+    statement = scene.slicer.statement(spot)
+    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        yield from (ast.unparse(t) for t in targets if not isinstance(t, ast.Tuple))
+    yield from stored_names(scene, spot)
+
+
+def container_names(scene: Scene, spot: ExprAt) -> Iterator[str]:
+    """`self.losses` for an expression inside `self.losses.append(…)`."""
+    statement = scene.slicer.statement(spot)
+    call = getattr(statement, "value", None)
+    if isinstance(statement, ast.Expr) and isinstance(call, ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend"):
+            held = inside(spot, call.func.value)
+            yield from (*outer_names(scene, held), held.text)
+
+
+def root_fact(scene: Scene, found: NoGraph) -> TensorFact:
+    """The tensor backward was called on."""
+    name = "" if found.root is None else found.root.text
+    if found.tensor is None:
+        return TensorFact(Role.ROOT, (name,) if name else (), requires_grad=False)
+    return scene.fact(Role.ROOT, found.tensor, name)
+
+
+def is_recording_off(found: NoGraph) -> bool:
+    """Whether the cause is the gradient mode rather than an operation."""
+    return (
+        found.still_off
+        or found.off is not None
+        or (found.cut is not None and found.cut.kind is CutKind.NO_GRAD)
+    )

@@ -1,0 +1,233 @@
+"""Who saved the tensor, who overwrote it: the facts behind a version error.
+
+The failing slot is read from the graph and is exact; the two statements come from the scene's
+history and carry its certainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+
+from ...model import Event, Place, Role, TensorFact, What
+from ..history import TraceEvent
+from ..live.graph import SavedTensor
+from ..live.names import shares_memory
+from ..live.shapes import shape_of
+from ..scene import Scene
+
+_MANY = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Overwrite:
+    """A saved tensor that was written before backward needed it.
+
+    `maker` saved it; `writes` are the writes since, oldest first, so the first is the guilty one.
+    `optimizers` are the user's optimizers that update this tensor, by name; `savers` is how many
+    statements saved a part of it that was overwritten since.  `stepped` is false where the steps of
+    the program are known and none came after `maker`.
+    """
+
+    saved: SavedTensor
+    maker: TraceEvent | None
+    writes: tuple[TraceEvent, ...]
+    optimizers: tuple[str, ...]
+    savers: int = 1
+    stepped: bool = True
+
+    @property
+    def guilty(self) -> TraceEvent | None:
+        return self.writes[0] if self.writes else None
+
+    @property
+    def alias(self) -> bool:
+        """Whether it was written under another name: `flat = x.view(-1)`, then `flat[0] = 1`."""
+        guilty = self.guilty
+        return guilty is not None and any(not _same_line(m, guilty) for m in guilty.via)
+
+    @property
+    def by_step(self) -> bool:
+        """Whether an optimizer's `step()` wrote it."""
+        if self.guilty is not None:
+            return self.guilty.op == "step"
+        return bool(self.optimizers) and self.stepped
+
+
+def find_overwrite(scene: Scene) -> Overwrite | None:
+    """The saved tensor that the failed backward stumbled over, or None where none is found.
+
+    The engine runs nodes in order of falling sequence number, so among slots that fit the
+    message the newest node's is the one (torch/csrc/autograd/engine.cpp, CompareNodeTaskTime).
+    """
+    saved = next(_fitting(scene), None)
+    if saved is None:
+        return None
+    holders = scene.names.holders(saved.tensor)
+    maker = scene.history.maker(saved.node)
+    return Overwrite(
+        saved,
+        maker,
+        scene.history.writes(saved),
+        tuple(name for name, _ in holders),
+        _savers(scene, saved),
+        _may_have_stepped(scene, maker),
+    )
+
+
+def _may_have_stepped(scene: Scene, maker: TraceEvent | None) -> bool:
+    """Whether an optimizer may have stepped after `maker`: where steps are seen, one was."""
+    steps = [m for m in scene.history.steps if m.op == "step"]
+    return maker is None or not steps or steps[-1].order > maker.order
+
+
+def _same_line(a: TraceEvent, b: TraceEvent) -> bool:
+    return (a.place.cell, a.place.file, a.place.line) == (b.place.cell, b.place.file, b.place.line)
+
+
+def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
+    """The first writes to what else was overwritten: each would fail once `found` is repaired."""
+    if found.guilty is None:
+        return ()
+    places = {}
+    for saved in islice(scene.graph.overwritten(), _MANY):
+        first = next(iter(scene.history.writes(saved)), None)
+        if first is not None and first.op != "step" and not _same_line(first, found.guilty):
+            places[(first.place.cell, first.place.file, first.place.line)] = first.place
+    return tuple(places.values())
+
+
+def _savers(scene: Scene, saved: SavedTensor) -> int:
+    """How many different operations of the program saved memory of the overwritten tensor."""
+    found = set()
+    for other in islice(scene.graph.overwritten(), _MANY):
+        shared = shares_memory(other.tensor, saved.tensor)
+        maker = scene.history.maker(other.node) if shared else None
+        if maker is not None:
+            where = maker.place
+            found.add((where.cell, where.file, where.line, where.span, other.node.name, other.name))
+    return max(len(found), 1)
+
+
+def _fitting(scene: Scene) -> Iterator[SavedTensor]:
+    captures = scene.match.captures
+    found = list(scene.graph.overwritten())
+    for saved in found:
+        expected, version = captures.get("expected"), captures.get("version")
+        if expected is not None and str(saved.saved_version) != expected:
+            continue
+        if version is not None and str(saved.current_version) != version:
+            continue
+        if _shape_differs(captures.get("shape"), saved.tensor):
+            continue
+        yield saved
+    # Old wordings carry no details; then the newest overwritten slot is the one.
+    if not captures.get("expected"):
+        yield from found
+
+
+def _shape_differs(shape: str | None, tensor: torch.Tensor) -> bool:
+    if shape is None:
+        return False
+    told = tuple(int(n) for n in shape.strip("[]").split(",") if n.strip())
+    return told != shape_of(tensor)
+
+
+def culprit(scene: Scene, overwrite: Overwrite) -> TensorFact:
+    """The overwritten tensor, named by live paths first, then as the statements call it."""
+    fact = scene.fact(
+        Role.CULPRIT, overwrite.saved.tensor, *source_names(overwrite), saved=overwrite.saved
+    )
+    aliases = scene.names.of_aliases(overwrite.saved.tensor)
+    names = tuple(dict.fromkeys((*fact.names, *aliases)))
+    return TensorFact(**{**vars(fact), "names": names})
+
+
+def source_names(overwrite: Overwrite) -> tuple[str, ...]:
+    """How the writing and the saving statement call the tensor, the written name first."""
+    names = []
+    if overwrite.guilty is not None and not _renormalises(overwrite.guilty):
+        names = [overwrite.guilty.target]
+        # `hard = prob.detach()` then `hard[…] = 0`: prob is what the user knows.
+        names = [o for m in overwrite.guilty.via for o in m.operands[:1]] + names
+    if overwrite.maker is not None and overwrite.saved.name == "result":
+        names.append(overwrite.maker.target)
+    return tuple(dict.fromkeys(n for n in names if n))
+
+
+def _renormalises(write: TraceEvent) -> bool:
+    """A lookup with `max_norm`: what the call is given is the indices, not the table."""
+    return write.op.startswith("embedding")
+
+
+def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
+    """saved, changed (guilty first), how the alias came about, failed."""
+    saved = scene.event(
+        What.SAVED,
+        overwrite.maker,
+        version=overwrite.saved.saved_version,
+        op=overwrite.saved.node.name,
+    )
+    changed = [scene.event(What.CHANGED, moment) for moment in overwrite.writes]
+    guilty = overwrite.guilty
+    # One line that makes the other name and writes through it says so itself.
+    aliases = () if guilty is None else (m for m in guilty.via if not _same_line(m, guilty))
+    via = [scene.event(What.CREATED, m, op="alias") for m in aliases]
+    return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
+
+
+def label(place: Place | None) -> str:
+    """A place in few characters, the same in every language: `In[3]:9`, `train.py:12`, and
+    `train.py` where the file is not as it was when it was loaded."""
+    if place is None:
+        return "?"
+    if place.cell is not None:
+        return f"In[{place.cell}]:{place.line}"
+    file = (place.file or "?").rsplit("/", 1)[-1]
+    return file if place.changed else f"{file}:{place.line}"
+
+
+def is_parameter(overwrite: Overwrite) -> bool:
+    """Whether the overwritten tensor is a leaf that is trained (or a view of one)."""
+    tensor = overwrite.saved.tensor
+    base = tensor._base if tensor._is_view() else None
+    leaf = tensor if base is None else base
+    return leaf.is_leaf and leaf.requires_grad
+
+
+def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
+    """How the saving statement spells the operand that holds the overwritten tensor, "" if unknown.
+
+    The operand that names the written tensor; the one that ends as one of its live `names` does
+    (`self.items.weight` is `model.items.weight`); the only one where there is one; of two the one
+    that the slot stands for (MulBackward0 calls them `self` and `other`).
+    """
+    maker = overwrite.maker
+    if maker is None or overwrite.saved.name == "result":
+        return ""
+    operands = tuple(o for o in maker.operands if o)
+    known = {_base(name) for name in source_names(overwrite)}
+    named = [o for o in operands if _base(o) in known]
+    named = named or [o for o in operands if any(_same_attribute(o, name) for name in names)]
+    if named:
+        return named[0]
+    at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
+    return operands[at] if at < len(operands) <= 2 else ""
+
+
+def _same_attribute(operand: str, name: str) -> bool:
+    """Whether two paths may be the same attribute of one object that has two names."""
+    head, _, attributes = operand.partition(".")
+    return head.isidentifier() and bool(attributes) and name.endswith(f".{attributes}")
+
+
+_OPERAND = {"self": 0, "other": 1, "mat2": 1, "vec": 1, "exponent": 1}
+
+
+def _base(expression: str) -> str:
+    """`hidden` of `hidden[:, t]`, `self.queue` of `self.queue.t()`."""
+    head = expression.split("[", 1)[0]
+    return head.split("(", 1)[0].rsplit(".", 1)[0] if "(" in head else head

@@ -1,0 +1,99 @@
+"""Whether giving a name a new tensor is enough, or others look at the tensor it names.
+
+`x += 1` may be rewritten as `x = x + 1` only where nobody else has to see the change: a
+helper that changes its argument for the caller, or a loop over the tensors of a list, does.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from ...model import Place
+from ...program import Program, called_name
+from .statements import statement_at
+
+
+def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> bool:
+    """Whether the written name is read again in its own scope after the statement at `place`.
+
+    Attributes and items keep the new tensor where the old one was, so they always are enough.
+    """
+    if not isinstance(target, ast.Name):
+        return isinstance(target, (ast.Attribute, ast.Subscript))
+    statement, scope = statement_at(program, place), _scope(program, place)
+    if statement is None or scope is None:
+        return False
+    if _bound_by_loop(scope, statement, target.id):
+        return False
+    if _is_argument(scope, target.id):
+        return _handed_back(scope, target.id)
+    return True
+
+
+def hands_back_argument(program: Program, place: Place, name: str) -> bool:
+    """Whether the function around a place got this name as an argument and returns it to callers
+    that take it: one that calls it as a statement of its own wants the write."""
+    scope = _scope(program, place)
+    if scope is None or not _is_argument(scope, name) or not _handed_back(scope, name):
+        return False
+    called = getattr(scope, "name", "")
+    sources = [s for s in (*program.cells, program.source_at(place)) if s is not None]
+    return not any(_value_is_dropped(s.tree, called) for s in sources)
+
+
+def _value_is_dropped(tree: ast.Module, name: str) -> bool:
+    """Whether a function is called for its effects; the last line of a cell shows its value."""
+    return any(
+        isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and called_name(n.value) == name
+        for n in ast.walk(tree)
+        if n not in tree.body[-1:]
+    )
+
+
+def changes_argument(program: Program, place: Place, target: ast.expr) -> bool:
+    """Whether the function around a place writes to its argument and returns nothing of it."""
+    scope = _scope(program, place)
+    if scope is None or not isinstance(target, ast.Name):
+        return False
+    return _is_argument(scope, target.id) and not _handed_back(scope, target.id)
+
+
+def _scope(program: Program, place: Place) -> ast.AST | None:
+    """The function around a place, or the whole source."""
+    source = program.source_at(place)
+    if source is None:
+        return None
+    return source.function_at(place) or source.tree
+
+
+def _bound_by_loop(scope: ast.AST, statement: ast.stmt, name: str) -> bool:
+    """The name is the target of a loop around the statement: its list keeps the old tensor."""
+    for loop in ast.walk(scope):
+        if isinstance(loop, ast.For) and any(n is statement for n in ast.walk(loop)):
+            targets = (n for n in ast.walk(loop.target) if isinstance(n, ast.Name))
+            if any(n.id == name for n in targets):
+                return True
+    return False
+
+
+def _is_argument(scope: ast.AST, name: str) -> bool:
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    arguments = scope.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return any(a.arg == name for a in every)
+
+
+def _handed_back(scope: ast.AST, name: str) -> bool:
+    """The function returns (or yields) something made from the name, so callers need not see the
+    write."""
+    kinds = (ast.Return, ast.Yield)
+    returns = (n for n in ast.walk(scope) if isinstance(n, kinds) and n.value is not None)
+    return any(
+        isinstance(n, ast.Name) and n.id == name for r in returns for n in ast.walk(r)
+    ) or _is_forward(scope)
+
+
+def _is_forward(scope: ast.AST) -> bool:
+    """A module's forward is not meant to change its input for the caller."""
+    return isinstance(scope, ast.FunctionDef) and scope.name == "forward"

@@ -1,0 +1,72 @@
+"""Further tensors whose `.grad` the user reads together with one: in a loop, or a line below.
+
+torch gives its warning once for a line, and an error ends a loop in its first round; a repair
+for the first tensor alone would only move the trouble to the next.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ..dataflow import ExprAt
+from ..dataflow.evaluate import Named, evaluate, iterated, taken
+from ..dataflow.live_values import named
+from ..scene import Scene
+from .expressions import inside, live_spot
+
+_MAX_READ = 20
+
+
+def read_alike(scene: Scene, tensor: torch.Tensor, shown: ExprAt) -> tuple[torch.Tensor, ...]:
+    """The other non-leaves that this reading reads, as far as living names tell."""
+    found = [tensor]
+    for other in (*_rounds(scene, shown), *_reads_nearby(scene, shown)):
+        if _is_unkept(other) and all(other is not f for f in found):
+            found.append(other)
+    return tuple(found[1:_MAX_READ])
+
+
+def spelled(scene: Scene, tensor: torch.Tensor, shown: ExprAt) -> ExprAt:
+    """The expression with which the source tells where a tensor was made: what the user wrote;
+    where that may be several tensors or tells nothing (`getattr(model, name)`), its own name."""
+    makers = scene.slicer.makers(shown)
+    traced = len(makers) == 1 and makers[0].node is not shown.node
+    return shown if traced else live_spot(scene, tensor) or shown
+
+
+def _is_unkept(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and not (value.is_leaf or value.retains_grad)
+
+
+def _reads_nearby(scene: Scene, shown: ExprAt) -> Iterator[Any]:
+    """`b` of another `b.grad` in the same function or cell."""
+    for node in ast.walk(shown.scope.body):
+        if isinstance(node, ast.Attribute) and node.attr == "grad":
+            if isinstance(node.ctx, ast.Load):
+                yield scene.slicer.value(inside(shown, node.value))
+
+
+def _rounds(scene: Scene, shown: ExprAt) -> Iterator[Any]:
+    """What the expression is in each round of the loop around it."""
+    look = named(scene.slicer, shown.scope)
+    for target, iterable in _loops(scene, shown):
+        for element in iterated(iterable, look):
+            yield evaluate(shown.node, _given(taken(target, element), look))
+
+
+def _given(round_: dict[str, Any], look: Named) -> Named:
+    return lambda node: round_[node.id] if node.id in round_ else look(node)
+
+
+def _loops(scene: Scene, shown: ExprAt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The loops and comprehensions around an expression, without those of other functions."""
+    for around in scene.slicer.index(shown.scope.source).ancestors(shown.node):
+        if around is shown.scope.body:
+            return
+        for loop in (around, *getattr(around, "generators", ())):
+            if isinstance(loop, (ast.For, ast.comprehension)):
+                yield loop.target, loop.iter

@@ -1,0 +1,92 @@
+"""What the recorder noticed although nothing was raised, for the causes that explain it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ...model import Certainty, Event, Place, Role, TensorFact, What
+from ...program import Program
+from ..history import TraceEvent
+from ..live.shapes import shown_shape
+from ..scene import Scene
+
+if TYPE_CHECKING:
+    from ...verify import GradientDifference
+
+
+def moments(scene: Scene, role: str) -> tuple[TraceEvent, ...]:
+    """The lines in a role ("saved", "changed", "cut", "backward", "step" …), guilty one first."""
+    told: Mapping[str, tuple[TraceEvent, ...]] = scene.incident.evidence.get("moments", {})
+    return tuple(told.get(role, ()))
+
+
+def moment(scene: Scene, role: str) -> TraceEvent | None:
+    return next(iter(moments(scene, role)), None)
+
+
+def event(
+    scene: Scene, what: What, role: str, certainty: Certainty = Certainty.OBSERVED, **changes: Any
+) -> Event | None:
+    """The first moment in a role as an event of the report."""
+    return scene.event(what, moment(scene, role), certainty=certainty, **changes)
+
+
+def tensors(scene: Scene, key: str) -> tuple[torch.Tensor, ...]:
+    """The tensors of the evidence that still live."""
+    found = scene.incident.evidence.get(key) or ()
+    kept = found if isinstance(found, tuple) else (found,)
+    return tuple(t for t in (weak() for weak in kept) if t is not None)
+
+
+def name_of(scene: Scene, tensor: torch.Tensor) -> str:
+    """The best name; the shape where the program has none any more."""
+    return next(iter(scene.names.of(tensor)), shown_shape(tensor))
+
+
+def culprit(scene: Scene, tensor: torch.Tensor | None, *extra: str) -> TensorFact:
+    """The fact of a tensor that may be gone: then its names in the source are what is left."""
+    if tensor is not None:
+        return scene.fact(Role.CULPRIT, tensor, *extra)
+    return TensorFact(Role.CULPRIT, tuple(dict.fromkeys(n for n in extra if n)))
+
+
+def optimizer_name(scene: Scene) -> str:
+    """What the program calls the optimizer of the finding: live, else as it was stepped."""
+    weak = scene.incident.evidence.get("optimizer")
+    optimizer = None if weak is None else weak()
+    if optimizer is not None:
+        for name, other in scene.names.optimizers():
+            if other is optimizer:
+                return name
+    step = moment(scene, "step")
+    return step.operands[0] if step is not None and step.operands else ""
+
+
+def text_of(scene: Scene, place: Place | None) -> str:
+    """The expression at a place as the user wrote it; its line where it goes over several."""
+    source = None if place is None else scene.program.source_at(place)
+    if source is None or place is None:
+        return ""
+    span = place.span
+    if span is None or span.line != span.end_line:
+        return place.source
+    return source.lines[span.line - 1][span.column : span.end_column]
+
+
+def assignments(program: Program, target: str) -> Iterator[tuple[Place, ast.Assign]]:
+    """The statements `target = …` of the cells, oldest first."""
+    for source in program.cells:
+        found = [n for n in ast.walk(source.tree) if isinstance(n, ast.Assign)]
+        for node in sorted(found, key=lambda n: n.lineno):
+            if any(ast.unparse(t) == target for t in node.targets):
+                yield source.place(node.lineno, None, node), node
+
+
+def worst_difference(scene: Scene) -> GradientDifference | None:
+    """The gradient that is farthest from what it should be, where that was computed."""
+    found: tuple[GradientDifference, ...] = scene.incident.evidence.get("gradients", ())
+    return max(found, key=lambda d: d.error, default=None)

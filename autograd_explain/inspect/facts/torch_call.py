@@ -1,0 +1,177 @@
+"""The call of torch's that failed (or warned): its arguments in the user's words, its live values.
+
+For causes that are about what was handed to torch: optimizers, schedulers, `autograd.grad`, flags.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...model import Role, TensorFact
+from ...program import called_name
+from ..dataflow import ExprAt, Slicer
+from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings
+from ..scene import Scene
+from .expressions import inside, surfaced
+
+MISSING: Any = object()
+
+
+def local(scene: Scene, function: str, name: str, file: str = "") -> Any:
+    """A local of a library frame of this failure, the innermost such frame first, or MISSING."""
+    for live in reversed(scene.incident.frames):
+        if live.function != function or scene.program.is_user_code(live.filename):
+            continue
+        if live.filename.replace("\\", "/").endswith(file) and name in live.frame.f_locals:
+            return live.frame.f_locals[name]
+    return MISSING
+
+
+def failing_call(scene: Scene, *names: str) -> ExprAt | None:
+    """The user's call that failed; where `names` are given, the call of one of these."""
+    spot = surfaced(scene)
+    if spot is None:
+        return None
+    if isinstance(spot.node, ast.Call) and (not names or called_name(spot.node) in names):
+        return spot
+    statement = scene.slicer.statement(spot)
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
+    fitting = [n for n in calls if called_name(n) in names] if names else calls
+    return inside(spot, fitting[0]) if len(fitting) == 1 else None
+
+
+def argument(call: ExprAt | None, position: int, *names: str) -> ExprAt | None:
+    """An argument by position or by one of its names."""
+    if call is None or not isinstance(call.node, ast.Call):
+        return None
+    for keyword in call.node.keywords:
+        if keyword.arg in names:
+            return inside(call, keyword.value)
+    given = call.node.args
+    if position < len(given) and not any(isinstance(a, ast.Starred) for a in given[: position + 1]):
+        return inside(call, given[position])
+    return None
+
+
+def receiver(call: ExprAt | None) -> ExprAt | None:
+    """`x` of the call `x.f(…)`."""
+    if call is None or not isinstance(call.node, ast.Call):
+        return None
+    function = call.node.func
+    return inside(call, function.value) if isinstance(function, ast.Attribute) else None
+
+
+def backward_roots(scene: Scene) -> list[ExprAt]:
+    """What backward or grad was called on, one expression for each where they are listed."""
+    call = failing_call(scene, "backward", "grad")
+    if call is None:
+        return []
+    given = argument(call, 0, "tensors", "outputs")
+    owner = receiver(call)
+    module = owner is not None and type(scene.slicer.value(owner)).__name__ == "module"
+    if called_name(call.node) == "backward" and not module and owner is not None:
+        return [owner]
+    return [] if given is None else elements(scene, given)
+
+
+def differentiated(scene: Scene) -> tuple[Any, ...]:
+    """The `inputs` of the failing grad (or backward), from torch's own frame."""
+    for function in ("grad", "backward"):
+        inputs = local(scene, function, "inputs", "torch/autograd/__init__.py")
+        if isinstance(inputs, torch.Tensor):
+            return (inputs,)
+        if isinstance(inputs, (tuple, list)):
+            return tuple(inputs)
+    return ()
+
+
+def handed_on(
+    scene: Scene, roots: list[ExprAt], asked: ExprAt | None
+) -> tuple[list[ExprAt], ExprAt | None]:
+    """What grad is asked for, in the caller's words where a helper only hands it on: `u` and `s`
+    of `derivative(u, s)` for `grad(y.sum(), x)` inside."""
+    slicer = scene.slicer
+    while asked is not None and roots and asked.scope.call is not None:
+        names = [parameter_of(slicer, s) for s in (*roots, asked)]
+        given = [slicer.argument(asked.scope, n) for n in names if n]
+        found = [g for g in given if g is not None and g.scope is asked.scope.call.scope]
+        if len(found) < len(names):
+            break
+        *roots, asked = found
+    return roots, asked
+
+
+def parameter_of(slicer: Slicer, spot: ExprAt) -> str:
+    """The one parameter that an expression reads of the function around it, "" if that also has
+    names of its own in it or gives the parameter another value."""
+    if not isinstance(spot.scope.body, FUNCTIONS):
+        return ""
+    names = {n.id for n in ast.walk(spot.node) if isinstance(n, ast.Name)}
+    own = {n for n in names if n in spot.scope.values}
+    bound = any(all_bindings(spot.scope.body, n) for n in own)
+    return own.pop() if len(own) == 1 and not bound else ""
+
+
+def elements(scene: Scene, spot: ExprAt) -> list[ExprAt]:
+    """The elements of a list or tuple, followed through one name; the spot itself otherwise."""
+    node = spot.node
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [inside(spot, e) for e in node.elts]
+    if isinstance(node, ast.Name):
+        made = scene.slicer.makers(spot)
+        if len(made) == 1 and isinstance(made[0].node, (ast.List, ast.Tuple)):
+            return [inside(made[0], e) for e in made[0].node.elts]
+    return [spot]
+
+
+def maker(scene: Scene, spot: ExprAt | None) -> ExprAt | None:
+    """The one expression that computed a value; None where there are several or none."""
+    if spot is None:
+        return None
+    found = scene.slicer.makers(spot)
+    return found[0] if len(found) == 1 and isinstance(found[0].node, ast.expr) else None
+
+
+def live_value(scene: Scene, spot: ExprAt | None) -> Any:
+    """The object an expression names, or MISSING; nothing is run."""
+    if spot is None:
+        return MISSING
+    value = scene.slicer.value(spot)
+    return MISSING if type(value).__name__ == "_Missing" else value
+
+
+def is_called_on(scene: Scene, call: ExprAt, owner: Any) -> bool:
+    """Whether a call's receiver is this very object; False where either cannot be read."""
+    return owner is not MISSING and live_value(scene, receiver(call)) is owner
+
+
+def calls_in(scene: Scene, *names: str) -> Iterator[ExprAt]:
+    """The calls of these names anywhere in the user's program, newest source first."""
+    slicer = scene.slicer
+    for source in slicer.sources():
+        index = slicer.index(source)
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Call) and called_name(node) in names:
+                yield ExprAt(slicer.scope_of(source, index.body_of(node)), node)
+
+
+def before(scene: Scene, one: ExprAt, other: ExprAt) -> bool:
+    """Whether one expression stands before another of the same function or cell."""
+    if one.scope.source is not other.scope.source:
+        return (one.scope.source.cell or 0) < (other.scope.source.cell or 0)
+    return (one.node.lineno, one.node.col_offset) < (other.node.lineno, other.node.col_offset)
+
+
+def tensor_fact(scene: Scene, tensor: Any, *names: str, role: Role = Role.CULPRIT) -> TensorFact:
+    """A tensor's data, live names first; only the names where it is no longer there."""
+    if isinstance(tensor, torch.Tensor):
+        return scene.fact(role, tensor, *names)
+    return TensorFact(role, tuple(dict.fromkeys(n for n in names if n)))
+
+
+def best_name(fact: TensorFact, default: str = "") -> str:
+    return fact.names[0] if fact.names else default

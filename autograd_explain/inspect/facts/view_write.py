@@ -1,0 +1,284 @@
+"""The view that a refused in-place operation tried to write, and the expression that made it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from ...model import Certainty, Event, Role, TensorFact, What
+from ...program import called_name
+from ..dataflow import Each, ExprAt, Off
+from ..dataflow.grad_mode import switched_off_around
+from ..dataflow.reaching_definitions import constant_of
+from ..live.names import shares_memory
+from ..live.shapes import shape_of
+from ..scene import Scene
+from .base_write import MAKES_PARTS
+from .expressions import event_at, inside, outer_names, surfaced
+from .statements import SourceWrite, base_of, write_of
+
+
+@dataclass(frozen=True, eq=False)
+class ViewWrite:
+    """`written` is the user's expression for the view, `maker` what made it a view (with the part
+    of its result that is meant), `module` the in-place module called, as spelled."""
+
+    written: ExprAt | None
+    tensor: torch.Tensor | None
+    maker: ExprAt | None
+    op: str
+    module: str = ""
+
+
+def find(scene: Scene) -> ViewWrite | None:
+    """The write at the innermost user line."""
+    at = surfaced(scene)
+    if at is None:
+        return None
+    written, op, module = _written(scene, at)
+    tensor = _tensor(scene, written)
+    maker = None if written is None else _view_maker(scene, written)
+    if written is None:
+        return _inside_library(scene)
+    return ViewWrite(written, tensor, maker, op, module)
+
+
+def _inside_library(scene: Scene) -> ViewWrite | None:
+    """An in-place module that another module called (`nn.Sequential`)."""
+    for live in reversed(scene.incident.frames):
+        module = live.frame.f_locals.get("self")
+        if isinstance(module, torch.nn.Module) and getattr(module, "inplace", False) is True:
+            given = live.frame.f_locals.get("input")
+            tensor = given if isinstance(given, torch.Tensor) else None
+            name = _module_name(scene, module)
+            return ViewWrite(None, tensor, None, f"{type(module).__name__}(inplace=True)", name)
+    return None
+
+
+def _module_name(scene: Scene, wanted: torch.nn.Module) -> str:
+    """`net[1]`, `model.features[3]`."""
+    for name, value in scene.names.objects:
+        if isinstance(value, torch.nn.Module):
+            for path, module in value.named_modules():
+                if module is wanted:
+                    parts = [f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".") if p]
+                    return name + "".join(parts)
+    return ""
+
+
+def _written(scene: Scene, at: ExprAt) -> tuple[ExprAt | None, str, str]:
+    """The written expression, the operation, and the in-place module's callee."""
+    module = _module_call(scene, at)
+    if module is not None:
+        return (
+            inside(at, module.args[0]),
+            _in_place_name(scene, at, module),
+            ast.unparse(module.func),
+        )
+    statement = scene.slicer.statement(at)
+    write = None if statement is None else write_of(statement)
+    if write is None:
+        return None, "", ""
+    exact = _exact_target(write)
+    base = inside(at, base_of(write.target))
+    # `parts[0].mul_(2)` writes an element of a tuple, `x[0] = 1` a part of a tensor.
+    holder = scene.slicer.value(base)
+    in_container = isinstance(holder, (list, tuple, dict)) or not isinstance(holder, torch.Tensor)
+    return (inside(at, exact) if in_container else base), write.op, ""
+
+
+def _exact_target(write: SourceWrite) -> ast.expr:
+    if isinstance(write.statement, ast.AugAssign):
+        return write.statement.target
+    for node in ast.walk(write.statement):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == write.op:
+                return node.func.value
+    return base_of(write.target)
+
+
+def _module_call(scene: Scene, at: ExprAt) -> ast.Call | None:
+    """A call of a live module that works in place, in the failing expression."""
+    for node in ast.walk(at.node):
+        if isinstance(node, ast.Call) and node.args:
+            value = scene.slicer.value(inside(at, node.func))
+            if isinstance(value, torch.nn.Module) and getattr(value, "inplace", False) is True:
+                return node
+    return None
+
+
+def _in_place_name(scene: Scene, at: ExprAt, call: ast.Call) -> str:
+    module = scene.slicer.value(inside(at, call.func))
+    return f"{type(module).__name__}(inplace=True)"
+
+
+def _tensor(scene: Scene, written: ExprAt | None) -> torch.Tensor | None:
+    """The live view: what the expression names, or what the library frames were given."""
+    value = None if written is None else scene.slicer.value(written)
+    if isinstance(value, torch.Tensor):
+        return value
+    for live in reversed(scene.incident.frames):
+        if not scene.program.is_user_code(live.filename):
+            found = live.frame.f_locals.get("input")
+            if isinstance(found, torch.Tensor):
+                return found
+    return None
+
+
+def _view_maker(scene: Scene, written: ExprAt) -> ExprAt | None:
+    loop = _loop(scene, written)
+    if loop is not None:
+        return loop
+    slicer = scene.slicer
+    statement = slicer.statement(written)
+    makers = slicer.makers(written)
+    if isinstance(written.node, ast.Subscript) and all(m.node is statement for m in makers):
+        part = constant_of(written.node.slice)  # in a loop the write itself seems to have made it
+        path = (Each.VALUE if part is None else part,)
+        makers = slicer.makers(ExprAt(written.scope, written.node.value, path))
+    return next((m for m in makers if m.node is not statement), None)
+
+
+def in_tuple(scene: Scene, found: ViewWrite) -> bool:
+    """Whether the view is an item of a live tuple, which takes no other."""
+    node = None if found.written is None else found.written.node
+    if found.written is None or not isinstance(node, ast.Subscript):
+        return False
+    return isinstance(scene.slicer.value(inside(found.written, node.value)), tuple)
+
+
+def _loop(scene: Scene, written: ExprAt) -> ExprAt | None:
+    """What a `for` statement iterates over, where it binds the written name: iterating over a
+    tensor unbinds it."""
+    for scope, binding in scene.slicer.bindings(written, written.text):
+        if isinstance(binding.statement, (ast.For, ast.AsyncFor)) and binding.value is not None:
+            over = _iterated(ExprAt(scope, binding.value, binding.path))
+            value = scene.slicer.value(ExprAt(over.scope, over.node))
+            makers = scene.slicer.makers(ExprAt(over.scope, over.node))
+            listed = isinstance(value, (list, tuple)) or any(m.path for m in makers)
+            return None if listed else over
+    return None
+
+
+def _iterated(spot: ExprAt) -> ExprAt:
+    """`x` of `enumerate(x)` and of `zip(x, y)`, as far as the path says which."""
+    node, path = spot.node, spot.path
+    name = getattr(getattr(node, "func", None), "id", "") if isinstance(node, ast.Call) else ""
+    if isinstance(node, ast.Call) and name == "enumerate" and path[1:2] == (1,) and node.args:
+        return _iterated(ExprAt(spot.scope, node.args[0], (Each.ITEM, *path[2:])))
+    if isinstance(node, ast.Call) and name == "zip" and len(path) > 1 and isinstance(path[1], int):
+        if path[1] < len(node.args):
+            return _iterated(ExprAt(spot.scope, node.args[path[1]], (Each.ITEM, *path[2:])))
+    return spot
+
+
+def fact(scene: Scene, found: ViewWrite) -> TensorFact:
+    """The view, as the failing line and the live names call it."""
+    names = list(names_of(scene, found))
+    if found.tensor is None:
+        return TensorFact(Role.CULPRIT, tuple(names))
+    # Asking a view for its history now would raise the same error again.
+    return TensorFact(
+        role=Role.CULPRIT,
+        names=tuple(dict.fromkeys((*names, *scene.names.of(found.tensor)))),
+        shape=shape_of(found.tensor),
+        dtype=str(found.tensor.dtype).removeprefix("torch."),
+        device=str(found.tensor.device),
+        requires_grad=found.tensor.requires_grad,
+        current_version=found.tensor._version,
+    )
+
+
+def names_of(scene: Scene, found: ViewWrite) -> Iterator[str]:
+    if found.written is not None:
+        yield found.written.text
+        yield from outer_names(scene, found.written)
+    elif found.module:
+        yield found.module
+    if found.maker is not None:
+        yield from (s.text for s in reversed(found.maker.via))
+    if found.tensor is not None:
+        yield from (n.name for n in scene.names.tensors if n.tensor is found.tensor)
+
+
+def base_names(scene: Scene, found: ViewWrite) -> tuple[str, ...]:
+    """What the user calls the tensor that the view looks into."""
+    names: list[str] = []
+    base = base_expression(scene, found)
+    if base is not None:
+        names.append(base.text)
+    if found.tensor is not None:
+        same = [n for n in scene.names.tensors if shares_memory(n.tensor, found.tensor)]
+        names += [n.name for n in same if n.tensor.numel() > found.tensor.numel()]
+    return tuple(dict.fromkeys(names))
+
+
+def base_expression(scene: Scene, found: ViewWrite) -> ExprAt | None:
+    """`x` of `torch.split(x, 2)`, `x.chunk(2)`, `x.unbind()`, `for row in x`."""
+    maker = found.maker
+    if maker is None:
+        return None
+    if isinstance(maker.node, ast.Call):
+        operands = scene.slicer.operands(maker)
+        return operands[0] if operands else None
+    if maker.path and maker.path[0] is Each.ITEM:
+        return maker
+    return inside(maker, maker.node.value) if isinstance(maker.node, ast.Subscript) else None
+
+
+def made_unrecorded(scene: Scene, found: ViewWrite) -> tuple[ViewWrite, Off | None]:
+    """The view with, as its maker, what made it or a view behind it (`self.window` of
+    `self.window[:, -1]`) while gradients were off, and what had turned them off."""
+    at = found
+    for _ in range(_VIEWS_OF_VIEWS):
+        off = None if at.maker is None else switched_off_around(scene.slicer, at.maker)
+        if off is not None:
+            return at, off
+        base = _looked_into(scene, at)
+        makers = [] if base is None else scene.slicer.makers(base)
+        if at.maker is None or len(makers) != 1 or makers[0].node is at.maker.node:
+            break
+        at = replace(at, maker=replace(makers[0], via=(*makers[0].via, *at.maker.via)))
+    return found, None
+
+
+def made_together(scene: Scene, found: ViewWrite) -> ViewWrite:
+    """The view with, as its maker, what made several views at once: for a view of one of them
+    (`a.view(-1)` of `a, b = x.chunk(2)`) that is further back, and unknown where not seen."""
+    at = found
+    for _ in range(_VIEWS_OF_VIEWS):
+        maker = at.maker
+        if maker is None or maker.path or called_name(maker.node) in MAKES_PARTS:
+            return at
+        base = _looked_into(scene, at)
+        makers = [] if base is None else scene.slicer.makers(base)
+        at = replace(at, maker=makers[0] if len(makers) == 1 else None)
+    return replace(found, maker=None)
+
+
+_VIEWS_OF_VIEWS = 6
+
+
+def _looked_into(scene: Scene, found: ViewWrite) -> ExprAt | None:
+    """What a view was taken of, `x` of `x.T` and `x.view(-1)` included."""
+    node = None if found.maker is None else found.maker.node
+    if found.maker is not None and isinstance(node, ast.Attribute):
+        return inside(found.maker, node.value)
+    return base_expression(scene, found)
+
+
+def changed(scene: Scene, found: ViewWrite) -> Event:
+    """The write is where torch raised, so it was observed."""
+    return Event(What.CHANGED, scene.place, found.op, certainty=Certainty.OBSERVED)
+
+
+def created(scene: Scene, found: ViewWrite, op: str) -> tuple[Event, ...]:
+    return () if found.maker is None else (event_at(scene, What.CREATED, found.maker, op),)
+
+
+def requires_grad(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad

@@ -1,0 +1,188 @@
+"""The autograd graph behind a failed backward: its nodes and what they saved.
+
+Walks without recursion and within a budget.  Facts used here (torch 2.13): reading `_saved_x`
+checks the version again and raises the error of the failed backward, with both versions; on a
+freed node it raises the second-backward error; it runs user unpack hooks, so `_raw_saved_x` and
+its `unpack_hook` are read first.  `SavedTensor.data` aliases the saved tensor without a check
+(torch/csrc/autograd/python_saved_variable_hooks.cpp).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...nodes import GraphTraversal
+
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+_FREED = "after they have already been freed"
+
+
+@dataclass(frozen=True, eq=False)
+class GraphNode:
+    """A node of the autograd graph; equal only to itself.
+
+    `sequence` rises with creation (`Node._sequence_nr`); AccumulateGrad nodes have the largest
+    possible number, so they run first.  `name` is torch's name without the trailing digit's
+    meaning ("AddmmBackward0").  `depth` is the distance from the root.
+    """
+
+    node: Any
+    name: str
+    sequence: int
+    depth: int
+
+    @property
+    def children(self) -> tuple[Any, ...]:
+        """The next functions (towards the leaves), as torch objects, None left out."""
+        return tuple(fn for fn, _ in self.node.next_functions if fn is not None)
+
+    @property
+    def variable(self) -> torch.Tensor | None:
+        """The leaf of an AccumulateGrad node."""
+        found = getattr(self.node, "variable", None)
+        return found if isinstance(found, torch.Tensor) else None
+
+    def slots(self) -> tuple[str, ...]:
+        """Names of the saved slots, without `_raw_saved_`."""
+        prefix = "_raw_saved_"
+        return tuple(a[len(prefix) :] for a in dir(self.node) if a.startswith(prefix))
+
+    def raw(self, slot: str) -> tuple[Any, ...]:
+        """The SavedTensor handles of a slot (a list slot has several, an empty one none)."""
+        try:
+            found = getattr(self.node, f"_raw_saved_{slot}")
+        except Exception:
+            # A freed list slot raises here already.
+            return ()
+        if found is None:
+            return ()
+        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+@dataclass(frozen=True)
+class SavedTensor:
+    """A saved slot of a graph node, with the tensor it holds (live: never leaves the Scene).
+
+    `name` is the slot ("self", "result", "mat2", "weight" …); `tensor` aliases the saved tensor
+    (same storage, offset, strides and version counter).  `saved_version` is None where torch
+    did not say (the slot is fine, or hooks forbid to look).
+    """
+
+    node: GraphNode
+    name: str
+    tensor: torch.Tensor
+    saved_version: int | None
+    current_version: int
+
+
+class Graph:
+    """The nodes reachable from the roots' `grad_fn`s, newest first, up to a budget.
+
+    A node that Python has looked at frees its successors recursively in C++ when it dies
+    (torch 2.13: about 190 bytes of stack each; untouched nodes are freed in a loop), so looking
+    down a chain of 100,000 nodes would crash the session later.  The walk therefore stops at a
+    depth that the stack bears; `complete` is False then.
+    """
+
+    def __init__(
+        self, roots: Sequence[torch.Tensor], *, limit: int = 200_000, seconds: float = 2.0
+    ) -> None:
+        self.roots = tuple(roots)
+        walk = GraphTraversal((r.grad_fn for r in self.roots), limit=limit, seconds=seconds)
+        self.nodes = tuple(GraphNode(n.node, n.node.name(), n.sequence, n.depth) for n in walk)
+        self.complete = walk.complete
+        self._by_identity = {id(n.node): n for n in self.nodes}
+
+    def find(self, node: Any) -> GraphNode | None:
+        """The GraphNode of a torch node, if the walk reached it."""
+        return self._by_identity.get(id(node))
+
+    def parents(self, node: GraphNode) -> tuple[GraphNode, ...]:
+        """The nodes that consume this node's outputs (towards the root)."""
+        return tuple(self._consumers.get(id(node.node), ()))
+
+    @property
+    def _consumers(self) -> dict[int, list[GraphNode]]:
+        cached = self.__dict__.get("_consumer_map")
+        if cached is None:
+            cached = {}
+            for parent in self.nodes:
+                for child in parent.children:
+                    cached.setdefault(id(child), []).append(parent)
+            self.__dict__["_consumer_map"] = cached
+        return cached
+
+    def overwritten(self) -> Iterator[SavedTensor]:
+        """Saved slots whose tensor was written since, newest node first."""
+        for node in self.nodes:
+            for slot in node.slots():
+                yield from _overwritten_slots(node, slot)
+
+    def freed(self) -> Iterator[GraphNode]:
+        """Nodes whose saved tensors an earlier backward has freed, newest first."""
+        return (n for n in self.nodes if is_freed(n))
+
+    def saved(self) -> Iterator[SavedTensor]:
+        """Every saved tensor that can be looked at, newest node first."""
+        for node in self.nodes:
+            for slot in node.slots():
+                for raw in node.raw(slot):
+                    tensor = _peek(raw)
+                    if tensor is not None:
+                        yield SavedTensor(node, slot, tensor, None, tensor._version)
+
+
+def is_freed(node: GraphNode) -> bool:
+    """Whether an earlier backward released this node's saved tensors."""
+    return next(freed_slots(node), None) is not None
+
+
+def freed_slots(node: GraphNode) -> Iterator[str]:
+    """The slots whose tensor an earlier backward released; one that never held any is none."""
+    for slot in node.slots():
+        if any(getattr(raw, "unpack_hook", None) is not None for raw in node.raw(slot)):
+            return
+        try:
+            _read(node, slot)
+        except RuntimeError as error:
+            if _FREED in str(error):
+                yield slot
+
+
+def _read(node: GraphNode, slot: str) -> Any:
+    """Reads a slot with torch's checks.  Custom Functions call theirs `saved_tensors`."""
+    name = f"_saved_{slot}"
+    return getattr(node.node, name if hasattr(type(node.node), name) else f"saved_{slot}")
+
+
+def _overwritten_slots(node: GraphNode, slot: str) -> Iterator[SavedTensor]:
+    handles = node.raw(slot)
+    if not handles or any(getattr(h, "unpack_hook", None) is not None for h in handles):
+        return
+    try:
+        _read(node, slot)
+    except RuntimeError as error:
+        versions = _VERSIONS.search(str(error))
+        if versions is None:
+            return
+        current, saved = int(versions[1]), int(versions[2])
+        for handle in handles:
+            tensor = _peek(handle)
+            if tensor is not None and tensor._version == current:
+                yield SavedTensor(node, slot, tensor, saved, current)
+
+
+def _peek(handle: Any) -> torch.Tensor | None:
+    """The saved tensor without a version check, or None where it cannot be had."""
+    try:
+        if getattr(handle, "unpack_hook", None) is not None:
+            return None
+        data = handle.data
+    except Exception:
+        return None
+    return data if isinstance(data, torch.Tensor) else None

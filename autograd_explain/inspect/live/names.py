@@ -1,0 +1,211 @@
+"""What the user calls a tensor: paths from their names to live tensors.
+
+Only plain data is looked at: `vars()`, dicts, sequences, a module's own tables.  No property, no
+`__getattr__`, no user code runs.  The search is breadth first, so the shortest path comes first,
+and stops at a budget.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MemberDescriptorType, ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+
+from ...incident import LiveFrame
+from ...isolation.type_checks import (
+    bases,
+    class_attribute,
+    class_table,
+    elements,
+    is_a,
+    items,
+    table_of,
+)
+from ...program import is_library
+
+_HIDDEN = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
+_MAX_OBJECTS = 50_000
+_MAX_ITEMS = 2_000
+_MAX_DEPTH = 6
+_KEYS = (str, int, bool)
+_SECONDS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTensor:
+    """A live tensor and a path that reaches it, as the user would write it."""
+
+    name: str
+    tensor: torch.Tensor
+
+
+class Names:
+    """The live tensors by name: the user's namespace first, then the frames of the failure."""
+
+    def __init__(self, namespace: Mapping[str, Any], frames: Sequence[LiveFrame] = ()) -> None:
+        self._scopes: list[Mapping[str, Any]] = [
+            {k: v for k, v in namespace.items() if not k.startswith("_") and k not in _HIDDEN}
+        ]
+        for live in reversed(frames):
+            if live.frame.f_globals is not live.frame.f_locals:
+                self._scopes.append(dict(live.frame.f_locals))
+
+    @cached_property
+    def tensors(self) -> tuple[NamedTensor, ...]:
+        """Every reachable tensor, shortest path first; a tensor may appear under several names."""
+        return tuple(_search(self._scopes))
+
+    @cached_property
+    def objects(self) -> tuple[tuple[str, Any], ...]:
+        """The named objects that are no tensors but may hold some: optimizers, modules."""
+        found = [(name, value) for scope in self._scopes for name, value in scope.items()]
+        kinds = (torch.nn.Module, torch.optim.Optimizer)
+        return tuple((n, v) for n, v in found if is_a(v, kinds))
+
+    def of(self, tensor: torch.Tensor) -> tuple[str, ...]:
+        """Names of this very tensor, then of tensors that cover the same elements."""
+        same = [n.name for n in self.tensors if n.tensor is tensor]
+        cover = [n.name for n in self.tensors if covers_same_elements(n.tensor, tensor)]
+        return tuple(dict.fromkeys((*same, *cover)))
+
+    def first(self, tensor: torch.Tensor) -> NamedTensor | None:
+        """What the first name of `of` stands for, None where it has no name."""
+        name = next(iter(self.of(tensor)), "")
+        return next((n for n in self.tensors if n.name == name), None)
+
+    def of_aliases(self, tensor: torch.Tensor) -> tuple[str, ...]:
+        """Names of tensors that share memory with it without being it (bases, other views)."""
+        exact = set(self.of(tensor))
+        found = [n.name for n in self.tensors if shares_memory(n.tensor, tensor)]
+        return tuple(n for n in dict.fromkeys(found) if n not in exact)
+
+    def optimizers(self) -> Iterator[tuple[str, torch.optim.Optimizer]]:
+        """Every optimizer reachable from the user's names."""
+        seen: set[int] = set()
+        for name, value in _walk(self._scopes):
+            if is_a(value, torch.optim.Optimizer) and id(value) not in seen:
+                seen.add(id(value))
+                yield name, value
+
+    def holders(self, tensor: torch.Tensor) -> tuple[tuple[str, torch.optim.Optimizer], ...]:
+        """The optimizers that update this tensor (or the parameter whose memory it is)."""
+        return tuple(
+            (name, optimizer)
+            for name, optimizer in self.optimizers()
+            if any(
+                shares_memory(parameter, tensor)
+                for group in optimizer.param_groups
+                for parameter in group["params"]
+            )
+        )
+
+
+def storage_key(tensor: torch.Tensor) -> int | None:
+    """Identifies a tensor's memory while it lives; None where it has none (meta, sparse …)."""
+    try:
+        storage = tensor.untyped_storage()
+        return int(storage._cdata) if storage.nbytes() else None
+    except Exception:
+        return None
+
+
+def shares_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    key = storage_key(a)
+    return key is not None and key == storage_key(b)
+
+
+def covers_same_elements(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether both look at the same elements (a transposed weight is still that weight)."""
+    return (
+        shares_memory(a, b)
+        and a.numel() == b.numel()
+        and a.storage_offset() == b.storage_offset()
+        and a.dtype == b.dtype
+    )
+
+
+def _search(scopes: Sequence[Mapping[str, Any]]) -> Iterator[NamedTensor]:
+    for name, value in _walk(scopes):
+        if is_a(value, torch.Tensor):
+            yield NamedTensor(name, value)
+
+
+def _walk(scopes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    stop = time.monotonic() + _SECONDS
+    # One scope after the other: `model.state` is what the user sees, `self.state` comes second.
+    for scope in scopes:
+        queue: deque[tuple[str, Any, int]] = deque((n, v, 0) for n, v in scope.items())
+        seen: set[int] = set()
+        while queue:
+            name, value, depth = queue.popleft()
+            yield name, value
+            if id(value) in seen or depth >= _MAX_DEPTH or is_a(value, torch.Tensor):
+                continue
+            seen.add(id(value))
+            if len(seen) > _MAX_OBJECTS or time.monotonic() > stop:
+                break
+            queue.extend((name + step, child, depth + 1) for step, child in _children(value))
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of an object that a user would reach by `.name`, `[0]` or `['key']`."""
+    if is_a(value, torch.nn.Module):
+        yield from _module_children(value)
+    elif is_a(value, dict):
+        held = list(items(value))[:_MAX_ITEMS]
+        yield from ((f"[{k!r}]", v) for k, v in held if type(k) in _KEYS)
+    elif is_a(value, (list, tuple, deque)):
+        fields = class_attribute(type(value), "_fields")
+        for i, item in enumerate(elements(value, _MAX_ITEMS)):
+            named = is_a(fields, tuple) and i < len(fields)
+            yield (f".{fields[i]}" if named and fields else f"[{i}]"), item
+    elif _is_user_object(value):
+        yield from _attributes(value)
+
+
+def _module_children(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    own = table_of(module)
+    for table in ("_parameters", "_buffers"):
+        for name, value in own.get(table, {}).items():
+            yield f".{name}", value
+    children = own.get("_modules", {})
+    indexed = is_a(module, (torch.nn.Sequential, torch.nn.ModuleList))
+    keyed = is_a(module, torch.nn.ModuleDict)
+    for name, value in children.items():
+        if indexed and name.isdigit():
+            yield f"[{name}]", value
+        else:
+            yield (f"[{name!r}]" if keyed else f".{name}"), value
+    yield from ((n, v) for n, v in _attributes(module) if not n.startswith("._"))
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    own = list(table_of(value).items())[:_MAX_ITEMS]
+    yield from ((f".{n}", v) for n, v in own if type(n) is str and n.isidentifier())
+    for cls in bases(type(value)):
+        for name, member in list(class_table(cls).items()):
+            if type(member) is MemberDescriptorType:
+                try:
+                    yield f".{name}", member.__get__(value)
+                except AttributeError:
+                    continue
+
+
+def _is_user_object(value: Any) -> bool:
+    """Instances of the user's own classes and simple namespaces."""
+    return not is_a(value, (type, ModuleType)) and _is_user_class(type(value))
+
+
+def _is_user_class(cls: type) -> bool:
+    module = str(class_table(cls).get("__module__", "builtins"))
+    if module == "__main__" or cls is SimpleNamespace:
+        return True
+    path = vars(sys.modules.get(module, sys)).get("__file__")
+    return path is not None and not is_library(path)

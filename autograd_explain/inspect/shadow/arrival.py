@@ -1,0 +1,137 @@
+"""The failing line as the walk meets it."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...incident import Incident
+from ..live.graph import Graph, SavedTensor
+from .budget import FailureReached
+from .event_log import ShadowLog, tensors_in, tracked
+from .instrument import TWIN
+from .site import Site
+
+_KEPT = 8  # arrivals; the last ones count
+
+
+@dataclass(frozen=True, eq=False)
+class Backward:
+    """The graph of a backward that may be the failing one, looked at before it runs."""
+
+    site: Site
+    graph: Graph
+    overwritten: tuple[SavedTensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """The walk at the failing line.
+
+    `inputs` is what the line works on, `frames` the locals of the twin's functions, innermost
+    first, `backward` the backward call that failed or () outside of one.
+    """
+
+    order: int
+    chain: tuple[Site, ...]
+    op: str
+    inputs: tuple[Any, ...]
+    frames: tuple[tuple[str, dict[str, Any]], ...]
+    backward: Backward | None
+
+
+class FailurePoint:
+    """Knows where the program failed, notes the walk there, and sees it fail the same way."""
+
+    def __init__(self, trace: ShadowLog, stack: list[Site], incident: Incident) -> None:
+        #: set when the run comes to the cell that failed
+        self.in_failing_cell = False
+        self.arrivals: list[Arrival] = []
+        #: whether the walk failed as the program did
+        self.reached = False
+        self._trace = trace
+        self._stack = stack
+        self._frames = [(f.filename, f.line) for f in incident.user_frames]
+        self._exception = incident.exception
+        self._message = incident.message
+        self._backward: Backward | None = None
+
+    def arrive(self, site: Site, values: tuple[Any, ...], op: str = "", owner: Any = None) -> None:
+        """Notes the walk's state where `site` may be what failed."""
+        if not self.in_failing_cell or not self._frames:
+            return
+        if op in ("backward", "grad") and self._is_on_the_way(site):
+            self._look(site, owner, values)
+        if not self.is_here(site):
+            return
+        arrival = Arrival(
+            len(self._trace.steps),
+            (*self._stack, site),
+            op,
+            tracked(values),
+            _twin_frames(),
+            self._current_backward(site),
+        )
+        if self.arrivals and self.arrivals[-1].chain[-1].shown is site.shown:
+            self.arrivals.pop()
+        self.arrivals = [*self.arrivals[1 - _KEPT :], arrival]
+
+    def is_here(self, site: Site) -> bool:
+        """Whether the innermost of the user's frames stood at this site."""
+        filename, line = self._frames[-1]
+        if site.source.filename != filename or not site.covers(line):
+            return False
+        outer = self._stack[0] if self._stack else site
+        return outer.source.filename != self._frames[0][0] or outer.covers(self._frames[0][1])
+
+    def check(self, site: Site, error: Exception) -> None:
+        """Ends the walk where an error is the program's own failure."""
+        if not self.in_failing_cell or self._exception is None or not self._frames:
+            return
+        alike = type(error) is type(self._exception) and _head(str(error)) == _head(self._message)
+        if alike and self.is_here(site):
+            self.reached = True
+            raise FailureReached from None
+
+    def _is_on_the_way(self, site: Site) -> bool:
+        return any(
+            site.source.filename == filename and site.covers(line)
+            for filename, line in self._frames
+        )
+
+    def _look(self, site: Site, owner: Any, values: tuple[Any, ...]) -> None:
+        """Before torch frees it: the graph, and which of its saved values are overwritten."""
+        found = [owner] if isinstance(owner, torch.Tensor) else tensors_in(values[:1], 2)
+        roots = tuple(t for t in found if t.requires_grad and t.grad_fn is not None)
+        self._backward = None
+        if roots:
+            graph = Graph(roots, limit=20_000, seconds=0.1)
+            self._backward = Backward(site, graph, tuple(graph.overwritten()))
+
+    def _current_backward(self, site: Site) -> Backward | None:
+        """The backward that is running now; an earlier one went well."""
+        found = self._backward
+        if found is None or (found.site is not site and found.site not in self._stack):
+            return None
+        return found
+
+
+def _twin_frames() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """The twin's function frames, innermost first, with copies of their locals."""
+    found = []
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(TWIN) and code.co_name != "<module>":
+            found.append((code.co_name, dict(frame.f_locals)))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _head(text: str) -> str:
+    """The part of a message before anything that names tensors."""
+    return text[:48].partition("[")[0].strip()

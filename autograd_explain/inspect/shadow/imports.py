@@ -1,0 +1,91 @@
+"""What twin code gets from `import`, from unusual builtins, and as arguments of torch calls."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from .policy import may_read, module_names, private_copy
+from .replacements import builtin_functions
+from .shell import Shell
+from .state import ShadowState
+from .unknown import UNKNOWN, Unknown
+
+
+class ShadowImports:
+    """Modules as twin code sees them: pure libraries themselves, the user's files as twins."""
+
+    def __init__(self, walk: ShadowState) -> None:
+        self.walk = walk
+        self._builtins = {**builtin_functions(), "get_ipython": Shell(walk).itself}
+
+    def module(self, name: str, full: str) -> Any:
+        """The module `name`; `full` is what the import statement loads."""
+        if self.walk.policy.may_import(full):
+            # The program has imported it already; loading more would be an effect of ours.
+            loaded = full in sys.modules or full.rpartition(".")[0] in sys.modules
+            return sys.modules.get(name, UNKNOWN) if loaded else UNKNOWN
+        return self._twin(name)
+
+    def member(self, module: str, name: str, level: int, package: str) -> Any:
+        """`from module import name`; `package` is where a relative import starts."""
+        module = self._absolute(module, level, package)
+        owner = self.module(module, module) if module else UNKNOWN
+        if type(owner) is Unknown:
+            return UNKNOWN
+        if isinstance(owner, types.ModuleType) and hasattr(owner, name):
+            return self.attribute(owner, name)
+        return self.module(f"{module}.{name}", f"{module}.{name}")
+
+    def _absolute(self, module: str, level: int, package: str) -> str:
+        try:
+            return importlib.util.resolve_name("." * level + module, package) if level else module
+        except ImportError:
+            return ""
+
+    def everything(self, module: str, level: int, package: str) -> Mapping[str, Any]:
+        """`from module import *`."""
+        module = self._absolute(module, level, package)
+        owner = self.module(module, module) if module else UNKNOWN
+        return module_names(owner) if isinstance(owner, types.ModuleType) else {}
+
+    def _twin(self, name: str) -> Any:
+        """The twin of one of the user's own modules."""
+        modules = self.walk.modules
+        if name in modules:
+            return modules[name]
+        live = sys.modules.get(name)
+        filename = getattr(live, "__file__", None)
+        source = self.walk.program.source(filename) if filename else None
+        if source is None or len(source.lines) > 3000:
+            return UNKNOWN
+        twin = types.ModuleType(name)
+        twin.__package__ = getattr(live, "__package__", None)
+        modules[name] = twin
+        self.walk.execute(source, vars(twin))
+        return twin
+
+    def _is_twin(self, module: types.ModuleType) -> bool:
+        return any(twin is module for twin in self.walk.modules.values())
+
+    def builtin(self, name: str) -> Any:
+        """Builtins that twin code gets in a safe form."""
+        return self._builtins.get(name)
+
+    def attribute(self, module: types.ModuleType, name: str) -> Any:
+        """`module.name`: parts of libraries that the walk may not touch are unknown."""
+        if not may_read(module, name):
+            return UNKNOWN
+        try:
+            found = getattr(module, name)
+        except AttributeError:
+            part = self._twin(f"{module.__name__}.{name}") if self._is_twin(module) else UNKNOWN
+            if type(part) is Unknown and self.walk.tries:
+                raise
+            return part
+        if isinstance(found, types.ModuleType) and not self._is_twin(found):
+            return found if self.walk.policy.may_import(found.__name__) else UNKNOWN
+        return found if self._is_twin(module) else private_copy(module, found)

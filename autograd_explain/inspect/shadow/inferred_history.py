@@ -1,0 +1,83 @@
+"""A History concluded from the source that ran and the live objects."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from ...incident import Incident
+from ...model import Certainty
+from ...program import Program
+from ..history import TraceEvent
+from ..live.graph import Graph, SavedTensor
+from .event_log import ShadowEvent
+from .overwrites import statement
+from .run_alignment import RunAlignment, best_readings
+
+if TYPE_CHECKING:
+    from ..live.graph import GraphNode
+
+
+class InferredHistory:
+    """Answers of `inspect.history.History`, inferred: nothing of the user's is run again."""
+
+    certainty = Certainty.INFERRED
+
+    def __init__(self, program: Program, incident: Incident, graph: Graph) -> None:
+        self.program = program
+        self.incident = incident
+        self.graph = graph
+        self._makers: dict[tuple[tuple[GraphNode, ...], ...], ShadowEvent | None] = {}
+        self._asked: dict[GraphNode, TraceEvent | None] = {}
+
+    @cached_property
+    def readings(self) -> tuple[RunAlignment, ...]:
+        """The walks over the program that fit the failure best; answers must agree."""
+        return best_readings(self.program, self.incident, self.graph)
+
+    @property
+    def reading(self) -> RunAlignment:
+        return self.readings[0]
+
+    @property
+    def steps(self) -> tuple[TraceEvent, ...]:
+        """What the program did up to the failing line, oldest first."""
+        return tuple(step.moment for step in self.reading.walk.trace.steps)
+
+    def maker(self, node: GraphNode) -> TraceEvent | None:
+        """The moment whose operation created this graph node, or None where several fit."""
+        if node not in self._asked:
+            self._asked[node] = self._maker(node)
+        return self._asked[node]
+
+    def _maker(self, node: GraphNode) -> TraceEvent | None:
+        candidates = tuple(r.candidates(node) for r in self.readings)
+        if candidates not in self._makers:
+            pairs = zip(self.readings, candidates, strict=True)
+            found = [s for r, nodes in pairs for s in r.makers(nodes)]
+            self._makers[candidates] = _only(found, self.reading)
+        step = self._makers[candidates]
+        return None if step is None else step.moment
+
+    def creation(self, tensor: torch.Tensor) -> TraceEvent | None:
+        """The moment that made this live tensor, or None."""
+        step = self.reading.walk.trace.birth(self.reading.pairs.get(id(tensor)))
+        if step is not None:
+            return step.moment
+        node = None if tensor.grad_fn is None else self.graph.find(tensor.grad_fn)
+        return None if node is None else self.maker(node)
+
+    def writes(self, saved: SavedTensor) -> tuple[TraceEvent, ...]:
+        """The in-place writes that took the saved tensor past its saved version, oldest first."""
+        answers = [found for r in self.readings if (found := r.writes(saved))]
+        return answers[0] if len({statement(a[0]) for a in answers}) == 1 else ()
+
+
+def _only(steps: list[ShadowEvent], reading: RunAlignment) -> ShadowEvent | None:
+    """The one statement that all steps are, by its last step; None where they differ."""
+    if len({s.statement for s in steps}) != 1:
+        return None
+    own = [s for s in steps if s in reading.walk.trace]
+    return max(own or steps, key=lambda s: s.order)

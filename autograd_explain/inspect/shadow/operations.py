@@ -1,0 +1,277 @@
+"""Executes one operation on stand-ins and notes what it made and what it wrote."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from .event_log import (
+    ShadowEvent,
+    ShadowWrite,
+    sequence_number,
+    storage_of,
+    tensors_in,
+    tracked,
+    version_of,
+)
+from .meta_results import substitute
+from .native_calls import is_excessive
+from .policy import is_twin_function, is_twin_module
+from .site import Site
+from .state import ShadowState
+from .torch_names import CHANCE, operation, operator_name
+from .unknown import UNKNOWN, ReadFloat, ReadInt, Unknown, read, words
+
+SIMPLE = (int, float, str, bool, type(None), bytes)
+_READS = (ReadFloat, ReadInt)
+#: Operations worth a step though they make and write nothing.
+_NOTABLE = words(
+    """backward step zero_grad set_grad_enabled requires_grad_ retain_grad load_state_dict item
+    tolist numpy detach_ eval train register_hook grad no_grad inference_mode enable_grad
+    manual_seed seed"""
+)
+_MODULE_WRITERS = frozenset(("load_state_dict", "reset_parameters", "apply", "_apply", "zero_grad"))
+_MOVES = frozenset(("to", "cuda", "cpu", "xpu", "mps"))
+
+
+class Operations:
+    """Calls, operators and item assignments of the twin."""
+
+    def __init__(self, walk: ShadowState) -> None:
+        self.walk = walk
+
+    def perform(
+        self,
+        site: Site,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str = "",
+    ) -> Any:
+        """Calls a function for the user's call expression at `site`, if it may be called."""
+        walk = self.walk
+        special = walk.special(function)
+        if special is not None:
+            return self.run(site, special, args, kwargs, name or _name_of(function))
+        if is_twin_function(getattr(function, "__func__", function)) or is_twin_module(function):
+            return self.enter(site, function, args, kwargs)
+        if type(function) is torch.nn.Sequential and len(args) == 1 and not kwargs:
+            return self.sequence(site, function, args[0])
+        if type(function) is not Unknown and not walk.policy.allows(function):
+            function = walk.twin_of(function)
+        if type(function) is Unknown or is_excessive(function, args, kwargs):
+            return walk.unknown_call(site, name, args, kwargs)
+        return self.run(site, function, args, kwargs, name or _name_of(function))
+
+    def enter(
+        self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call of the user's own function: its inside is noted, not the call."""
+        walk = self.walk
+        walk.failure.arrive(site, (*args, *kwargs.values()))
+        walk.budget.spend(2)
+        walk.stack.append(site)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return walk.failed(site, error)
+        finally:
+            walk.stack.pop()
+
+    def sequence(self, site: Site, modules: torch.nn.Sequential, value: Any) -> Any:
+        """A Sequential, module by module: each is an operation of its own at the same place."""
+        for module in modules:
+            value = self.perform(site, module, (value,), {})
+            site = site.inner
+        return value
+
+    def run(
+        self,
+        site: Site,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str,
+    ) -> Any:
+        """A call of torch or of Python's own."""
+        walk = self.walk
+        owner = getattr(function, "__self__", None)
+        op = operation(function, name, kwargs)
+        values = (*args, *kwargs.values())
+        inputs = values if owner is None else (owner, *values)
+        walk.failure.arrive(site, inputs, op, owner)
+        if name in _MOVES and isinstance(owner, (torch.Tensor, torch.nn.Module)):
+            move = walk.devices.move
+            return self.execute(site, lambda: move(owner, name, args, kwargs), inputs, op, inputs)
+        if not walk.budget.foresee(op, function, inputs):
+            return UNKNOWN
+        args, kwargs, label = walk.devices.arguments(args, kwargs)
+        touched = (*inputs, *_state_of(function, owner, op))
+        result = self.execute(site, lambda: function(*args, **kwargs), inputs, op, touched)
+        if label is not None:
+            for tensor in tracked(result):
+                if isinstance(tensor, torch.Tensor):
+                    walk.devices.mark(tensor, label)
+        return result
+
+    def operate(
+        self, site: Site, function: Callable[..., Any], operands: tuple[Any, ...], name: str
+    ) -> Any:
+        """An operator, an item or an attribute that computes."""
+        self.walk.failure.arrive(site, operands, name)
+        if not any(isinstance(o, torch.Tensor) for o in operands):
+            return self.plain(site, function, operands, name)
+        op = operator_name(name)
+        if not self.walk.budget.foresee(name, function, operands):
+            return UNKNOWN
+        return self.execute(site, lambda: function(*operands), operands, op, operands[:1])
+
+    def plain(
+        self, site: Site, function: Callable[..., Any], operands: tuple[Any, ...], name: str
+    ) -> Any:
+        """An operator on numbers and Python objects; arrays and read numbers are followed."""
+        walk = self.walk
+        walk.budget.spend(1)
+        walk.stack.append(site)
+        first = sequence_number()
+        try:
+            result = function(*operands)
+        except Exception as error:
+            return walk.failed(site, error)
+        finally:
+            walk.stack.pop()
+        walk.budget.produce(result)
+        if type(result) in SIMPLE and not any(type(o) in _READS for o in operands):
+            return result
+        return self.note(site, name, operands, result, (first, sequence_number()), [])
+
+    def execute(
+        self,
+        site: Site,
+        call: Callable[[], Any],
+        inputs: tuple[Any, ...],
+        op: str,
+        touched: tuple[Any, ...],
+    ) -> Any:
+        """Runs `call` and notes the step; `touched` are the values it may write to."""
+        walk = self.walk
+        tensors = tensors_in(touched)
+        walk.budget.spend(8 if tensors else 1)
+        versions = [version_of(t) for t in tensors]
+        first, noted = sequence_number(), len(walk.trace.writes)
+        started = time.thread_time() if tensors else 0.0
+        walk.stack.append(site)
+        try:
+            result = call()
+        except Exception as error:
+            if not walk.devices.big:
+                return walk.failed(site, error)
+            result = substitute(op, inputs, error)
+            if type(result) is Unknown:
+                return walk.failed(site, error)
+        finally:
+            walk.stack.pop()
+        walk.budget.produce(result)
+        if tensors:
+            walk.budget.measure(result, time.thread_time() - started)
+        writes = self._written(tensors, versions, noted)
+        return self.note(site, op, inputs, result, (first, sequence_number()), writes)
+
+    def _written(
+        self, tensors: list[torch.Tensor], versions: list[int], noted: int
+    ) -> list[tuple[torch.Tensor, int, int]]:
+        """Whose versions moved, less what inner steps have noted already."""
+        moved: dict[int, tuple[torch.Tensor, int, int]] = {}
+        for tensor, before in zip(tensors, versions, strict=True):
+            after = version_of(tensor)
+            if after != before:
+                moved.setdefault(id(tensor), (tensor, before, after))
+        writes = self.walk.trace.writes
+        if not moved or noted == len(writes):
+            return list(moved.values())
+        inner = {storage_of(w.tensor) for w in writes[noted:]}
+        return [m for m in moved.values() if storage_of(m[0]) not in inner]
+
+    def note(
+        self,
+        site: Site,
+        op: str,
+        inputs: tuple[Any, ...],
+        result: Any,
+        nodes: tuple[int, int],
+        writes: list[tuple[torch.Tensor, int, int]],
+    ) -> Any:
+        """Adds a step where the operation is worth one, and gives the result back."""
+        walk = self.walk
+        outputs = tracked(result)
+        if isinstance(result, torch.nn.Module) and not result._modules:
+            outputs = tuple(result.parameters())  # a module was built, its parameters with it
+        sources = tracked(inputs)
+        number = type(result) in (int, float, bool) and (sources or op in CHANCE)
+        made = outputs or writes or nodes[0] != nodes[1] or number
+        if not made and op not in _NOTABLE:
+            return result
+        step = ShadowEvent(
+            order=len(walk.trace.steps),
+            site=site,
+            chain=tuple(walk.stack),
+            op=op,
+            inputs=sources,
+            outputs=outputs,
+            first=nodes[0],
+            last=nodes[1],
+            grad_mode=torch.is_grad_enabled(),
+            loops=tuple(walk.loops),
+        )
+        step.writes.extend(
+            ShadowWrite(step, *moved, _name_in(site, inputs, moved[0])) for moved in writes
+        )
+        walk.trace.add(step)
+        walk.devices.inherit([s for s in sources if isinstance(s, torch.Tensor)], outputs)
+        return read(result, step) if number else result
+
+
+def _name_in(site: Site, inputs: tuple[Any, ...], written: torch.Tensor) -> str:
+    """How a call writes the tensor that it changed: the receiver, an argument, `out=`."""
+    if not isinstance(site.node, ast.Call):
+        return ""
+    at = next((i for i, value in enumerate(inputs) if value is written), None)
+    # The module of `F.relu_(x)` is an operand of the source but no input.
+    without = max(len(site.operands) - len(inputs), 0)
+    return "" if at is None else site.text_of_operand(at + without)
+
+
+def _state_of(function: Any, owner: Any, op: str) -> Iterator[torch.Tensor]:
+    """The parameters and buffers that a module or an optimizer may write."""
+    if isinstance(owner, torch.optim.Optimizer):
+        for group in getattr(owner, "param_groups", ()):  # not yet in its constructor
+            yield from group["params"]
+        return
+    module = function if isinstance(function, torch.nn.Module) else None
+    if module is None and isinstance(owner, torch.nn.Module) and op in _MODULE_WRITERS:
+        module = owner
+    if module is not None:
+        yield from module.parameters()
+        yield from module.buffers()
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", "") or type(function).__name__)
+
+
+IN_PLACE = {
+    "iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "truediv", "ifloordiv": "floordiv",
+    "imod": "mod", "ipow": "pow", "imatmul": "matmul", "iand": "and_", "ior": "or_",
+    "ixor": "xor", "ilshift": "lshift", "irshift": "rshift",
+}  # fmt: skip
+OPERATORS: dict[str, Callable[..., Any]] = {
+    name: getattr(operator, name)
+    for name in (
+        *IN_PLACE, *IN_PLACE.values(), "eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert",
+    )
+}  # fmt: skip

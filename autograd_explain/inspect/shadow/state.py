@@ -1,0 +1,217 @@
+"""What a shadow run knows while it goes on: all that its parts share."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...incident import Incident
+from ...program import Program, Source
+from .arrival import FailurePoint
+from .budget import RunBudget, RunLimits, TooBig
+from .devices import Devices
+from .event_log import ShadowLog
+from .instrument import Twins
+from .policy import Policy, is_twin_class, is_twin_function
+from .replacements import specials
+from .site import Site
+from .substitutes import Substitutes
+from .torch_names import CHANCE
+from .unknown import UNKNOWN, Unknown
+
+_EMPTY = types.ModuleType("_nothing")
+
+
+class ShadowState:
+    """The state of one run: its namespace, stack, event log and budget.
+
+    The parts of a run (operations, control flow, imports, the hooks of twin code) are given the
+    state and know nothing of each other.
+    """
+
+    #: what twin code finds as builtins; made by the run, which knows the hooks
+    builtins: dict[str, Any]
+
+    def __init__(
+        self,
+        program: Program,
+        incident: Incident,
+        twins: Twins,
+        limits: RunLimits | None,
+        big: bool,
+    ) -> None:
+        self.program = program
+        self.incident = incident
+        self.budget = RunBudget(limits or RunLimits(), big)
+        self.devices = Devices(big)
+        self.policy = Policy()
+        self.trace = ShadowLog()
+        self.twins = twins
+        self.sites = twins.sites
+        #: the user's calls that are open, outermost first
+        self.stack: list[Site] = []
+        #: the loops around the current operation, outermost first, with iteration numbers
+        self.loops: list[tuple[Site, int]] = []
+        #: how many of the user's `try` blocks are open
+        self.tries = 0
+        #: the branches that hung on unknown numbers
+        self.undecided: dict[tuple[str, int, int], bool] = {}
+        #: the twins of the user's modules, by name
+        self.modules: dict[str, types.ModuleType] = {}
+        self.failure = FailurePoint(self.trace, self.stack, incident)
+        self.adopter = Substitutes(self.policy, self.twin_of, self.stand_in)
+        #: live tensors that numbers had to be invented for
+        self.invented = 0
+        self.globals: dict[str, Any] = {"__name__": "__main__", "__doc__": None}
+        self._specials = specials()
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def execute(
+        self, source: Source, names: dict[str, Any], *, definitions_only: bool = False
+    ) -> None:
+        """Executes the twin of a cell or of one of the user's files."""
+        code = self.twins.code(source, definitions_only)
+        if code is None:
+            return
+        names.setdefault("__builtins__", self.builtins)
+        outer = self.stack[:]
+        try:
+            exec(code, names)
+        except CellEnded:
+            return
+        finally:
+            self.stack[:] = outer
+
+    def failed(self, site: Site, error: Exception) -> Any:
+        """An operation raised: the failure itself, the user's `try`, or the walk's ignorance."""
+        self.failure.check(site, error)
+        if isinstance(error, (StopIteration, StopAsyncIteration)) or self.tries:
+            raise error
+        if _is_autograd(error):
+            raise error
+        return UNKNOWN
+
+    def fault(self, error: Exception) -> None:
+        """A statement of a cell raised.  An autograd error was the user's and ended the cell."""
+        self.stack.clear()
+        self.loops.clear()
+        self.tries = 0
+        if isinstance(error, CellEnded) or _is_autograd(error):
+            raise CellEnded from None
+
+    # -- unknown values and live ones ------------------------------------------------------------
+
+    def unknown_call(
+        self, site: Site, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call of something the walk does not know; progress bars hand their items through."""
+        name = name or _called(site)
+        self.budget.spend(1)
+        self.failure.arrive(site, (*args, *kwargs.values()), name)
+        if name in ("tqdm", "trange", "track", "progress_bar", "prepare") and args:
+            return args[0] if name != "prepare" or len(args) == 1 else args
+        return UNKNOWN
+
+    def missing(self, owner: Any, key: Any) -> Any:
+        """A key that is not there: of a list that a shortened loop filled, its last item."""
+        if isinstance(owner, (list, tuple)) and owner and isinstance(key, int):
+            return owner[-1]
+        return UNKNOWN
+
+    def live_values(self, site: Site, shape: Any) -> Any:
+        """Stand-ins for what the program has under a name, or under nested names."""
+        if isinstance(shape, tuple):
+            return tuple(self.live_values(site, s) for s in shape)
+        namespace: Any = self.incident.namespace
+        if site.function is not None:
+            frames = [f for f in self.incident.user_frames if f.function == site.function]
+            namespace = frames[-1].frame.f_locals if frames else {}
+        return self.adopter.adopt(namespace[shape]) if shape and shape in namespace else UNKNOWN
+
+    def twin_of(self, live: Any) -> Any:
+        """The twin of one of the user's functions or classes, by name; else UNKNOWN."""
+        name = getattr(live, "__qualname__", "")
+        module = getattr(live, "__module__", "__main__")
+        scope = self.globals if module == "__main__" else vars(self.modules.get(module, _EMPTY))
+        found: Any = scope.get(name.partition(".")[0], UNKNOWN)
+        for part in name.split(".")[1:]:
+            found = getattr(found, part, UNKNOWN)
+        if is_twin_function(found) or (isinstance(found, type) and is_twin_class(found)):
+            return found
+        return UNKNOWN
+
+    def stand_in(self, live: torch.Tensor) -> Any:
+        """A tensor of the same shape, dtype and role with storage of its own."""
+        if type(live).__module__.partition(".")[0] != "torch" or live.layout is not torch.strided:
+            return UNKNOWN
+        if live.numel() > self.budget.limits.elements and not self.devices.big:
+            raise TooBig
+        self.invented += 1
+        with torch.no_grad():
+            found = torch.zeros(live.shape, dtype=live.dtype, device=self.devices.device)
+            if live.is_floating_point():
+                found.uniform_(0.1, 0.9)
+        if isinstance(live, torch.nn.Parameter):
+            found = torch.nn.Parameter(found, live.requires_grad)
+        elif live.requires_grad:
+            found.requires_grad_()
+        self.devices.mark(found, str(live.device))
+        return found
+
+    @property
+    def made_up(self) -> bool:
+        """Whether the stand-ins' numbers may be others than the program's."""
+        seeds = {s.op for s in self.trace.steps if s.op in ("manual_seed", "seed")}
+        chance = any(s.op in CHANCE for s in self.trace.steps)
+        return (
+            self.devices.big
+            or self.invented > 0
+            or "manual_seed" not in seeds
+            or (chance and "seed" not in seeds)
+        )
+
+    def special(self, function: Any) -> Callable[..., Any] | None:
+        """What the walk does instead of calling a function, or None."""
+        try:
+            return self._specials.get(function)
+        except Exception:  # unhashable callables, or a hash of the user's own
+            return None
+
+    def base(self, base: Any, name: str) -> Any:
+        """A base class; of unknown ones only whether they are modules is known."""
+        if isinstance(base, type):
+            if is_twin_class(base) or self.policy.allows(base):
+                return base
+        elif type(base) is not Unknown:
+            return base
+        live = self.incident.namespace.get(name)
+        module = isinstance(live, type) and issubclass(live, torch.nn.Module)
+        return torch.nn.Module if module else object
+
+
+class CellEnded(Exception):
+    """The cell had raised here when it ran."""
+
+
+_AUTOGRAD = (
+    "in-place",
+    "inplace",
+    "backward through the graph",
+    "does not require grad",
+    "grad_fn",
+)
+
+
+def _is_autograd(error: Exception) -> bool:
+    text = str(error) if isinstance(error, RuntimeError) else ""
+    return any(part in text for part in _AUTOGRAD)
+
+
+def _called(site: Site) -> str:
+    """The name a call is written with."""
+    func = getattr(site.node, "func", None)
+    return str(getattr(func, "attr", getattr(func, "id", "")))

@@ -1,0 +1,137 @@
+"""Stand-ins for live objects, where the source does not tell how they were made.
+
+A stand-in of a tensor has its shape, dtype and role (leaf, parameter) and storage of its own;
+containers, modules and instances are rebuilt around stand-ins.  Nothing live is handed out that
+could be changed.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from ...isolation.type_checks import is_a, items
+from .policy import Policy, is_twin_class
+from .unknown import UNKNOWN
+
+_PLAIN = (
+    int, float, complex, str, bytes, bool, type(None), type(...), range, slice, torch.dtype,
+    torch.device, torch.Size, torch.layout, torch.memory_format,
+)  # fmt: skip
+_LIMIT = 1000  # items of a container
+
+
+_FUNCTIONS = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType, types.GetSetDescriptorType,
+)  # fmt: skip
+
+
+def _is_stateless(live: Any) -> bool:
+    """Built-in functions that are bound to nothing of the user's, NumPy's dtypes and numbers.
+
+    An iterator, a generator of numbers or `rows.append` has state that using it would change.
+    """
+    if is_a(live, _FUNCTIONS):
+        owner = getattr(live, "__self__", None)
+        return owner is None or is_a(owner, (types.ModuleType, type))
+    numpy: Any = sys.modules.get("numpy")
+    return numpy is not None and is_a(live, (numpy.dtype, numpy.generic, numpy.ufunc))
+
+
+class Substitutes:
+    """Makes stand-ins; one live object has one stand-in."""
+
+    def __init__(
+        self, policy: Policy, twin: Callable[[Any], Any], make: Callable[[torch.Tensor], Any]
+    ) -> None:
+        self._policy = policy
+        self._twin = twin
+        self._make = make
+        self._memo: dict[int, tuple[Any, Any]] = {}
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Live objects and their stand-ins."""
+        return list(self._memo.values())
+
+    def adopt(self, live: Any, depth: int = 8) -> Any:
+        """The stand-in of a live object, or UNKNOWN."""
+        if is_a(live, _PLAIN) and type(live).__module__ in ("builtins", "torch"):
+            return live
+        if is_a(live, enum.Enum):
+            return live if isinstance(live.value, _PLAIN) else UNKNOWN
+        if is_a(live, types.ModuleType):
+            return live if self._policy.may_import(live.__name__) else UNKNOWN
+        if depth == 0:
+            return UNKNOWN
+        known = self._memo.get(id(live))
+        if known is not None:
+            return known[1]
+        found = self._build(live, depth - 1)
+        self._memo.setdefault(id(live), (live, found))
+        return found
+
+    def _build(self, live: Any, depth: int) -> Any:
+        if is_a(live, torch.Tensor):
+            return self._make(live)
+        if is_a(live, (type, types.FunctionType, types.MethodType)):
+            return self._callable(live, depth)
+        if type(live) in (list, tuple, set, frozenset, dict, OrderedDict, defaultdict, deque):
+            return self._container(live, depth)
+        if type(live).__module__ == "numpy" and type(live).__name__ == "ndarray":
+            small = live.dtype.hasobject is False and live.size <= 65_536
+            return live.copy() if small else UNKNOWN
+        if is_a(live, torch.nn.Module) and self._policy.allows(type(live)):
+            return self._instance(live, type(live), depth)
+        if is_a(live, torch.optim.Optimizer) and self._policy.allows(type(live)):
+            return self._instance(live, type(live), depth)
+        if is_a(live, torch.Generator):
+            return torch.Generator()
+        if _is_stateless(live) and self._policy.allows(live):
+            return live
+        kind = self._twin(type(live))
+        if isinstance(kind, type) and is_twin_class(kind):
+            return self._instance(live, kind, depth)
+        return UNKNOWN
+
+    def _callable(self, live: Any, depth: int) -> Any:
+        if is_a(live, types.MethodType):
+            owner = self.adopt(live.__self__, depth)
+            return getattr(owner, live.__name__, UNKNOWN)
+        twin = self._twin(live)
+        if twin is not UNKNOWN:
+            return twin
+        return live if self._policy.allows(live) else UNKNOWN
+
+    def _container(self, live: Any, depth: int) -> Any:
+        if len(live) > _LIMIT:
+            return UNKNOWN
+        if is_a(live, dict):
+            found: Any = type(live)() if not is_a(live, defaultdict) else defaultdict(list)
+            self._memo[id(live)] = (live, found)
+            for key, value in list(items(live)):
+                found[self.adopt(key, depth)] = self.adopt(value, depth)
+            return found
+        found = [self.adopt(value, depth) for value in list(live)]
+        return found if is_a(live, list) else type(live)(found)
+
+    def _instance(self, live: Any, kind: type, depth: int) -> Any:
+        try:
+            found: Any = kind.__new__(kind)  # type: ignore[call-overload]
+        except TypeError:
+            return UNKNOWN
+        self._memo[id(live)] = (live, found)
+        state: Mapping[str, Any] = vars(live)
+        for name, value in list(state.items()):
+            # Hooks are the user's functions and refer to the live module.
+            adopted = type(value)() if "hooks" in name and isinstance(value, dict) else (
+                self.adopt(value, depth)
+            )  # fmt: skip
+            object.__setattr__(found, name, adopted)
+        return found

@@ -1,0 +1,46 @@
+"""What is noted between the beginning and the end of a cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..model import Place
+from ..settings import Options
+from .cells import Run
+
+if TYPE_CHECKING:
+    from ..render.explanation import Explanation
+    from .verification import DeferredVerification
+    from .watched_cell import WatchedCell
+
+
+@dataclass
+class Warned:
+    """A warning's explanation, shown when the cell has ended; its rewrites are tried then."""
+
+    explanation: Explanation
+    postponed: DeferredVerification | None = None
+
+
+@dataclass
+class CellRun:
+    """A cell that runs: what was shown before it, what it warned of, how it is watched."""
+
+    run: Run
+    error_before: int
+    warnings: list[Warned] = field(default_factory=list)
+    warned: set[tuple[str, Place | None]] = field(default_factory=set)
+    check: WatchedCell | None = None
+
+    def options(self, settings: Options) -> Options:
+        """The settings, with what the cell's own check asked for."""
+        if self.check is None:
+            return settings
+        choice = self.check.choice
+        return replace(
+            settings,
+            verify=settings.verify if choice.verify is None else choice.verify,
+            budget=choice.budget or settings.budget,
+            language=choice.language or settings.language,
+        )

@@ -1,0 +1,263 @@
+"""The session: what is registered with IPython while the extension is loaded."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from ..isolation.generators import kept
+from ..settings import AutogradExplain
+from . import guard, screen, transform
+from .apart import Apart
+from .cell_run import CellRun
+from .cells import Cells, Run
+from .explainer import Explain, Explainer
+from .warned import WarningHook
+from .watched_cell import Count, WatchedCell, WatchOptions
+
+if TYPE_CHECKING:
+    from ..render.explanation import Explanation
+
+#: Words of which every warning that we know has one; other warnings cost nothing.
+_SUBJECT = re.compile(
+    "tensor|grad|scheduler|scaler|optimizer|volatile|cublas|torch|backward|anomaly|error detected"
+    "|saved_variables|autograd|static_graph|check_reduction|broadcast_buffers",
+    re.I,
+)
+_SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
+
+
+class Session:
+    """Watches one shell.  `last` is the latest Explanation: data, no tensor, no frame."""
+
+    def __init__(self, shell: Any, explain: Explain) -> None:
+        self.shell = shell
+        self.settings = AutogradExplain(parent=shell)
+        self.cells = Cells(shell)
+        self.last: Explanation | None = None
+        self.last_cell: int | None = None
+        self.watch_all: WatchOptions | None = None
+        self.recording: Any = None
+        self.apart = Apart()
+        self.explainer = Explainer(shell, self.cells, self.settings, explain, self.apart)
+        self._visits: dict[int, CellRun] = {}
+        self._watch_next: Run | None = None
+        self._error_at_load = id(getattr(sys, "last_value", None))
+        self._warning_hook: WarningHook | None = None
+
+    # Loading and unloading
+
+    def install(self) -> None:
+        self.shell.configurables.append(self.settings)
+        self.shell.events.register("pre_run_cell", self._before)
+        self.shell.events.register("post_run_cell", self._after)
+        transform.install(self.shell)
+        self._warning_hook = WarningHook(self._on_warning)
+
+    def remove(self) -> None:
+        for visit in self._visits.values():
+            self._leave(visit)
+        self._visits.clear()
+        for event, callback in (("pre_run_cell", self._before), ("post_run_cell", self._after)):
+            self.shell.events.unregister(event, callback)
+        transform.remove(self.shell)
+        if self.settings in self.shell.configurables:
+            self.shell.configurables.remove(self.settings)
+        if self._warning_hook is not None:
+            self._warning_hook.remove()
+        self.recording = None
+
+    # A cell's beginning and end
+
+    @kept()
+    def _before(self, info: Any) -> None:
+        self.apart.remember_torch()
+        with self.apart, guard.guarded("before the cell"):
+            outer = self.cells.running
+            run = self.cells.start(info)
+            if run is None or outer is not None:
+                return  # a cell run by a cell magic belongs to the cell that the user typed
+            visit = CellRun(run, id(getattr(sys, "last_value", None)))
+            self._visits[id(run)] = visit
+            choice = self._choice_for(run)
+            if choice is not None:
+                self._watch(visit, choice)
+
+    @kept()
+    def _after(self, result: Any) -> None:
+        with self.apart:
+            self._work_after(result)
+
+    def _work_after(self, result: Any) -> None:
+        try:
+            with guard.guarded("after the cell"):
+                run = self.cells.finish(result)
+                if run is not None and self.cells.running is None:
+                    self._finish(run, result)
+        except KeyboardInterrupt:
+            # IPython would show a second traceback; the user wants the prompt back.
+            screen.show_line("interrupted", self.settings.language)
+        guard.tell(self.settings.language)
+
+    def _finish(self, run: Run, result: Any) -> None:
+        visit = self._visits.pop(id(run), None) or CellRun(run, self._error_at_load)
+        try:
+            self._leave(visit)
+            error = self._error_of(result, visit)
+            if error is not None:
+                run.success = False
+            self._tell(visit, error)
+        finally:
+            if visit.check is not None:
+                visit.check.discard()
+
+    def _tell(self, visit: CellRun, error: BaseException | None) -> None:
+        failure = self.explainer.error(error, visit) if isinstance(error, Exception) else None
+        for explanation in self.explainer.settle_warnings(visit, failure, failed=error is not None):
+            self._show(explanation, visit)
+        if failure is not None and (visit.check is None or visit.check.choice.automatic):
+            self._watch_next = visit.run
+        if error is None and visit.check is not None:
+            self._on_success(visit, visit.check)
+
+    def _error_of(self, result: Any, visit: CellRun) -> BaseException | None:
+        """What the cell raised, or showed without raising it (%run, %%capture, 7.34's %%time)."""
+        error: BaseException | None = getattr(result, "error_in_exec", None)
+        shown = getattr(sys, "last_value", None)
+        if error is None and isinstance(shown, BaseException) and id(shown) != visit.error_before:
+            error = shown
+        return error or getattr(result, "error_before_exec", None)
+
+    def _on_success(self, visit: CellRun, check: WatchedCell) -> None:
+        judged = check.signals()
+        if judged is None:
+            return
+        sure, doubtful = judged
+        alarms = self.explainer.signals(visit, sure)
+        for explanation in alarms:
+            self._show(explanation, visit)
+        language = visit.options(self.settings.options()).language
+        notes = [n.as_note() for n in self.explainer.signals(visit, doubtful)]
+        for note in notes:
+            screen.show_finding("worth_a_look", language, note.headline)
+        self._keep(alarms, notes, visit)
+        if not alarms and not notes and not visit.warnings:
+            told = len(sure) + len(doubtful) == 0
+            self._all_well(check, language, () if told else ("unexplained",))
+
+    def _keep(self, alarms: list[Explanation], notes: list[Explanation], visit: CellRun) -> None:
+        """The last report has the cell's notes; where there is none, the first note is it."""
+        if notes and alarms:
+            self.last = alarms[-1].with_notes(notes)
+        elif notes:
+            self.last, self.last_cell = notes[0].with_notes(notes[1:]), visit.run.number
+
+    def _all_well(self, check: WatchedCell, language: str, unseen: tuple[str, ...]) -> None:
+        """One quiet line: always where it was asked for this cell, else if there was anything; it
+        says where the recorder could not look."""
+        seen = check.watched()
+        unseen = (*unseen, *check.blind_spots())
+        asked = check.choice.here or unseen or (seen is not None and seen.anything)
+        if seen is None or check.choice.automatic or not asked:
+            return
+        counts = {"writes": _count(seen.writes, language), "nodes": _count(seen.nodes, language)}
+        if not unseen:
+            screen.show_line("nothing_wrong", language, **counts)
+            return
+        reasons = [screen.line(f"limit_{key}", language) for key in unseen]
+        lead = screen.line("nothing_seen", language, **counts)
+        screen.show_sentences((lead, *reasons), language)
+
+    @kept()
+    def _on_warning(self, text: str, frame: FrameType) -> None:
+        visit = self._visit()
+        if visit is None or not _SUBJECT.search(text) or self._warning_hook is None:
+            return
+        with self.apart, self._warning_hook.silence(), guard.guarded("warning"):
+            self.explainer.warning(text, frame, visit)
+
+    def _visit(self) -> CellRun | None:
+        """The visit of the cell that runs in this thread."""
+        outermost = self.cells.outermost
+        return None if outermost is None else self._visits.get(id(outermost))
+
+    @kept()
+    def explain(self, error: BaseException) -> Explanation | None:
+        """Explain an exception that the user hands over; shows nothing."""
+        visit = self._visit()
+        with self.apart:
+            found = self.explainer.by_hand(error, visit)
+        if found is not None:
+            self.last, self.last_cell = found, None if visit is None else visit.run.number
+        return found
+
+    # Watching
+
+    @kept()
+    def watch_this_cell(self, choice: WatchOptions) -> None:
+        """From here to the end of the running cell."""
+        outermost = self.cells.outermost
+        if outermost is None:
+            return
+        visit = self._visits.setdefault(id(outermost), CellRun(outermost, self._error_at_load))
+        if visit.check is None:
+            self._watch(visit, choice)
+        else:
+            visit.check.choice = choice
+
+    def watch_no_more(self) -> None:
+        """`%autograd_check off`: from this cell on."""
+        self.watch_all = None
+        visit = self._visit()
+        if visit is not None and visit.check is not None:
+            self._leave(visit)
+            visit.check.discard()
+            visit.check = None
+
+    def _choice_for(self, run: Run) -> WatchOptions | None:
+        failed = self._watch_next
+        again = failed is not None and same_cell(run, failed)
+        if again:
+            self._watch_next = None
+        if self.watch_all is not None:
+            return self.watch_all
+        wanted = self.settings.record_next_run and self.settings.enabled
+        return WatchOptions(automatic=True) if again and wanted else None
+
+    def _watch(self, visit: CellRun, choice: WatchOptions) -> None:
+        visit.check = check = WatchedCell(choice, self.shell)
+        if visit.options(self.settings.options()).verify:
+            check.take_checkpoint()
+        check.enter(self.cells.program(), visit.run.number, self.recording)
+        self.recording = check.recording or self.recording
+
+    def _leave(self, visit: CellRun) -> None:
+        if visit.check is not None:
+            visit.check.leave()
+
+    # Screen
+
+    def _show(self, explanation: Explanation, visit: CellRun) -> None:
+        self.last, self.last_cell = explanation, visit.run.number
+        with guard.guarded("show"):
+            screen.show(self.shell, explanation)
+
+
+def _count(found: Count, language: str) -> str:
+    """How many there were, as far as they were counted."""
+    number, complete = found
+    return str(number) if complete else screen.line("more_than", language, count=number)
+
+
+def same_cell(run: Run, other: Run) -> bool:
+    """Whether two runs are of one cell, which the user may have edited in between."""
+    if run.cell_id is not None and other.cell_id is not None:
+        return run.cell_id == other.cell_id
+    if run.text.strip() == other.text.strip():
+        return True
+    import difflib
+
+    likeness = difflib.SequenceMatcher(None, run.text, other.text)
+    return likeness.quick_ratio() >= _SAME_CELL and likeness.ratio() >= _SAME_CELL

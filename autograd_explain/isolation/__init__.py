@@ -1,0 +1,1 @@
+"""What keeps the user's session as it would be without us."""

@@ -1,0 +1,144 @@
+"""Which part of a frozen module the program means to train: what it replaced, or gave to an
+optimizer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from autograd_explain.inspect.dataflow import ExprAt, Slicer
+from autograd_explain.inspect.dataflow.reaching_definitions import head_of, key_of
+from autograd_explain.inspect.facts.expressions import inside
+from autograd_explain.inspect.facts.torch_call import calls_in
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.program import called_name
+
+_READS_PARAMETERS = ("parameters", "named_parameters")
+
+
+@dataclass(frozen=True, eq=False)
+class PartToTrain:
+    """`parts` as the program spells them; `after` is the statement that froze them."""
+
+    parts: tuple[str, ...]
+    after: ExprAt
+
+
+def part_to_train(
+    scene: Scene, modules: tuple[ExprAt, ...], freezer: ExprAt | None
+) -> PartToTrain | None:
+    """The parts of frozen modules that are to learn, where one statement of the same scope froze
+    them; None where the program does not tell."""
+    slicer = scene.slicer
+    live = [v for v in map(slicer.value, modules) if isinstance(v, torch.nn.Module)]
+    if freezer is None or not live:
+        return None
+    for wanted in (_optimized(scene), _replaced(scene)):
+        found: dict[int, tuple[ExprAt, list[str]]] = {}
+        for spot in wanted:
+            after = _froze(scene, freezer, spot) if _is_part(scene, spot, live) else None
+            if after is not None:
+                found.setdefault(id(after.node), (after, []))[1].append(spot.text)
+        if len(found) == 1:
+            ((after, parts),) = found.values()
+            return PartToTrain(tuple(dict.fromkeys(parts)), after)
+    return None
+
+
+def _optimized(scene: Scene) -> Iterator[ExprAt]:
+    """`model.fc` of `Adam(model.fc.parameters())`."""
+    for call in calls_in(scene, *(n for n in vars(torch.optim) if n[:1].isupper())):
+        for node in ast.walk(call.node):
+            if isinstance(node, ast.Call) and called_name(node) in _READS_PARAMETERS:
+                assert isinstance(node.func, ast.Attribute)
+                yield inside(call, node.func.value)
+
+
+def _replaced(scene: Scene) -> Iterator[ExprAt]:
+    """`model.fc` of `model.fc = nn.Linear(…)`, `model.head[2]` of `model.head[2] = …`."""
+    slicer = scene.slicer
+    for source in slicer.sources():
+        index = slicer.index(source)
+        for node in ast.walk(source.tree):
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            for target in node.targets:
+                if isinstance(target, (ast.Attribute, ast.Subscript)):
+                    yield ExprAt(slicer.scope_of(source, index.body_of(node)), target)
+
+
+def _is_part(scene: Scene, spot: ExprAt, live: list[torch.nn.Module]) -> bool:
+    """Whether an expression is a frozen part of what the loss was computed with, not the whole."""
+    path = key_of(spot.node)
+    if path is None or path == head_of(path):
+        return False
+    if isinstance(spot.node, ast.Attribute) and ast.unparse(spot.node.value) == "self":
+        return False  # a class stores every layer so
+    value = scene.slicer.value(spot)
+    if isinstance(value, torch.nn.Module):
+        inner = {id(m) for m in value.modules()}
+        used = any(id(m) in inner for m in live) or any(
+            m is value for v in live for m in v.modules()
+        )
+        parameters = list(value.parameters())
+        return used and bool(parameters) and not any(p.requires_grad for p in parameters)
+    return _is_path(scene, spot.text.partition(".")[2], live)
+
+
+def _is_path(scene: Scene, path: str, live: list[torch.nn.Module]) -> bool:
+    """For a local name that is gone: whether the path leads to one of the modules from any of the
+    user's."""
+    dotted = path.replace("[", ".").replace("]", "")
+    owners = [v for _, v in scene.names.objects if isinstance(v, torch.nn.Module)]
+    return bool(dotted) and any(
+        name == dotted and any(m is module for v in live for m in v.modules())
+        for owner in owners
+        for name, module in owner.named_modules()
+    )
+
+
+def _froze(scene: Scene, freezer: ExprAt, part: ExprAt) -> ExprAt | None:
+    """The statement of the part's scope that set the flags: a loop, or a call of the function
+    that holds it, for the module that the part belongs to."""
+    slicer = scene.slicer
+    body = part.scope.body
+    if freezer.scope.body is body:
+        outermost = _outermost(slicer, freezer)
+        return outermost if outermost is not None and _is_about(outermost, part) else None
+    if freezer.scope.function is None:
+        return None
+    calls = [c for c in calls_in(scene, freezer.scope.function) if c.scope.body is body]
+    return next((c for c in calls if _is_about(c, part)), None)
+
+
+def _outermost(slicer: Slicer, spot: ExprAt) -> ExprAt | None:
+    """The outermost loop around an expression in its scope, as the spot of what it goes through;
+    the expression itself where there is none."""
+    found = spot
+    for node in slicer.index(spot.scope.source).ancestors(spot.node):
+        if node is spot.scope.body:
+            return found
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            found = inside(spot, node.iter)
+    return None
+
+
+def _is_about(spot: ExprAt, part: ExprAt) -> bool:
+    """Whether what was frozen (`model.parameters()`, `freeze(model)`) is what holds the part."""
+    wholes = {ast.unparse(n) for n in _wholes(part.node)}
+    meant: list[ast.AST] = [spot.node]
+    for node in ast.walk(spot.node):
+        meant += getattr(node, "elts", ())
+        if isinstance(node, ast.Call):
+            meant += [getattr(node.func, "value", node.func), *node.args]
+    return any(ast.unparse(n) in wholes for n in meant)
+
+
+def _wholes(node: ast.AST) -> Iterator[ast.AST]:
+    """`model.body` and `model` of `model.body.fc`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+        yield node

@@ -1,0 +1,91 @@
+"""Modules that a helper freezes in turn, each thawed again where it is its turn to learn."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import libcst as cst
+
+from autograd_explain.model import Edit, Place
+from autograd_explain.program import Program
+from autograd_explain.rewrite.engine.cst_tools import dotted, parse, statement, walk
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
+
+_Call = tuple[Tree, Statement, str]
+
+
+def thawed_in_turn(program: Program, freezing: Place) -> tuple[Edit, ...] | None:
+    """`freeze(judge)` and, in another function, `freeze(painter)`: behind each of these calls the
+    other one that its function uses gets `.requires_grad_(True)`.
+
+    `freezing` is the line of the helper that sets the flag for the parameters of its argument.
+    None where a module is frozen outside functions (for good), or in every turn.
+    """
+    tree = tree_at(program, freezing)
+    inner = None if tree is None else tree.statement(freezing)
+    helper = None if tree is None or inner is None else tree.scope_of(inner)
+    if not isinstance(helper, cst.FunctionDef) or not _takes_module(helper):
+        return None
+    calls = [c for s in program.cells for c in _calls(tree_of(s), helper.name.value)]
+    turns = list(_turns(calls))
+    modules = {path for _, _, path in calls}
+    if any(_stays_frozen(turns, module) for module in modules):
+        return None
+    drafts: dict[int, Draft] = {}
+    for turn in turns:
+        where, call, _ = turn[-1]
+        used = {dotted(n) for n in walk(where.scope_of(call))}
+        new = [m for m in sorted(modules - _frozen(turn)) if m in used]
+        if new:
+            draft = drafts.setdefault(id(where), Draft(where))
+            draft.after(call, [statement("{x}.requires_grad_(True)", x=parse(m)) for m in new])
+    edits = [draft.edit() for draft in drafts.values()]
+    done = tuple(e for e in edits if e is not None)
+    return done if done and len(done) == len(edits) else None
+
+
+def _turns(calls: list[_Call]) -> Iterator[list[_Call]]:
+    """The calls in groups: those that follow each other directly freeze for the same turn."""
+    turn: list[_Call] = []
+    for call in calls:
+        if turn and not _follows(turn[-1], call):
+            yield turn
+            turn = []
+        turn.append(call)
+    if turn:
+        yield turn
+
+
+def _follows(one: _Call, other: _Call) -> bool:
+    block = other[0].block_of(other[1])
+    inside = [] if block is None else statements_in(block)
+    return any(a is one[1] and b is other[1] for a, b in itertools.pairwise(inside))
+
+
+def _frozen(turn: list[_Call]) -> set[str]:
+    return {path for _, _, path in turn}
+
+
+def _stays_frozen(turns: list[list[_Call]], module: str) -> bool:
+    """Whether a module is frozen for good (outside functions), or learns in nobody's turn."""
+    own = [turn for turn in turns if module in _frozen(turn)]
+    scopes = [where.scope_of(call) for turn in own for where, call, path in turn if path == module]
+    return len(own) == len(turns) or not all(isinstance(s, cst.FunctionDef) for s in scopes)
+
+
+def _takes_module(helper: cst.FunctionDef) -> bool:
+    """Whether it reads `.parameters()` of its first parameter, so that this is a module."""
+    first = [p.name.value for p in helper.params.params[:1]]
+    return any(dotted(n) in [f"{name}.parameters" for name in first] for n in walk(helper.body))
+
+
+def _calls(tree: Tree | None, name: str) -> Iterator[_Call]:
+    """The statements `name(module)`, with what they are given."""
+    for found in () if tree is None else tree.statements:
+        call = found.value if isinstance(found, cst.Expr) else None
+        if isinstance(call, cst.Call) and dotted(call.func) == name and len(call.args) == 1:
+            path = dotted(call.args[0].value)
+            if tree is not None and path is not None:
+                yield tree, found, path

@@ -1,0 +1,197 @@
+"""The expressions by which a call of NumPy's gets tensors with a graph, and how each is taken out.
+
+`how` is what the rewrite does with the expression: "before_numpy" detaches `x` of `x.numpy()`;
+"as_array" makes an array of a tensor; "item" and "alone" take one element of a list display or
+comprehension as a number or detached; "each_item" and "each_alone" do so with all elements of a
+container, "each_item_of_dict" and "each_alone_of_dict" with the values of a mapping; "callback_…"
+wraps a function whose result the library converts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
+from autograd_explain.inspect.dataflow.expression import Scope
+from autograd_explain.inspect.dataflow.syntax import definition, returns
+from autograd_explain.inspect.facts.expressions import inside
+from autograd_explain.inspect.scene import Scene
+
+from .containers import items_of
+
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set)
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp)
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """`container` is the name or attribute behind the expression of a container."""
+
+    spot: ExprAt
+    how: str
+    value: Any = None
+    container: ExprAt | None = None
+
+
+def reads_of(
+    scene: Scene, spot: ExprAt, given: Mapping[int, Any], asked: torch.Tensor, element: bool = False
+) -> Iterator[Read]:
+    """The reads inside one argument.  `given` are values known from the library's frame, `asked`
+    the tensor that NumPy asked for; `element`: it stands inside a display."""
+    node = spot.node
+    if isinstance(node, _DISPLAYS):
+        for part in node.elts:
+            yield from reads_of(scene, inside(spot, part), given, asked, True)
+    elif isinstance(node, _COMPREHENSIONS):
+        made = inside(spot, node.elt)
+        how = _of_elements(given.get(id(node)), asked)
+        if how is not None:
+            yield Read(made, how, asked, made)
+        else:
+            yield from reads_of(scene, made, given, asked, True)
+    else:
+        value = given.get(id(node), scene.slicer.value(_plain(spot)))
+        yield from _of_value(scene, spot, value, asked, element)
+
+
+def _of_value(
+    scene: Scene, spot: ExprAt, value: Any, asked: torch.Tensor, element: bool
+) -> Iterator[Read]:
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad:
+            yield Read(spot, _of_tensor(value, element), value)
+    elif items_of(value) is not None:
+        yield from _of_container(spot, value, _key(spot))
+    elif value is safe_lookup.MISSING:
+        yield from _of_unknown(scene, spot, asked, element)
+
+
+def _of_elements(made: Any, asked: torch.Tensor) -> str | None:
+    """How each element that a comprehension made is taken out: "" where no one way fits all, None
+    where the elements are not known."""
+    items = items_of(made) or []
+    if not any(v is asked for v in items):
+        return None
+    if not all(isinstance(v, torch.Tensor) for v in items):
+        return ""
+    return "item" if all(_is_number(v) for v in items) else "alone"
+
+
+def _of_tensor(value: torch.Tensor, element: bool) -> str:
+    if not element:
+        return "as_array"
+    return "item" if value.dim() == 0 else "alone"
+
+
+def _of_container(spot: ExprAt, value: Any, container: ExprAt) -> Iterator[Read]:
+    items = items_of(value) or []
+    if not any(isinstance(v, torch.Tensor) and v.requires_grad for v in items):
+        return
+    how = "each_item" if all(_is_number(v) for v in items) else "each_alone"
+    if any(not isinstance(v, torch.Tensor) for v in items):
+        how = ""  # numbers or lists among them: no one way fits all
+    mapping = "_of_dict" if isinstance(value, dict) and how else ""
+    yield Read(spot, how + mapping, value, container)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() == 0
+
+
+def _of_unknown(scene: Scene, spot: ExprAt, asked: torch.Tensor, element: bool) -> Iterator[Read]:
+    """An expression whose value nothing holds any more."""
+    behind = _key(spot)
+    if behind is not spot:
+        value = scene.slicer.value(behind)
+        if items_of(value) is not None:
+            yield from _of_container(spot, list(items_of(value) or ()), behind)
+            return
+    if not scene.gradient_tracer.trace(_plain(spot)).carries:
+        return
+    if isinstance(spot.node, ast.Starred) or _is_display(scene, spot):
+        how = "each_item" if asked.dim() == 0 else "each_alone"
+        yield Read(spot, how, [asked], spot)
+    else:
+        yield Read(spot, _of_tensor(asked, element), asked if element else None)
+
+
+def _is_display(scene: Scene, spot: ExprAt) -> bool:
+    """Whether the value was built as a list: `calib.coefficients`, `fit.weights()`."""
+    makers = scene.slicer.makers(spot)
+    kinds = (*_DISPLAYS, *_COMPREHENSIONS)
+    return bool(makers) and all(isinstance(m.node, kinds) for m in makers)
+
+
+def _plain(spot: ExprAt) -> ExprAt:
+    node = spot.node
+    return inside(spot, node.value) if isinstance(node, ast.Starred) else spot
+
+
+def _key(spot: ExprAt) -> ExprAt:
+    """The container behind `*xs`, `list(xs)`, `xs.values()`."""
+    node = spot.node
+    if isinstance(node, ast.Starred):
+        return _key(inside(spot, node.value))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        if node.func.id in ("list", "tuple", "sorted"):
+            return _key(inside(spot, node.args[0]))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        if node.func.attr in ("values", "copy"):
+            return inside(spot, node.func.value)
+    return spot
+
+
+# -- what the user's function returned to the library ----------------------------------------
+
+
+def returned(scene: Scene, at: ExprAt, asked: torch.Tensor) -> Iterator[Read]:
+    """The result of a function that the call was given, or was made of: `np.vectorize(f)(xs)`."""
+    for node in ast.walk(at.node):
+        if not isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
+            continue
+        scope = _function(scene, inside(at, node))
+        results = (
+            [ExprAt(scope, value) for value in returns(scope.body)] if scope is not None else []
+        )
+        if any(scene.gradient_tracer.trace(r).carries for r in results):
+            how = "item" if asked.dim() == 0 else "alone"
+            if _used_elsewhere(scene, node):
+                yield Read(inside(at, node), f"callback_{how}", asked)
+            else:
+                yield from (Read(r, how, asked) for r in results)
+            return
+
+
+def _function(scene: Scene, spot: ExprAt) -> Scope | None:
+    """The scope of a function of the user's that is handed on without being called."""
+    if isinstance(spot.node, ast.Lambda):
+        return replace(spot.scope, body=spot.node, call=None)
+    value = scene.slicer.value(spot)
+    function = getattr(value, "__func__", value)
+    if not safe_lookup.is_function(function):
+        return None
+    source = scene.program.source_of(function.__code__)
+    found = None if source is None else definition(source, function.__code__)
+    if found is None:
+        return None
+    return Scope(*found, {}, None, getattr(value, "__self__", safe_lookup.MISSING))
+
+
+def _used_elsewhere(scene: Scene, node: ast.expr) -> bool:
+    """Whether a function has further users, who need what it returns as it is."""
+    if isinstance(node, ast.Lambda):
+        return False
+    name = getattr(node, "attr", getattr(node, "id", ""))
+    uses = [
+        n
+        for source in scene.slicer.sources()
+        for n in ast.walk(source.tree)
+        if getattr(n, "attr", getattr(n, "id", None)) == name
+        and isinstance(getattr(n, "ctx", None), ast.Load)
+    ]
+    return len(uses) > 1

@@ -1,0 +1,154 @@
+"""An attribute computed once in the constructor, computed anew where each round uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from autograd_explain.model import Edit, Place
+from autograd_explain.program import Program
+from autograd_explain.rewrite.analysis.effects import effects, local_names
+from autograd_explain.rewrite.engine.cst_tools import dotted, head, same, targets, unpacked, walk
+from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from autograd_explain.rewrite.transforms.move_statement import independent
+
+from .kept_argument import Constructor, kept_locals, renamed
+
+Edits = tuple[Edit, ...]
+
+
+def recompute_attribute(
+    program: Program, place: Place, use_place: Place, attribute: str
+) -> Edits | None:
+    """Put what computes `self.<attribute>` into a method, and call it before the use.
+
+    `place` is in the method (as a rule `__init__`) that computes the attribute from parameters;
+    `use_place` is the statement, in a loop or a function, that reads `model.<attribute>`.  Local
+    names the computation needs are kept on self.  None where the computation cannot be told from
+    the rest of the method.
+    """
+    tree, user = tree_at(program, place), tree_at(program, use_place)
+    inside = None if tree is None else tree.statement(place)
+    use = None if user is None else user.statement(use_place)
+    if tree is None or user is None or inside is None or use is None:
+        return None
+    found, reader = constructor_of(tree, inside), _reader(use, attribute)
+    if found is None or reader is None:
+        return None
+    owner, method = found
+    run = _computation(tree, owner, method, attribute)
+    if not run or user.block_of(use) is None or tree.inside(use, method):
+        return None
+    name = _method_name(owner, attribute)
+    extracted = _extract(Constructor(program, tree, owner, method), run, name)
+    called = make("{x}." + name + "()", x=reader)
+    if extracted is None:
+        return None
+    calling = extracted if user is tree else Draft(user)
+    calling.before(use, [called])
+    return calling.edits() if user is tree else merge(extracted.edits(), calling.edits())
+
+
+def constructor_of(
+    tree: Tree, inside: Statement | None
+) -> tuple[cst.ClassDef, cst.FunctionDef] | None:
+    """The method around a statement, and its class."""
+    around = () if inside is None else tree.ancestors(inside)
+    method = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    owner = None if method is None else tree.scope_of(method)
+    return (owner, method) if method is not None and isinstance(owner, cst.ClassDef) else None
+
+
+def _reader(use: Statement, attribute: str) -> cst.BaseExpression | None:
+    """`model` in the statement's `model.<attribute>`; None where it is not one plain name."""
+    found = {
+        dotted(node.value): node.value
+        for node in head(use)
+        if isinstance(node, cst.Attribute) and node.attr.value == attribute
+    }
+    return next(iter(found.values())) if len(found) == 1 and None not in found else None
+
+
+def _computation(
+    tree: Tree, owner: cst.ClassDef, method: cst.FunctionDef, attribute: str
+) -> list[Statement]:
+    """The method's own statements that write the attribute, directly or through a helper method."""
+    helpers = {
+        f.name.value for f in _methods(owner) if f is not method and _writes(tree, f, attribute)
+    }
+    inside = statements_in(method.body)
+    run = [s for s in inside if _contributes(tree, s, attribute, helpers)]
+    if not run or not isinstance(run[0], (cst.Assign, cst.AnnAssign)):
+        return []
+    first, last = (next(i for i, s in enumerate(inside) if s is x) for x in (run[0], run[-1]))
+    others = [s for s in inside[first:last] if all(s is not r for r in run)]
+    after = inside[last + 1 :]
+    used_later = any(f"self.{attribute}" in effects(s).reads for s in (*others, *after))
+    return run if independent(run, others) and not used_later else []
+
+
+def _contributes(tree: Tree, statement: Statement, attribute: str, helpers: set[str]) -> bool:
+    if isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+        return any(same(tree, t, f"self.{attribute}") for t in targets(statement))
+    if isinstance(statement, cst.For):
+        return _writes(tree, statement, attribute)
+    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+        return (dotted(statement.value.func) or "").removeprefix("self.") in helpers
+    return False
+
+
+def _writes(tree: Tree, node: cst.CSTNode, attribute: str) -> bool:
+    statements = (n for n in walk(node) if isinstance(n, (cst.Assign, cst.AugAssign)))
+    return any(same(tree, t, f"self.{attribute}") for s in statements for t in targets(s))
+
+
+def _methods(owner: cst.ClassDef) -> Iterator[cst.FunctionDef]:
+    yield from (s for s in statements_in(owner.body) if isinstance(s, cst.FunctionDef))
+
+
+def _method_name(owner: cst.ClassDef, attribute: str) -> str:
+    taken = {f.name.value for f in _methods(owner)}
+    wish = f"compute_{attribute}"
+    return wish if wish not in taken else f"_{wish}"
+
+
+def _extract(where: Constructor, run: list[Statement], name: str) -> Draft | None:
+    """The run as a method of its own behind the one it stood in, which calls it instead."""
+    tree, method = where.tree, where.method
+    kept = kept_locals(where, sorted(_locals_read(method, run) - {"self"}), run)
+    if kept is None:
+        return None
+    body = [s.visit(renamed(kept)) for s in run]
+    lines: list[cst.BaseStatement] = []
+    for statement in body:
+        if isinstance(statement, cst.BaseSmallStatement):
+            plain = statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+            lines.append(cst.SimpleStatementLine([plain]))
+        elif isinstance(statement, cst.BaseStatement):
+            lines.append(statement)
+        else:
+            return None
+    function = cst.FunctionDef(
+        cst.Name(name),
+        cst.Parameters([cst.Param(cst.Name("self"))]),
+        cst.IndentedBlock(lines),
+        leading_lines=[cst.EmptyLine(indent=False)],
+    )
+    draft = Draft(tree)
+    saved = [k.saved for k in kept.values() if k.saved is not None]
+    draft.instead(run[0], [*saved, make(f"self.{name}()")])
+    for statement in run[1:]:
+        draft.remove(statement)
+    draft.after(method, [function])
+    return draft
+
+
+def _locals_read(method: cst.FunctionDef, run: list[Statement]) -> set[str]:
+    reads = {path.partition(".")[0] for s in run for path in effects(s).reads}
+    leaves = (leaf for s in run for target in targets(s) for leaf in unpacked(target))
+    assigned = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
+    return (reads & local_names(method)) - assigned

@@ -1,0 +1,194 @@
+"""A local name of a constructor kept on self, for what computes with it later."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from autograd_explain.program import Program, called_name
+from autograd_explain.rewrite.analysis.effects import bound_in
+from autograd_explain.rewrite.engine.cst_tools import (
+    Renamed,
+    clauses,
+    dotted,
+    expression,
+    unpacked,
+    walk,
+)
+from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in
+
+_ITERATORS = frozenset(
+    "parameters named_parameters modules named_modules children named_children buffers map zip "
+    "filter iter enumerate reversed chain islice".split()
+)
+_ITERATING = frozenset({"sum", "list", "tuple", "sorted"})
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """`path` is how later code spells the local; `saved` puts it there, None where the
+    constructor itself does."""
+
+    path: cst.BaseExpression
+    saved: Statement | None
+
+
+@dataclass(frozen=True, eq=False)
+class Constructor:
+    """A class, the method of it that computes, and what else the program has."""
+
+    program: Program
+    tree: Tree
+    owner: cst.ClassDef
+    method: cst.FunctionDef
+
+
+def kept_locals(
+    where: Constructor, locals_read: Sequence[str], run: Sequence[Statement]
+) -> dict[str, Kept] | None:
+    """How the statements of `run` get at the locals they read, once they run elsewhere and more
+    than once; None where one of them may be used up by the first time, or the statements bind the
+    name themselves."""
+    kept = {name: _kept(where, name, run) for name in locals_read}
+    known = {name: found for name, found in kept.items() if found is not None}
+    return known if len(known) == len(kept) else None
+
+
+def renamed(kept: Mapping[str, Kept]) -> Renamed:
+    """Puts the attributes in the place of the locals."""
+    return Renamed({name: found.path for name, found in kept.items()})
+
+
+def _kept(where: Constructor, local: str, run: Sequence[Statement]) -> Kept | None:
+    if any(local in _own_names(node) for s in run for node in walk(s)):
+        return None
+    stored = _stored_as(where, local, run)
+    if stored is not None:
+        return Kept(expression(f"self.{stored}"), None)
+    name = free_attribute(where.tree, local)
+    saved, path = local, f"self.{name}"
+    if _is_only_iterated(local, run):
+        saved = f"list({local})"
+    elif any(_may_run_out(a) for a in _given(where, local)):
+        return None
+    elif _may_be_module(where.program, where.owner) and not _is_plain(where, local):
+        # A module or a parameter would become part of this module as an attribute.
+        saved, path = f"({local},)", f"self.{name}[0]"
+    return Kept(expression(path), make(f"self.{name} = {saved}"))
+
+
+def _own_names(node: cst.CSTNode) -> set[str]:
+    """What a comprehension or a lambda binds."""
+    if isinstance(node, cst.Lambda):
+        return {n.name.value for n in walk(node.params) if isinstance(n, cst.Param)}
+    if not isinstance(node, cst.BaseComp):
+        return set()
+    leaves = (leaf for c in clauses(node) for leaf in unpacked(c.target))
+    return {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
+
+
+def _stored_as(where: Constructor, local: str, run: Sequence[Statement]) -> str | None:
+    """The attribute that the method gives the local to before the run, once and for all."""
+    if local in bound_in(where.method.body) and not _bound_once(where, local):
+        return None
+    inside = statements_in(where.method.body)
+    first = next((i for i, s in enumerate(inside) if any(s is r for r in run)), 0)
+    for statement in inside[:first]:
+        if not isinstance(statement, cst.Assign) or dotted(statement.value) != local:
+            continue
+        for target in statement.targets:
+            first_name, _, name = (dotted(target.target) or "").partition(".")
+            if first_name == "self" and name.isidentifier() and _is_stored_once(where, name):
+                return name
+    return None
+
+
+def _bound_once(where: Constructor, local: str) -> bool:
+    parameters = {n.name.value for n in walk(where.method.params) if isinstance(n, cst.Param)}
+    names = [
+        leaf
+        for s in walk(where.method.body) if isinstance(s, cst.Assign)
+        for t in s.targets for leaf in unpacked(t.target)
+        if isinstance(leaf, cst.Name) and leaf.value == local
+    ]  # fmt: skip
+    return local not in parameters and len(names) == 1
+
+
+def _is_stored_once(where: Constructor, name: str) -> bool:
+    stores = [
+        node for node in _nodes(where.program)
+        if isinstance(node, ast.Attribute) and node.attr == name
+        and not isinstance(node.ctx, ast.Load)
+    ]  # fmt: skip
+    return len(stores) == 1
+
+
+def _is_only_iterated(local: str, run: Sequence[Statement]) -> bool:
+    """Whether each use goes through its elements: `sum(p.sum() for p in params)`."""
+    read = [n for s in run for n in walk(s) if isinstance(n, cst.Name) and n.value == local]
+    iterated = {id(f.iter) for s in run for n in walk(s) for f in clauses(n)}
+    iterated |= {
+        id(n.args[0].value) for s in run for n in walk(s)
+        if isinstance(n, cst.Call) and dotted(n.func) in _ITERATING and n.args
+    }  # fmt: skip
+    return bool(read) and all(id(n) in iterated for n in read)
+
+
+def _given(where: Constructor, local: str) -> Iterator[ast.expr]:
+    """What the program's calls of the class give for a parameter, its default included."""
+    plain = (*where.method.params.posonly_params, *where.method.params.params)
+    names = [p.name.value for p in plain][1:]
+    for call in _nodes(where.program):
+        if isinstance(call, ast.Call) and called_name(call) == where.owner.name.value:
+            yield from (a for n, a in zip(names, call.args, strict=False) if n == local)
+            yield from (k.value for k in call.keywords if k.arg == local)
+
+
+def _may_run_out(node: ast.expr) -> bool:
+    called = called_name(node) if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.GeneratorExp) or called in _ITERATORS
+
+
+def _is_plain(where: Constructor, local: str) -> bool:
+    """Whether every call of the class gives a number or a text, as far as one sees."""
+    given = list(_given(where, local))
+    return bool(given) and all(_is_number(g) for g in given)
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) and _is_number(node.right)
+    return isinstance(node, ast.Constant)
+
+
+def _may_be_module(program: Program, owner: cst.ClassDef) -> bool:
+    """Whether a class comes from torch.nn.Module, directly or by a class of the program."""
+    classes = {n.name: n for n in _nodes(program) if isinstance(n, ast.ClassDef)}
+    pending, seen = [owner.name.value], set[str]()
+    while pending:
+        found = classes.get(pending.pop())
+        for base in () if found is None or found.name in seen else found.bases:
+            name = ast.unparse(base).rpartition(".")[2]
+            if name not in classes and name != "object":
+                return True
+            pending.append(name)
+        seen |= set() if found is None else {found.name}
+    return False
+
+
+def _nodes(program: Program) -> Iterator[ast.AST]:
+    newest = {source.text: source for source in program.cells}.values()
+    for source in newest:
+        yield from ast.walk(source.tree)
+
+
+def free_attribute(tree: Tree, local: str) -> str:
+    """A name for an attribute that keeps a local: its own, if no attribute has it."""
+    taken = {n.attr.value for n in walk(tree.module) if isinstance(n, cst.Attribute)}
+    return local if local not in taken else f"_{local}"

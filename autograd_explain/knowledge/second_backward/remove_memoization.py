@@ -1,0 +1,125 @@
+"""A value that is computed once and handed out again, computed at every use instead."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+import libcst as cst
+
+from autograd_explain.model import Edit, Place
+from autograd_explain.program import Program
+from autograd_explain.rewrite.analysis.effects import effects
+from autograd_explain.rewrite.engine.cst_tools import dotted, keyword, walk
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.imports import Imports, imports_at
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
+
+Edits = tuple[Edit, ...]
+_MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
+
+
+def without_memory(program: Program, place: Place) -> Edits | None:
+    """Take away the memory of the function whose decorator stands at `place`.
+
+    `@cached_property` becomes `@property`.  None where the program uses the memory itself
+    (`f.cache_clear()`, `del graph.adj`), and where another call would give another value.
+    """
+    tree = tree_at(program, place)
+    found = None if tree is None else _decorated(tree, place)
+    if tree is None or found is None or _memory_is_used(program):
+        return None
+    function, decorator = found
+    if differs_each_time(imports_at(program, place), function):
+        return None
+    draft = Draft(tree)
+    node = decorator.decorator
+    name = dotted(node.func if isinstance(node, cst.Call) else node) or ""
+    if name.rpartition(".")[2] == "cached_property":
+        if _is_stored(program, function.name.value):
+            return None
+        draft.replace(node, cst.Name("property"))
+    else:
+        draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
+    return draft.edits()
+
+
+def always_computed(program: Program, place: Place) -> Edits | None:
+    """`if self.adj is None: self.adj = …` at `place` -> the assignment alone.
+
+    `if key in cache: return cache[key]` goes as a whole.  None where computing it twice is not
+    the same as once: it builds on its own old value, counts, or draws random numbers.
+    """
+    tree = tree_at(program, place)
+    guard = None if tree is None else tree.statement(place)
+    if tree is None or not isinstance(guard, cst.If) or guard.orelse is not None:
+        return None
+    inside = statements_in(guard.body)
+    returns = len(inside) == 1 and isinstance(inside[0], cst.Return)
+    # What an early return skipped is the rest of the function.
+    computed = tree.scope_of(guard) if returns else guard
+    if differs_each_time(imports_at(program, place), computed) or any(map(_builds_on, inside)):
+        return None
+    draft = Draft(tree)
+    if returns:
+        draft.remove(guard)
+    elif tree.block_of(guard) is not None:
+        draft.instead(guard, [Draft(tree).piece(s) for s in inside])
+    return draft.edits()
+
+
+def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator] | None:
+    function = tree.statement(replace(place, span=None))
+    if not isinstance(function, cst.FunctionDef):
+        return None
+    on_line = [d for d in function.decorators if tree.span(d).line == place.line]
+    return (function, on_line[0]) if len(on_line) == 1 else None
+
+
+def _builds_on(statement: Statement) -> bool:
+    """`n += 1`, `self.x = self.x * 2`, `log.append(x)`"""
+    own = effects(statement)
+    if isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        # The target of `cache[key] = …` is read as well.
+        read = set() if statement.value is None else effects(statement.value).reads
+        return bool(read & own.writes)
+    return bool(own.reads & own.writes)
+
+
+def differs_each_time(imports: Imports, node: cst.CSTNode) -> bool:
+    """Whether random numbers are drawn in there, or parameters made: these are to stay the same."""
+    return any(isinstance(n, cst.Call) and _is_new_each_time(imports, n) for n in walk(node))
+
+
+def _is_new_each_time(imports: Imports, call: cst.Call) -> bool:
+    full = imports.full(dotted(call.func)) or ""
+    name = getattr(call.func, "attr", call.func)
+    last = name.value if isinstance(name, cst.Name) else ""
+    module = full.startswith("torch.nn.") and last[:1].isupper()
+    return (
+        module
+        or last.startswith(("rand", "normal", "bernoulli", "multinomial"))
+        or last in ("Parameter", "dropout", "sample", "rsample", "requires_grad_")
+        or keyword(call, "requires_grad") is not None
+    )
+
+
+def _is_stored(program: Program, name: str) -> bool:
+    """Whether the program sets or deletes an attribute, which a property does not allow."""
+    for source in program.cells:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Attribute) and node.attr == name:
+                if not isinstance(node.ctx, ast.Load):
+                    return True
+            if isinstance(node, ast.Constant) and node.value == name:
+                return True  # `vars(graph).pop("adj")`
+    return False
+
+
+def _memory_is_used(program: Program) -> bool:
+    for source in program.cells:
+        tree = tree_of(source)
+        for node in walk(tree.module) if tree is not None else ():
+            if isinstance(node, cst.Attribute) and node.attr.value in _MEMORY:
+                return True
+    return False

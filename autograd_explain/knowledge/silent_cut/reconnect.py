@@ -1,0 +1,254 @@
+"""A way through the graph again where a value left it and came back as a new tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from autograd_explain.model import Edit, Place, Span
+from autograd_explain.program import Program, Source, called_name, own_nodes
+from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.transforms.numpy_detour import (
+    departures,
+    flows_out,
+    handed_to,
+    in_torch,
+)
+from autograd_explain.rewrite.transforms.training_step import remove_statement
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    node_at,
+    numbers_in,
+    replacement,
+    tensors_instead_of_copy,
+    without_cut,
+)
+
+from .root_flag import flag_of_root, without_lines
+
+Edits = tuple[Edit, ...]
+#: A scope, what it calls a value, and where the value is known to be cut or comes from.
+_Way = tuple[Source, ast.AST, str, ast.expr]
+
+_LEAVES = frozenset({"detach", "numpy", "item", "tolist", "cpu", "data"})
+_RETURNS = frozenset(
+    {"Variable", "tensor", "as_tensor", "asarray", "from_numpy", "Tensor", "FloatTensor"}
+)
+
+
+def reconnected(
+    program: Program, places: Sequence[Place], root: Place | None = None
+) -> Edits | None:
+    """Leave out what cuts at each place, and what makes a new tensor of the result around it.
+
+    `torch.tensor(h.detach().numpy())` -> `h`, `total + penalty.item()` -> `total + penalty`,
+    `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  A value that leaves in one
+    statement and comes back in another goes through torch on all of its way, also where it leaves
+    so beside a given place; None where that cannot be.  A statement that would become `h = h` goes,
+    and so does one that made the loss of the backward at `root` a leaf of its own.
+    """
+    patches: dict[Patch, None] = {}
+    for place in places:
+        found = list(_patches(program, place)) or _detour(program, place)
+        beside = _beside(program, place)
+        if not found or beside is None:
+            return None
+        patches.update(dict.fromkeys([*found, *beside]))
+    outer = _outermost(patches)
+    flags = flag_of_root(program, root)
+    idle = _idle(outer[0]) if len(outer) == 1 else None
+    if idle is not None and not flags:
+        return remove_statement(program, outer[0].source.place(idle.lineno, None, idle))
+    if idle is not None:
+        outer = without_lines(outer[0].source, idle)
+    return apply_patches([*outer, *flags]) if outer else None
+
+
+def _detour(program: Program, place: Place) -> list[Patch]:
+    """What NumPy computes of the value, under names of its own, computed in torch."""
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
+        return []
+    whole, _ = _chain(source, node)
+    return in_torch(program, place, whole) or [] if called_name(whole) == "numpy" else []
+
+
+def _beside(program: Program, place: Place) -> list[Patch] | None:
+    """The detours that the same value takes elsewhere into the same result: in this function, and
+    in those that it hands the value to."""
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
+        return []
+    whole, _ = _chain(source, node)
+    scope, name = source.function_at(place) or source.tree, ast.unparse(_operand(whole))
+    ways: list[_Way] = [(source, scope, name, whole)] if _is_one_value(scope, name, 1) else []
+    for call in handed_to(scope, name) if ways else ():
+        if flows_out(scope, call, whole):
+            ways += _inside(program, call, name)
+    patches: list[Patch] = []
+    for owner, within, value, cut in ways:
+        for left in departures(within, value):
+            if left is not cut and flows_out(within, left, cut):
+                found = in_torch(program, owner.place(left.lineno, None, left), left)
+                if found is None:
+                    return None
+                patches += found
+    return patches
+
+
+def _inside(program: Program, call: ast.Call, name: str) -> list[_Way]:
+    """The user's one function of this name, and what it calls the value it is given."""
+    newest = {s.text: s for s in program.cells}.values()
+    found = [
+        (source, node)
+        for source in newest
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef) and node.name == called_name(call)
+    ]
+    if len(found) != 1:
+        return []
+    source, function = found[0]
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    names = names[names[:1] == ["self"] :]
+    given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    return [
+        (source, function, own, value)
+        for own, value in given
+        if own and ast.unparse(value) == name and _is_one_value(function, own, 0)
+    ]
+
+
+def _is_one_value(scope: ast.AST, name: str, bound: int) -> bool:
+    """Whether a scope binds a name no more than so many times; else it may be another value."""
+    named = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == name]
+    return sum(isinstance(n.ctx, ast.Store) for n in named) <= bound
+
+
+def _operand(node: ast.expr) -> ast.expr:
+    """`h` of `h.detach().numpy()`"""
+    while True:
+        inner = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(inner, ast.Attribute) or inner.attr not in _LEAVES:
+            return node
+        node = inner.value
+
+
+def _idle(patch: Patch) -> ast.Assign | None:
+    """The statement that would become `h = h`."""
+    for node in ast.walk(patch.source.tree):
+        if isinstance(node, ast.Assign) and patch.source.span(node.value) == patch.span:
+            if [ast.unparse(t) for t in node.targets] == [patch.text]:
+                return node
+    return None
+
+
+def _patches(program: Program, place: Place) -> Iterator[Patch]:
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
+        return
+    whole, back = _chain(source, node)
+    where = replace(place, span=source.span(whole))
+    copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
+    if isinstance(whole, ast.Call) and copies and whole.args:
+        yield from tensors_instead_of_copy(program, where, _many(whole.args[0]))
+        return
+    torch = imports_at(program, place).local("torch")
+    if back is None:
+        if not _comes_back(program, source, whole):
+            yield from without_cut(program, where)
+    elif torch is not None and _many(back.args[0]) and not numbers_in(back.args[0]):
+        yield from without_cut(program, where)
+        yield from tensors_instead_of_copy(program, replace(place, span=source.span(back)), True)
+        yield from _unwrapped(source, back)
+    elif torch is not None and back.args[0] is whole:
+        inner = without_cut(program, where)
+        text = inner[0].text if len(inner) == 1 else ""
+        if text:
+            around = replace(place, span=source.span(_wrappers(source, back)[-1]))
+            yield from replacement(program, around, text + _dtype(source, back))
+
+
+def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:
+    """The call, and those around it that only make a tensor of its result once more, innermost
+    first: `Variable(torch.tensor(x))`."""
+    parents = {c: p for p in ast.walk(source.tree) for c in ast.iter_child_nodes(p)}
+    found = [call]
+    while (outer := _rebuilding(parents.get(found[-1]), found[-1])) is not None:
+        found.append(outer)
+    return found
+
+
+def _unwrapped(source: Source, call: ast.Call) -> Iterator[Patch]:
+    """What stands around a call for such wrappers taken out."""
+    inner, outer = source.span(call), source.span(_wrappers(source, call)[-1])
+    if inner is not None and outer is not None and inner != outer:
+        yield Patch(source, Span(outer.line, outer.column, inner.line, inner.column), "")
+        end = Span(inner.end_line, inner.end_column, outer.end_line, outer.end_column)
+        yield Patch(source, end, "")
+
+
+def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
+    """The longest run of calls that only leave the graph (`h.detach().numpy()`), and the call
+    around it (or around its list) that makes a tensor again."""
+    parents = {c: p for p in ast.walk(source.tree) for c in ast.iter_child_nodes(p)}
+    while True:
+        parent = parents.get(node)
+        if isinstance(parent, ast.Attribute) and parent.attr in _LEAVES:
+            call = parents.get(parent)
+            node = call if isinstance(call, ast.Call) and call.func is parent else parent
+        elif isinstance(parent, (ast.List, ast.ListComp, ast.Tuple)):
+            return node, _rebuilding(parents.get(parent), parent)
+        else:
+            return node, _rebuilding(parent, node)
+
+
+def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
+    if not isinstance(call, ast.Call) or not call.args:
+        return None
+    return call if call.args[0] is argument and called_name(call) in _RETURNS else None
+
+
+def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
+    """Whether the value is kept under a name and made a tensor, or computed with by NumPy."""
+    names = set()
+    for statement in ast.walk(source.tree):
+        if isinstance(statement, ast.Assign) and statement.value is node:
+            names |= {ast.unparse(t) for t in statement.targets}
+        inner = isinstance(statement, ast.Call) and statement.args[:1] == [node]
+        if inner and isinstance(statement, ast.Call) and called_name(statement) == "append":
+            return True
+    if isinstance(node, ast.Call) and called_name(node) in ("numpy", "tolist"):
+        return True
+    calls = [n for s in program.cells for n in ast.walk(s.tree) if isinstance(n, ast.Call)]
+    return any(called_name(c) in _RETURNS and names & _read(c) for c in calls)
+
+
+def _read(call: ast.Call) -> set[str]:
+    nodes = [n for a in call.args for n in ast.walk(a)]
+    return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
+
+
+def _many(node: ast.expr) -> bool:
+    return isinstance(node, (ast.List, ast.ListComp, ast.Tuple))
+
+
+def _dtype(source: Source, call: ast.Call) -> str:
+    found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
+    text = None if found is None else ast.get_source_segment(source.python, found)
+    return f".to({text})" if text else ""
+
+
+def _outermost(patches: Iterable[Patch]) -> list[Patch]:
+    """Of patches one inside the other the outer ones: two cuts of one run give both."""
+    kept = list(patches)
+    return [p for p in kept if not any(p is not q and _holds(q, p) for q in kept)]
+
+
+def _holds(outer: Patch, inner: Patch) -> bool:
+    if outer.source is not inner.source or outer.span == inner.span:
+        return False
+    a, b = outer.span, inner.span
+    starts = (a.line, a.column) <= (b.line, b.column)
+    return starts and (b.end_line, b.end_column) <= (a.end_line, a.end_column)

@@ -1,0 +1,96 @@
+"""`torch.autograd.grad(…)` told that an input may be unused, and what to give for it then."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from autograd_explain.model import Edit, Place
+from autograd_explain.program import Program, Source
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
+
+Edits = tuple[Edit, ...]
+
+
+def unused_allowed(program: Program, place: Place) -> Edits | None:
+    """`allow_unused=True` in the innermost call of `grad` around the expression at the span.
+
+    None where the code that follows computes with what would be `None`.
+    """
+    source, call = program.source_at(place), _call(program, place)
+    if source is None or call is None or _is_computed_with(source, call):
+        return None
+    return _told(program, place, "allow_unused")
+
+
+def unused_as_zeros(program: Program, place: Place) -> Edits | None:
+    """`materialize_grads=True` there, where the code that follows computes with the gradients.
+
+    None where nothing does, or where it looks for `None` itself.
+    """
+    source, call = program.source_at(place), _call(program, place)
+    if source is None or call is None or not _is_computed_with(source, call):
+        return None
+    return _told(program, place, "materialize_grads")
+
+
+def _told(program: Program, place: Place, keyword: str) -> Edits | None:
+    source, call = program.source_at(place), _call(program, place)
+    span = None if source is None else source.span(call)
+    if call is None or span is None:
+        return None
+    if any(k.arg in ("allow_unused", "materialize_grads") for k in call.keywords):
+        return None
+    return apply_patches(keyword_added(program, replace(place, span=span), keyword, "True"))
+
+
+def _call(program: Program, place: Place) -> ast.Call | None:
+    source, span = program.source_at(place), place.span
+    if source is None or span is None:
+        return None
+    around = []
+    for node in ast.walk(source.tree):
+        name = getattr(node, "func", None)
+        if isinstance(node, ast.Call) and getattr(name, "attr", getattr(name, "id", "")) == "grad":
+            own = source.span(node)
+            if own is not None and (own.line, own.column) <= (span.line, span.column):
+                if (span.end_line, span.end_column) <= (own.end_line, own.end_column):
+                    around.append(node)
+    return around[-1] if around else None
+
+
+def _is_computed_with(source: Source, call: ast.Call) -> bool:
+    """Whether the function around the call reads the gradients, and never looks for `None`."""
+    functions = [
+        n
+        for n in ast.walk(source.tree)
+        if isinstance(n, ast.FunctionDef) and any(inner is call for inner in ast.walk(n))
+    ]
+    scope = max(functions, key=lambda n: n.lineno, default=source.tree)
+    after = [n for n in ast.walk(scope) if getattr(n, "lineno", 0) >= call.lineno]
+    assigned = next((n for n in after if isinstance(n, ast.Assign) and n.value is call), None)
+    names = set() if assigned is None else {ast.unparse(n) for n in _leaves(assigned.targets)}
+    reads = (n for n in after if isinstance(getattr(n, "ctx", None), ast.Load))
+    read = assigned is None or any(ast.unparse(n) in names for n in reads)
+    read = read or _is_attribute_read(source, names)
+    tests = (n for n in after if isinstance(n, ast.Compare))
+    return read and not any(_is_none(other) for test in tests for other in test.comparators)
+
+
+def _is_attribute_read(source: Source, names: set[str]) -> bool:
+    """Whether another function reads what an attribute keeps: `self.grads`."""
+    kept = {name.rpartition(".")[2] for name in names if "." in name}
+    return any(
+        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and n.attr in kept
+        for n in ast.walk(source.tree)
+    )
+
+
+def _leaves(targets: list[ast.expr]) -> Iterator[ast.expr]:
+    for target in targets:
+        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

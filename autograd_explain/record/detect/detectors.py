@@ -1,0 +1,219 @@
+"""What may go wrong without a message: gathered while recording, judged afterwards.
+
+The recorder tells what happens; this hands it to the watchers of `silent`.  All calls come with
+torch functions disabled.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ..observe.event_log import EventLog
+from ..observe.tensor_facts import quiet, tensors_in
+from .contents import Content
+from .finding import CandidateFault, Mark
+from .graph_cuts import Cuts
+from .hidden_overwrites import Overwrites
+from .unrecorded_writes import Unrecorded
+from .unused_gradients import Gradients
+
+_LOOKS = 3  #: at the arguments of one site
+
+
+class Detectors:
+    """Keeps numbers and weak references; of tensors only memory that numpy may write, for as long
+    as others keep it, too, and copies of what was overwritten through `.data`, up to a size.
+
+    `traces`, `aliased`, `shared` and `visited` are read on the recorder's fast path: results that
+    lost their graph, living `.data` aliases, whether numpy memory was seen, and the sites whose
+    arguments were looked at.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.blind: set[str] = set()  #: what could not be looked at in the cell, as keys
+        self.overwrites = Overwrites(log, self.blind)
+        self.unrecorded = Unrecorded(log, self.blind)
+        self.cuts = Cuts()
+        self.gradients = Gradients(log, self.cuts)
+        self.traces = self.cuts.traces
+        self.aliased = self.overwrites.aliased
+        self.shared = False
+        self.visited: set[int] = set()
+        self._visits: dict[int, int] = {}
+        self._told = 0
+
+    # Calls
+
+    def saving(self, args: tuple[Any, ...], site: int) -> None:
+        """Nodes were made from these arguments and may have saved them: is one numpy's memory?
+
+        Such a storage cannot be resized.  Each site is looked at a few times; when one was found,
+        always.  No mode sees `torch.FloatTensor(numbers)` being made: it shows here.
+        """
+        first = site not in self.visited
+        if first:
+            self._visit(site)
+        with quiet():
+            mark = Mark(site, self.log.clock)
+            for tensor in tensors_in(args):
+                if (first or not tensor.requires_grad) and _foreign_memory(tensor):
+                    self.shared = True
+                    self.overwrites.share(tensor, mark)
+                    self.cuts.appeared(tensor)
+                elif first and not tensor.requires_grad:
+                    self.cuts.appeared(tensor)
+            self.overwrites.look(mark)
+
+    def _visit(self, site: int) -> None:
+        self._visits[site] = looks = self._visits.get(site, 0) + 1
+        if looks == _LOOKS:
+            self.visited.add(site)
+            del self._visits[site]
+
+    def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        with quiet():
+            self.cuts.spread(args, kwargs, result)
+
+    def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
+        self.cuts.ended(args, result, Mark(site, self.log.clock))
+
+    def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
+        self.cuts.cut(source, result, Mark(site, self.log.clock), way)
+
+    # Memory
+
+    def got_data(self, source: Tensor, result: Tensor, site: int) -> None:
+        self.overwrites.got_data(source, result, Mark(site, self.log.clock))
+
+    def through_data(self, tensor: Tensor) -> bool:
+        return self.overwrites.through_data(tensor)
+
+    def before_write(self, tensor: Tensor, args: tuple[Any, ...], site: int) -> Content | None:
+        """What a write through a `.data` alias is about to overwrite."""
+        return self.overwrites.before_write(tensor, args, Mark(site, self.log.clock))
+
+    def hidden_write(
+        self,
+        tensor: Tensor,
+        args: tuple[Any, ...],
+        clock: int,
+        site: int,
+        nodes: int,
+        before: Content | None,
+    ) -> None:
+        mark = Mark(site, clock)
+        self.overwrites.hidden_write(tensor, args, mark, nodes, before)
+        source, alias = self.overwrites.source_of(tensor) or (None, None)
+        written = None if source is None else source()
+        if written is not None:
+            self.unrecorded.changed(written, mark, alias, before)
+
+    def before_replacing(self, tensor: Tensor, site: int) -> Content | None:
+        """What a tensor holds that is about to get other memory."""
+        return self.overwrites.before_replacing(tensor, Mark(site, self.log.clock))
+
+    def replaced_data(
+        self, tensor: Tensor, clock: int, site: int, nodes: int, before: Content | None
+    ) -> None:
+        mark = Mark(site, clock)
+        self.overwrites.replaced_data(tensor, mark, nodes, before)
+        self.unrecorded.changed(tensor, mark, None, before)
+
+    def in_function(self, tensor: Tensor, frame: FrameType, clock: int, site: int) -> None:
+        self.overwrites.in_function(tensor, frame, Mark(site, clock))
+
+    def to_numpy(self, tensor: Tensor, site: int, clock: int) -> None:
+        self.shared = True
+        self.overwrites.share(tensor, Mark(site, clock), here=True)
+        self.cuts.to_numpy(tensor, Mark(site, clock))
+
+    def appeared(self, tensor: Tensor, given: Any) -> None:
+        self.cuts.appeared(tensor, given)
+
+    # Gradients
+
+    def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
+        self.gradients.zeroed(optimizer, Mark(site, clock))
+
+    def before_backward(
+        self,
+        roots: tuple[Tensor, ...],
+        inputs: tuple[Tensor, ...] | None,
+        clock: int,
+        site: int,
+        whole: bool,
+    ) -> None:
+        """`inputs` are the tensors whose gradient is asked for, None for all leaves; `whole` is
+        False for torch.autograd.grad, which fills no `.grad`."""
+        mark = Mark(site, clock)
+        if self.log.user_code_in_backward and any(r.device.type != "cpu" for r in roots):
+            self.blind.add("device_threads")  # function modes are a thread's own
+        self.overwrites.before_backward(roots, mark)
+        self.unrecorded.before_backward(roots, inputs, mark)
+        if whole:
+            self.cuts.before_backward(roots, mark)
+            self.gradients.before_backward(roots, mark)
+
+    def after_backward(self) -> None:
+        self.gradients.after_backward()
+
+    def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
+        self.gradients.before_step(optimizer, parameters, Mark(site, self.log.clock))
+
+    def after_step(
+        self,
+        optimizer: Optimizer,
+        parameters: list[Tensor],
+        unbumped: bool,
+        clock: int,
+        site: int,
+    ) -> None:
+        mark = Mark(site, clock)
+        if unbumped and any(group.get("fused") for group in optimizer.param_groups):
+            self.overwrites.stepped(parameters, mark)
+        self.gradients.after_step(optimizer, parameters, mark)
+
+    # Judging
+
+    @property
+    def stepped_lately(self) -> bool:
+        return self.gradients.last_step.clock > self._told
+
+    def begin(self) -> None:
+        """A cell begins: what the last one showed was told."""
+        self._told = self.log.clock
+        self.blind.clear()
+        self.overwrites.found.clear()
+        self.unrecorded.found.clear()
+        with quiet():
+            self.overwrites.let_go()
+        self.gradients.found.clear()
+
+    def suspects(self) -> tuple[CandidateFault, ...]:
+        """What the cell that ended showed, one suspect per name and guilty site."""
+        known = {m.site for s in self.overwrites.found for m in s.marks.get("changed", ())}
+        unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
+        found = (
+            *(*self.overwrites.found, *unrecorded),
+            *(*self.gradients.found, *self.gradients.graph_cuts()),
+        )
+        unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
+        recent = [s for s in unique.values() if _last(s) > self._told]
+        return tuple(sorted(recent, key=_last))
+
+
+def _last(suspect: CandidateFault) -> int:
+    return max(mark.clock for marks in suspect.marks.values() for mark in marks)
+
+
+def _foreign_memory(tensor: Tensor) -> bool:
+    """Whether the memory came from outside torch (numpy, a buffer, a mapped file)."""
+    try:
+        return not tensor.untyped_storage().resizable()
+    except (RuntimeError, NotImplementedError):
+        return False

@@ -1,0 +1,210 @@
+"""Where values leave the graph, and whether what left came back into a loss.
+
+A result that lost its graph is traced, by identity, through the operations it goes into.  A cut
+is only a suspect when its trace reaches the root of a backward and a parameter above the cut,
+held by an optimizer, never gets a gradient: detaching on purpose looks the same up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from ..observe.tensor_facts import root, storage, tensors_in
+from .finding import Mark, Weak, weak
+from .values import MAX_VALUES, Values
+
+_MAX_TRACES = 10_000
+_MAX_WALK = 2_000
+_LOOKS = 2  #: how often one site's graph is walked for the leaves above it
+_NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass
+class CutSite:
+    """A site at which values leave the graph, how, and the leaves above it, held weakly.
+
+    `way` is detach, data, copy, number, numpy, no_grad or operation; `memory` the storage of the
+    last result; `behind` the cuts that what leaves here came from.
+    """
+
+    site: int
+    clock: int
+    way: str
+    memory: int = 0
+    looks: int = 0
+    above: dict[int, Weak] = field(default_factory=dict)
+    behind: frozenset[int] = _NOTHING
+
+
+class Cuts:
+    """All cuts by site; `traces` says which live tensors come from which cuts."""
+
+    def __init__(self) -> None:
+        self.cuts: dict[int, CutSite] = {}
+        self.traces: dict[int, tuple[Weak, frozenset[int]]] = {}
+        self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
+        self.values = Values()
+
+    def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
+        """`result`, a tensor, a number or a list, is what `source` became outside the graph."""
+        self._look_above(self._at(mark, way), (source,))
+        self._left(source, result, mark)
+
+    def _look_above(self, cut: CutSite, sources: tuple[Tensor, ...]) -> None:
+        """Note the leaves above what one call took out of the graph, at the first calls."""
+        if cut.looks < _LOOKS:
+            cut.looks += 1
+            for source in sources:
+                for leaf in _leaves_above(source):
+                    cut.above[id(leaf)] = weak(leaf)
+
+    def _left(self, source: Tensor, result: Any, mark: Mark) -> None:
+        cut = self.cuts[mark.site]
+        cut.behind |= self._of(source)
+        sites = frozenset({mark.site}) | self._of(source)
+        if isinstance(result, Tensor):
+            cut.memory = storage(result)
+            self._trace(result, sites)
+        elif source.numel() <= MAX_VALUES:
+            self.values.remember(result, sites)
+
+    def ended(self, args: tuple[Any, ...], result: Any, mark: Mark) -> None:
+        """An operation made no node although an argument required a gradient.
+
+        Unless it handed that argument on, as torch.broadcast_tensors does where shapes agree.
+        """
+        outside = list(tensors_in((result,)))
+        if not outside or any(t.requires_grad for t in outside):
+            return
+        way = "operation" if torch.is_grad_enabled() else "no_grad"
+        sources = tuple(t for t in tensors_in(args) if t.requires_grad)
+        for source in sources:
+            for out in outside:
+                self._at(mark, "detach" if _same_memory(source, out) else way)
+        self._look_above(self.cuts[mark.site], sources)
+        for source in sources:
+            for out in outside:
+                self._left(source, out, mark)
+
+    def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
+        """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
+        found = self._of(tensor)
+        if found:
+            cut = self._at(mark, "numpy")
+            for site in found:
+                cut.above.update(self.cuts[site].above)
+            self.values.remember(tensor, found | {mark.site})
+
+    def appeared(self, tensor: Tensor, given: Any = None) -> None:
+        """A tensor that may have been made from Python numbers or on numpy memory: are its values
+        known?"""
+        found = _NOTHING if id(tensor) in self.traces else self.values.recall(tensor, given)
+        if found:
+            self._trace(tensor, found)
+
+    def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """What comes from a traced argument is traced."""
+        traces = self.traces
+        found = _NOTHING
+        for value in args:
+            if isinstance(value, Tensor):
+                known = traces.get(id(value))
+                if known is not None:
+                    found = found | known[1]
+            elif isinstance(value, (list, tuple)):
+                for item in value:
+                    known = traces.get(id(item))
+                    if known is not None:
+                        found = found | known[1]
+        for value in kwargs.values():
+            known = traces.get(id(value))
+            if known is not None:
+                found = found | known[1]
+        if found:
+            for out in tensors_in((result,)):
+                self._trace(out, found)
+
+    def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
+        for tensor in roots if self.cuts else ():
+            for site in self._of(tensor) or self._of_leaf(tensor):
+                self.reached[site] = mark
+
+    def above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
+        """Cuts below a parameter whose trace reached a backward after a time."""
+        for site, backward in self.reached.items():
+            cut = self.cuts[site]
+            if backward.clock > since and _holds(cut, parameter):
+                yield cut
+
+    def lost_above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
+        """Cuts below a parameter that turned into Python numbers or numpy arrays after a time."""
+        for cut in self.cuts.values():
+            if cut.way in ("number", "numpy") and cut.clock > since and _holds(cut, parameter):
+                yield cut
+
+    def _at(self, mark: Mark, way: str) -> CutSite:
+        cut = self.cuts.get(mark.site)
+        if cut is None:
+            cut = self.cuts[mark.site] = CutSite(mark.site, mark.clock, way)
+        cut.clock = mark.clock
+        return cut
+
+    def _of(self, tensor: Tensor) -> frozenset[int]:
+        known = self.traces.get(id(tensor))
+        return _NOTHING if known is None else known[1]
+
+    def _of_leaf(self, tensor: Tensor) -> frozenset[int]:
+        """The cuts whose memory a leaf has: no mode sees `Variable(loss.data)` being made."""
+        if tensor._base is not None or tensor.grad_fn is not None:
+            return _NOTHING
+        kept = storage(tensor)
+        return frozenset(cut.site for cut in self.cuts.values() if cut.memory == kept != 0)
+
+    def _trace(self, tensor: Tensor, sites: frozenset[int]) -> None:
+        key = id(tensor)
+        known = self.traces.get(key)
+        if known is not None:
+            self.traces[key] = (known[0], known[1] | sites)
+        elif len(self.traces) < _MAX_TRACES:
+            gone = Weak(tensor, lambda _: self.traces.pop(key, None))
+            self.traces[key] = (gone, sites)
+
+
+def _holds(cut: CutSite, parameter: Tensor) -> bool:
+    known = cut.above.get(id(parameter))
+    return known is not None and known() is parameter
+
+
+def _same_memory(a: Tensor, b: Tensor) -> bool:
+    kept = storage(a)
+    return kept != 0 and kept == storage(b)
+
+
+def _leaves_above(tensor: Tensor) -> Iterator[Tensor]:
+    """The leaves whose gradient a tensor would carry.  For a view its base is asked: reading the
+    `grad_fn` of a view may rebuild its history."""
+    if isinstance(tensor, Parameter):
+        yield tensor
+        return
+    start = root(tensor).grad_fn
+    if start is None:
+        if tensor._base is None:
+            yield tensor
+        return
+    seen: set[Any] = set()
+    todo: list[Any] = [start]
+    while todo and len(seen) < _MAX_WALK:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if isinstance(leaf, Tensor):
+            yield leaf
+        todo.extend(fn for fn, _ in node.next_functions)

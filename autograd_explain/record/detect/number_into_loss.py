@@ -1,0 +1,62 @@
+"""Whether a number that was taken from a tensor goes into the loss, by the names it gets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..observe.code_positions import CodePosition
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def flows_into(cut: CodePosition, root: CodePosition) -> bool:
+    """Whether what a statement computed is read, over any number of assignments in the same
+    scope, by the `loss` of `loss.backward()`."""
+    loss = _receiver(root.node)
+    if cut.statement is None or cut.source is not root.source or not loss:
+        return False
+    scope = _scope(cut.source.tree, cut.statement)
+    if scope is not _scope(root.source.tree, root.statement or cut.statement):
+        return False
+    known = set(_targets(cut.statement))
+    assignments = [n for n in ast.walk(scope) if isinstance(n, _ASSIGNING)]
+    while loss not in known:
+        more = {t for a in assignments if _reads(a) & known for t in _targets(a)} - known
+        if not more:
+            return False
+        known |= more
+    return True
+
+
+_ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+def _receiver(node: ast.AST | None) -> str:
+    """`loss` of `loss.backward()`; the root of `(a + b).backward()` has no name."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return ""
+    named = (ast.Name, ast.Attribute)
+    return ast.unparse(node.func.value) if isinstance(node.func.value, named) else ""
+
+
+def _targets(statement: ast.AST) -> Iterator[str]:
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    for target in targets:
+        if target is not None:
+            yield from (ast.unparse(e) for e in getattr(target, "elts", [target]))
+
+
+def _reads(statement: ast.AST) -> set[str]:
+    value = getattr(statement, "value", None)
+    nodes = ast.walk(value) if value is not None else ()
+    return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
+
+
+def _scope(tree: ast.Module, statement: ast.stmt) -> ast.AST:
+    """The function around a statement, else the whole text."""
+    found: ast.AST = tree
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS) and any(n is statement for n in ast.walk(node)):
+            found = node
+    return found

@@ -1,0 +1,332 @@
+"""What optimizers step on: gradients thrown away, never cleared, or never there."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ...nodes import GraphTraversal
+from ..observe.event_log import EventLog
+from ..observe.tensor_facts import storage, unseen, version
+from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
+from .graph_cuts import Cuts, CutSite
+
+_NEVER = Mark(0, 0)
+_MAX_PAST = 20
+_MAX_WALK = 5_000
+_MAX_FILLS = 100
+
+
+@dataclass
+class Followed:
+    """An optimizer that was seen, and how its gradients fared since its last step."""
+
+    optimizer: weakref.ref[Optimizer]
+    steps: int = 0
+    stepped: Mark = _NEVER
+    zeroed: Mark | None = None  #: since the last step, where there was a gradient to clear
+    cleared: bool = False  #: since the last step, by whatever means
+    ever_cleared: bool = False
+    probe: Weak | None = None  #: the first gradient as it was after the last step
+    probe_version: int = 0
+    with_gradient: set[int] = field(default_factory=set)
+    without: dict[int, Weak] = field(default_factory=dict)
+    shapes: dict[int, str] = field(default_factory=dict)  #: of those without
+    reached: set[int] = field(default_factory=set)  #: of those, what some backward did fill
+    first: Weak | None = None  #: the first parameter
+    cuts: dict[int, tuple[Mark, set[int]]] = field(default_factory=dict)
+    all_had: bool = False  #: a step at which every parameter had a gradient
+    leftovers: list[tuple[Mark, Mark]] = field(default_factory=list)
+    filled: Mark | None = None  #: the last backward after which there was a gradient
+    fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
+    seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
+
+
+class Gradients:
+    """Follows every optimizer that steps or clears.
+
+    `held` are the parameters that some step was given.  An optimizer that lived in a function is
+    gone when its cell has ended: `past` are the last of those.
+    """
+
+    def __init__(self, log: EventLog, cuts: Cuts) -> None:
+        self.log = log
+        self.cuts = cuts
+        self.found: list[CandidateFault] = []
+        self.followed: dict[int, Followed] = {}
+        self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
+        self.held: dict[int, Weak] = {}
+        self.last_step = _NEVER
+        self._steps: deque[tuple[int, int]] = deque(maxlen=_MAX_PAST)  #: clock and optimizer
+        self._looks = TimeShare(share=0.003, free=20)
+        self._settled: set[int] = set()  #: sites whose last look showed no new leaf
+        self._filled: dict[int, Weak] = {}
+        self._seen_all = True
+        self._backward: Mark | None = None
+        self._first = 0
+        self._cleared: Mark | None = None  #: the last clearing by something else
+
+    @property
+    def first_backward(self) -> int:
+        """When the first backward was seen."""
+        return self._first
+
+    def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
+        self._first = self._first or mark.clock
+        self._backward = mark
+        if self._looks.allows(free=mark.site not in self._settled):
+            with self._looks:
+                known = len(self._filled)
+                self._look(roots)
+            if len(self._filled) == known:
+                self._settled.add(mark.site)
+
+    def _look(self, roots: tuple[Tensor, ...]) -> None:
+        """Note the leaves that a backward is about to fill."""
+        walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_WALK)
+        for node in walk:
+            leaf = getattr(node.node, "variable", None)
+            if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
+                key = id(leaf)
+                self._filled[key] = Weak(leaf, partial(_release, self._filled, key))
+        self._seen_all = self._seen_all and walk.complete
+
+    def may_have_filled(self, parameter: Tensor) -> bool:
+        """Whether a watched backward filled its `.grad`, as far as that was looked at."""
+        return not self._seen_all or id(parameter) in self._filled
+
+    def after_backward(self) -> None:
+        for followed in self.followed.values():
+            optimizer = followed.optimizer()
+            first = None if optimizer is None else next(_parameters(optimizer), None)
+            gradient = None if first is None else first.grad
+            if gradient is None or self._backward is None:
+                continue
+            followed.filled = self._backward
+            seen = id(gradient), version(gradient)
+            if seen != followed.seen and len(followed.fills) < _MAX_FILLS:
+                followed.fills.append(self._backward)
+            followed.seen = seen
+
+    def zeroed(self, optimizer: Any, mark: Mark) -> None:
+        """About to be cleared by an optimizer; None: already cleared, by something else."""
+        if optimizer is None:
+            self._cleared = mark
+            for followed in self.followed.values():
+                followed.cleared = True
+            return
+        followed = self._follow(optimizer)
+        fresh = self._fresh_gradient(followed, optimizer)
+        followed.cleared = followed.ever_cleared = True
+        if fresh:
+            followed.zeroed = mark
+
+    def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
+        followed = self._follow(optimizer)
+        self._thrown_away(followed, parameters, mark)
+        self._left_over(followed, parameters, mark)
+        self._lacking(followed, parameters, mark)
+
+    def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
+        followed = self._follow(optimizer)
+        if not followed.steps:
+            self._hold(parameters)
+            followed.first = weak(parameters[0]) if parameters else None
+        followed.steps += 1
+        followed.stepped = self.last_step = mark
+        followed.fills.clear()
+        self._steps.append((mark.clock, id(optimizer)))
+        followed.zeroed = None
+        followed.cleared = False
+        probe = _first_gradient(parameters)
+        followed.probe = None if probe is None else weak(probe)
+        followed.probe_version = 0 if probe is None else version(probe)
+
+    def _follow(self, optimizer: Optimizer) -> Followed:
+        key = id(optimizer)
+        known = self.followed.get(key)
+        if known is None or known.optimizer() is not optimizer:
+            gone = weakref.ref(optimizer, lambda _: self._leave(key))
+            known = self.followed[key] = Followed(gone)
+        return known
+
+    def _leave(self, key: int) -> None:
+        followed = self.followed.pop(key, None)
+        if followed is not None and followed.steps:
+            self.past.append(followed)
+
+    def _hold(self, parameters: list[Tensor]) -> None:
+        for parameter in parameters:
+            key = id(parameter)
+            if key not in self.held:
+                self.held[key] = Weak(parameter, partial(_release, self.held, key))
+
+    def _fresh_gradient(self, followed: Followed, optimizer: Optimizer) -> bool:
+        """Whether a backward has put gradients there since the last step."""
+        if self._backward is None or self._backward.clock < followed.stepped.clock:
+            return False
+        probe = _first_gradient(_parameters(optimizer))
+        if probe is None:
+            return False
+        last = None if followed.probe is None else followed.probe()
+        return probe is not last or version(probe) != followed.probe_version
+
+    def _thrown_away(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """backward, zero_grad, step, with no backward in between."""
+        zeroed, backward = followed.zeroed or self._cleared_after(followed), self._backward
+        if zeroed is None or backward is None or backward.clock > zeroed.clock:
+            return
+        with unseen():
+            nothing = all(p.grad is None or not bool(p.grad.any()) for p in parameters)
+        if nothing:
+            marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
+            evidence = {"optimizer": followed.optimizer}
+            self.found.append(CandidateFault("gradients-thrown-away", marks, evidence))
+
+    def _cleared_after(self, followed: Followed) -> Mark | None:
+        """A clearing by `model.zero_grad()` or by hand, of gradients that this optimizer had."""
+        filled, cleared = followed.filled, self._cleared
+        if filled is None or cleared is None or filled.clock < followed.stepped.clock:
+            return None
+        return cleared if cleared.clock > filled.clock else None
+
+    def _left_over(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """step, backward, step, and the gradient of the first step is still in the sum."""
+        backward = self._backward
+        last = None if followed.probe is None else followed.probe()
+        if followed.cleared or last is None or backward is None:
+            return
+        if backward.clock < followed.stepped.clock or last is not _first_gradient(parameters):
+            return
+        if version(last) == followed.probe_version or self._written(last, followed.stepped.clock):
+            return
+        followed.leftovers.append((followed.stepped, mark))
+        if len(followed.leftovers) == 2 or not followed.ever_cleared:
+            self._report_left_over(followed, backward, mark)
+
+    def _report_left_over(self, followed: Followed, backward: Mark, mark: Mark) -> None:
+        first = followed.leftovers[0][0]
+        marks: Marks = {"backward": (backward,), "step": (mark,), "earlier_step": (first,)}
+        own = self._own_backward(followed)
+        if own is not None:
+            marks["own_backward"] = (own,)
+        evidence = {"optimizer": followed.optimizer, "times": len(followed.leftovers)}
+        self.found.append(CandidateFault("gradients-not-cleared", marks, evidence))
+
+    def _own_backward(self, followed: Followed) -> Mark | None:
+        """The first backward for this step, where one for another optimizer's step came before it:
+        what that one added is no part of this sum."""
+        own = id(followed.optimizer())
+        foreign = [clock for clock, who in self._steps if who != own]
+        for before, after in pairwise(followed.fills):
+            if any(before.clock < clock < after.clock for clock in foreign):
+                return after
+        return None
+
+    def _written(self, gradient: Tensor, since: int) -> bool:
+        """Whether the program itself wrote a gradient (clearing or scaling it by hand)."""
+        kept = storage(gradient)
+        for wrote in reversed(self.log.wrote):
+            if wrote.clock < since:
+                return False
+            if wrote.storage == kept:
+                return True
+        return False
+
+    # Parameters without a gradient
+
+    def _lacking(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        if followed.all_had:
+            return
+        lacking = [p for p in parameters if p.grad is None and p.requires_grad]
+        if not lacking:
+            followed.all_had = True
+            return
+        ids = {id(p) for p in lacking}
+        followed.with_gradient |= {id(p) for p in parameters} - ids
+        followed.reached |= ids & self._filled.keys()
+        since = followed.stepped.clock
+        for parameter in lacking:
+            followed.without.setdefault(id(parameter), weak(parameter))
+            followed.shapes.setdefault(id(parameter), str(list(parameter.shape)))
+            for cut in self._guilty(parameter, since):
+                known = followed.cuts.setdefault(cut.site, (mark, set()))
+                known[1].add(id(parameter))
+
+    def _guilty(self, parameter: Tensor, since: int) -> list[CutSite]:
+        """Cuts that keep the gradient from a parameter: traced into a loss; else numbers and
+        arrays, whose way is lost once they are computed with."""
+        found = list(self.cuts.above(parameter, since))
+        return found or list(self.cuts.lost_above(parameter, since))
+
+    def never(self, followed: Followed) -> dict[int, Weak]:
+        """The parameters that no step found a gradient on."""
+        if followed.all_had:
+            return {}
+        return {k: w for k, w in followed.without.items() if k not in followed.with_gradient}
+
+    def graph_cuts(self) -> list[CandidateFault]:
+        """Cuts whose parameters were stepped without a gradient all the time.
+
+        Cuts that keep the gradient from the same parameters (`h.detach().numpy()`) are one finding.
+        """
+        found = []
+        for followed in (*self.past, *self.followed.values()):
+            # What a backward did reach was filled, and thrown away before the step.
+            reached = followed.reached | self._filled.keys()
+            never = {k: w for k, w in self.never(followed).items() if k not in reached}
+            together: dict[frozenset[int], list[int]] = {}
+            for site, (_, ids) in followed.cuts.items():
+                lost = frozenset(i for i in ids if i in never)
+                if lost:
+                    together.setdefault(lost, []).append(site)
+            for lost, sites in together.items():
+                kept = [i for i in never if i in lost]  # the optimizer's order
+                others = {s for each in together.values() for s in each}.difference(sites)
+                again = any(not self.cuts.cuts[s].behind.isdisjoint(sites) for s in others)
+                suspect = self._cut_suspect(sites, kept, followed)
+                evidence = {**suspect.evidence, "cut_again": again}
+                found.append(replace(suspect, evidence=evidence))
+        return found
+
+    def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
+        cuts = sorted((self.cuts.cuts[site] for site in sites), key=lambda c: c.clock)
+        step = followed.cuts[cuts[0].site][0]
+        marks: Marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "step": (step,)}
+        reached = [self.cuts.reached[s] for s in sites if s in self.cuts.reached]
+        if reached:
+            marks["backward"] = (reached[0],)
+        elif self._backward is not None:
+            marks["last_backward"] = (self._backward,)
+        # Features computed under no_grad, a comparison in a loss and a number that is only
+        # printed are often meant.
+        meant = not reached or any(c.way in ("no_grad", "operation") for c in cuts)
+        evidence = {
+            "way": cuts[0].way,
+            "parameters": tuple(followed.without[i] for i in lost),
+            "shapes": tuple(followed.shapes[i] for i in lost),
+            "count": len(lost),
+            "optimizer": followed.optimizer,
+        }
+        return CandidateFault("graph-cut", marks, evidence, not meant or not followed.with_gradient)
+
+
+def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:
+    """In their order; a group may be empty."""
+    return (p for group in optimizer.param_groups for p in group["params"])
+
+
+def _first_gradient(parameters: Iterable[Tensor]) -> Tensor | None:
+    return next((p.grad for p in parameters if p.grad is not None), None)
+
+
+def _release(kept: dict[int, Weak], key: int, _: object) -> None:
+    kept.pop(key, None)

@@ -1,0 +1,122 @@
+"""Backwards, seen where torch hands them to its engine.
+
+`Tensor.backward`, `torch.autograd.backward` and `torch.autograd.grad` all end there, whoever
+imported them when.  A backward inside a backward costs one frame of the stack: torch's limit on
+their depth is not ours to lower.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
+
+from .mode_stack import has_torch_function, method_has_torch_function
+from .special_calls import Noting
+from .tensor_facts import tensors_in
+
+if TYPE_CHECKING:
+    from .event_notes import EventNotes
+    from .mode_stack import ModeStack
+
+_ENGINE = "_engine_run_backward"
+#: Modules whose frames stand between the caller of a backward and the engine.
+_BETWEEN = ("torch.autograd", "torch._tensor", "torch.overrides")
+_INPUTS = 3  #: the position of the inputs after the outputs
+
+
+class Backwards:
+    """Notes backwards for as long as `presence` lasts; silent in other threads."""
+
+    def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
+        self._recorder = recorder
+        self._presence = presence
+        self._thread = threading.get_ident()
+        self._running = False
+        number = recorder.operations.number
+        self._operations = {True: number("backward"), False: number("grad")}
+
+    def enter(self) -> None:
+        replace = self._presence.replace
+        replace(torch.autograd, _ENGINE, self._watched(getattr(torch.autograd, _ENGINE)))
+        # The recorder need not be asked before.
+        replace(torch.autograd, "has_torch_function", has_torch_function)
+        replace(torch._tensor, "has_torch_function_unary", method_has_torch_function)
+
+    def _watched(self, engine: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(engine)
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if self._running or not self._is_watching():
+                return engine(outputs, *args, **kwargs)
+            whole = kwargs.get("accumulate_grad") is True
+            site = self._before(sys._getframe(1), outputs, args[_INPUTS : _INPUTS + 1], whole)
+            before = sequence()
+            with self._within():
+                result = engine(outputs, *args, **kwargs)
+            self._after(before, site)
+            return result
+
+        return run
+
+    def _is_watching(self) -> bool:
+        return self._recorder.broken is None and threading.get_ident() == self._thread
+
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        """The mode is in force inside where code of the user's may run, else out of the way."""
+        aside, put = False, False
+        if not self._recorder.log.user_code_in_backward:
+            aside = self._presence.step_aside()
+        else:
+            put = self._presence.step_in()
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+            if aside:
+                self._presence.step_back()
+            elif put:
+                self._presence.step_aside()
+
+    def _before(self, frame: FrameType, outputs: Any, inputs: Sequence[Any], whole: bool) -> int:
+        recorder, caller, site = self._recorder, _caller(frame), 0
+        with Noting(recorder):
+            if caller is not None and sequence() != recorder.seen:
+                recorder.made_unseen(sequence(), caller)
+            site = recorder.sites.here(caller, self._operations[whole])
+            clock = recorder.log.landmark(site, "backward")
+            wanted: tuple[Tensor, ...] | None = tuple(tensors_in(inputs)) or None
+            recorder.suspicion.before_backward(
+                tuple(tensors_in((outputs,))), wanted, clock, site, whole
+            )
+        return site
+
+    def _after(self, before: int, site: int) -> None:
+        recorder = self._recorder
+        with Noting(recorder):
+            after = sequence()
+            if after != before:  # create_graph=True
+                recorder.log.made.append((before, after, site, recorder.log.tick()))
+                recorder.seen = after
+            recorder.suspicion.after_backward()
+
+
+def _caller(frame: FrameType | None) -> FrameType | None:
+    """Who asked for a backward."""
+    while frame is not None and _is_between(str(frame.f_globals.get("__name__"))):
+        frame = frame.f_back
+    return frame
+
+
+def _is_between(module: str) -> bool:
+    return module in _BETWEEN or module.startswith(f"{__package__}.")

@@ -1,0 +1,131 @@
+"""Where a call came from, noted at the price of a few pointer reads.
+
+While recording, a site is a tuple of numbers: the operation, then for each of the user's frames its
+code object and instruction.  No frame is kept and no line number computed; the line and the
+expression follow from the code object when something has to be explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+#: More of the user's frames than this are not told apart (deep recursion).
+MAX_FRAMES = 16
+MAX_SITES = 50_000
+
+_LIBRARY, _USER, _STOP = 0, 1, 2
+# Whatever called these is not the user's program.
+_OUTERMOST = ("IPython/core/interactiveshell.py", "_pytest/python.py", "runpy.py")
+
+
+@dataclass(frozen=True)
+class CallFrame:
+    """One of the user's frames: its code, the instruction, and the cell that was running."""
+
+    code: CodeType
+    instruction: int
+    cell: int | None
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A call: the operation's number and the user's frames, innermost first.
+
+    `below` are the library functions between the innermost user frame and torch, the one that
+    called torch first: pairs of file name and function name.
+    """
+
+    operation: int
+    below: tuple[tuple[str, str], ...]
+    steps: tuple[CallFrame, ...]
+
+
+class CallSites:
+    """Every site seen, by number; site 0 is "no line of the user's"."""
+
+    def __init__(self) -> None:
+        self.all: list[CallSite] = [CallSite(-1, (), ())]
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._verdicts: dict[str, int] = {}
+        self._is_user: Callable[[str], bool] = lambda filename: False
+        # Code objects by identity: they stay alive here, so an identity is never used twice.
+        self._codes: dict[int, CodeType] = {}
+        self._cells: dict[int, int | None] = {}
+        self._cell: int | None = None
+        self._cell_files: frozenset[str] = frozenset()
+        #: The names of the code seen last: the user's namespace, or that of their script.
+        self.namespace: dict[str, Any] = {}
+
+    def enter(
+        self, is_user: Callable[[str], bool], cell: int | None, cell_files: frozenset[str]
+    ) -> None:
+        """A cell begins: `cell_files` are the names its own code is compiled under."""
+        self._is_user = is_user
+        self._verdicts.clear()
+        self._cell, self._cell_files = cell, cell_files
+
+    def here(self, frame: FrameType | None, operation: int) -> int:
+        """The number of the site whose innermost frame (torch's caller) is `frame`; 0 for none."""
+        first = frame
+        verdicts = self._verdicts
+        key = [operation]
+        while frame is not None:
+            code = frame.f_code
+            try:
+                verdict = verdicts[code.co_filename]
+            except KeyError:
+                verdict = self._judge(code.co_filename)
+            if verdict:
+                if verdict == _STOP or len(key) > 2 * MAX_FRAMES:
+                    break
+                key.append(id(code))
+                key.append(frame.f_lasti)
+            frame = frame.f_back
+        found = tuple(key)
+        try:
+            return self._numbers[found]
+        except KeyError:
+            return self._add(first, found)
+
+    def _add(self, frame: FrameType | None, key: tuple[int, ...]) -> int:
+        """A site that was not seen before: walk again, now keeping the code objects."""
+        if len(key) == 1 or len(self.all) > MAX_SITES:
+            return 0
+        steps: list[CallFrame] = []
+        below: list[tuple[str, str]] = []
+        while frame is not None and len(steps) < MAX_FRAMES:
+            code = frame.f_code
+            verdict = self._judge(code.co_filename)
+            if verdict == _USER:
+                steps.append(CallFrame(self._keep(code), frame.f_lasti, self._cells[id(code)]))
+                self.namespace = frame.f_globals
+            elif verdict == _STOP:
+                break
+            elif not steps:
+                below.append((code.co_filename, code.co_name))
+            frame = frame.f_back
+        self._numbers[key] = len(self.all)
+        self.all.append(CallSite(key[0], tuple(below), tuple(steps)))
+        return len(self.all) - 1
+
+    def _keep(self, code: CodeType) -> CodeType:
+        """Hold a code object and remember the cell it belongs to: the one that ran first."""
+        if id(code) not in self._codes:
+            self._codes[id(code)] = code
+            own = code.co_filename in self._cell_files
+            self._cells[id(code)] = self._cell if own else None
+        return code
+
+    def _judge(self, filename: str) -> int:
+        verdict = self._verdicts.get(filename)
+        if verdict is None:
+            if self._is_user(filename):
+                verdict = _USER
+            else:
+                plain = filename.replace("\\", "/")
+                verdict = _STOP if plain.endswith(_OUTERMOST) else _LIBRARY
+            self._verdicts[filename] = verdict
+        return verdict

@@ -1,0 +1,153 @@
+"""The log of a recording: numbers only, bounded, nothing alive.
+
+Storages and tensors appear as the addresses of their C++ objects.  An address says something
+only while its owner lives; every question asked of the log starts from a live tensor, and looks
+at entries made while that tensor was alive.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...isolation.weak_references import Weak
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_NODES = 100_000
+MAX_WRITES = 50_000
+MAX_ALIASES = 20_000
+MAX_STEPS = 500
+MAX_LANDMARKS = 10_000
+_RECENT = 20_000
+
+
+class Made(NamedTuple):
+    """Nodes with sequence numbers in [first, end) were made by a call at `site`."""
+
+    first: int
+    end: int
+    site: int
+    clock: int
+
+
+class Wrote(NamedTuple):
+    """A write that the version counter saw.  `own` is false where the counter was an alias's own
+    (`.data`): then the tensor's other aliases saw nothing."""
+
+    clock: int
+    site: int
+    storage: int
+    tensor: int
+    before: int
+    after: int
+    own: bool
+
+
+class Alias(NamedTuple):
+    """`made` became an alias of `of` (addresses of tensors) on one storage."""
+
+    clock: int
+    site: int
+    storage: int
+    made: int
+    of: int
+
+
+class Landmark(NamedTuple):
+    """A backward, a step or a zero_grad."""
+
+    clock: int
+    site: int
+    what: str
+
+
+class Stepped(NamedTuple):
+    """An optimizer's step: its parameters' storages, and versions before and after."""
+
+    clock: int
+    site: int
+    storages: tuple[int, ...]
+    before: array[int]
+    after: array[int]
+
+
+class Born(NamedTuple):
+    """A leaf that was made to require a gradient, held weakly."""
+
+    tensor: Weak
+    site: int
+    clock: int
+
+
+@dataclass
+class EventLog:
+    """Everything noted, oldest first, in rings: when one is full its oldest entries go.
+
+    The hot path appends plain tuples of integers, which the garbage collector soon leaves alone;
+    they are read back as the named tuples above.
+    """
+
+    made: deque[tuple[int, int, int, int]] = field(default_factory=lambda: deque(maxlen=MAX_NODES))
+    wrote: deque[Wrote] = field(default_factory=lambda: deque(maxlen=MAX_WRITES))
+    aliases: deque[Alias] = field(default_factory=lambda: deque(maxlen=MAX_ALIASES))
+    stepped: deque[Stepped] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
+    landmarks: deque[Landmark] = field(default_factory=lambda: deque(maxlen=MAX_LANDMARKS))
+    born: dict[int, Born] = field(default_factory=dict)
+    clock: int = 0
+    user_code_in_backward: bool = False  #: a hook or a custom Function was seen
+
+    def leaf(self, where: int, tensor: torch.Tensor, site: int) -> None:
+        gone = Weak(tensor, lambda _: self.born.pop(where, None))
+        self.born[where] = Born(gone, site, self.tick())
+
+    def maker_of(self, number: int) -> Made | None:
+        """The call that made a recent node, found from the newest entry backwards."""
+        found = None
+        for entry in islice(reversed(self.made), _RECENT):
+            if entry[0] <= number < entry[1]:
+                found = entry  # an outer call, noted later, may hold a narrower one
+            elif entry[1] <= number:
+                break
+        return None if found is None else Made(*found)
+
+    def write_since(self, clock: int, storage: int) -> Wrote | None:
+        """The first write to a storage after a time, by an operation or a step.
+
+        `x.data = y` writes none: it gives `x` another one.
+        """
+        found = None
+        for wrote in reversed(self.wrote):
+            if wrote.clock <= clock:
+                break
+            if wrote.storage == storage and (wrote.own or wrote.before != wrote.after):
+                found = wrote
+        for step in reversed(self.stepped):
+            if step.clock <= clock:
+                break
+            if storage in step.storages and (found is None or step.clock < found.clock):
+                found = Wrote(step.clock, step.site, storage, 0, -1, -1, True)
+        return found
+
+    def tick(self) -> int:
+        self.clock += 1
+        return self.clock
+
+    def step(
+        self, site: int, storages: tuple[int, ...], before: list[int], after: list[int]
+    ) -> None:
+        last = self.stepped[-1] if self.stepped else None
+        if last is not None and last.storages == storages:
+            storages = last.storages  # one tuple for a whole training loop
+        clock = self.tick()
+        self.stepped.append(Stepped(clock, site, storages, array("q", before), array("q", after)))
+        self.landmarks.append(Landmark(clock, site, "step"))
+
+    def landmark(self, site: int, what: str) -> int:
+        clock = self.tick()
+        self.landmarks.append(Landmark(clock, site, what))
+        return clock

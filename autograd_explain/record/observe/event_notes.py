@@ -1,0 +1,274 @@
+"""What the recorder notes of a call that ran: nodes made, memory written, aliases, gradients.
+
+What it notes per call is small: the autograd sequence numbers before and after (so every node made
+meanwhile belongs to this call, nodes made inside torch's composite operations included) and, for
+calls that may write, version counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
+
+from ...custom_function import forward_frames
+from ..detect.contents import Content
+from ..detect.detectors import Detectors
+from .call_sites import CallSites
+from .event_log import Alias, EventLog, Wrote
+from .tensor_facts import address, quiet, storage, tensors_in, version
+from .torch_functions import FunctionTable
+
+NO_KEYWORDS: dict[str, Any] = {}
+
+
+class EventNotes:
+    """Notes into `log` what calls did.
+
+    `log`, `sites`, `operations` and `suspicion` outlive it: one recording spans several cells.
+    An error of ours is kept in `broken`: from then on nothing is noted.
+    """
+
+    def __init__(
+        self, log: EventLog, sites: CallSites, operations: FunctionTable, suspicion: Detectors
+    ) -> None:
+        self.log = log
+        self.sites = sites
+        self.operations = operations
+        self.suspicion = suspicion
+        self.broken: Exception | None = None
+        self.seen = sequence()  #: nodes below this number are accounted for
+        self._here = sites.here
+        self._append = log.made.append
+        self._traces = suspicion.traces
+
+    # Nodes
+
+    def noted(
+        self,
+        before: int,
+        after: int,
+        args: tuple[Any, ...],
+        result: Any,
+        frame: FrameType,
+        operation: int,
+    ) -> int:
+        """A call is over: it made nodes, or it ended the graph of its arguments.
+
+        Its site where that was asked for, else 0.
+        """
+        site = 0
+        try:
+            if after == self.seen:
+                self._ended(args, result, frame, operation)
+                return 0
+            if before != self.seen:
+                self.made_unseen(before, frame)
+            if after != before:
+                site = self._here(frame, operation)
+                log = self.log
+                log.clock = clock = log.clock + 1
+                self._append((before, after, site, clock))
+                suspicion = self.suspicion
+                if suspicion.shared or site not in suspicion.visited:
+                    suspicion.saving(args, site)
+            self.seen = after
+        except Exception as error:
+            self.broken = error
+        return site
+
+    def passed(
+        self, before: int, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int
+    ) -> int:
+        """A call during which the recorder had stepped aside is over; as `noted`."""
+        site = 0
+        if self.broken is None:
+            site = self.noted(before, sequence(), args, result, frame, operation)
+            if self._traces:
+                self.suspicion.spread(args, NO_KEYWORDS, result)
+        return site
+
+    def made_unseen(self, before: int, frame: FrameType) -> None:
+        """Nodes between two calls: made by `Function.apply`, which no function mode sees.
+
+        Its node is made before `forward` runs, so the first torch call inside `forward` tells.
+        """
+        found = forward_frames(frame)
+        site = 0 if found is None else self.sites.here(found[1], self.operations.number("apply"))
+        self.log.made.append((self.seen, before, site, self.log.tick()))
+        self.log.user_code_in_backward = True
+        self.seen = before
+
+    def _ended(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
+        """No node was made: where an argument required a gradient, the graph ends here."""
+        with quiet():
+            for tensor in tensors_in(args):
+                if tensor.requires_grad:
+                    site = self.sites.here(frame, operation)
+                    self.suspicion.ended(args, result, site)
+                    return
+
+    # Writes
+
+    def _write(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """An in-place operation: it writes its first argument, a tensor or a list of them."""
+        __tracebackhide__ = True
+        target = args[0] if args else None
+        if not isinstance(target, Tensor):
+            return self.composite(func, args, kwargs, frame, operation)
+        with quiet():
+            old = version(target)
+        content = (
+            self._before_write(target, args, frame, operation) if self.suspicion.aliased else None
+        )
+        before = sequence()
+        result = func(*args, **kwargs)
+        after = sequence()
+        site = 0
+        if after != self.seen:
+            site = self.noted(before, after, args, result, frame, operation)
+        try:
+            with quiet():
+                self.wrote(target, old, frame, operation, args, site, content)
+        except Exception as error:
+            self.broken = error
+        if self.suspicion.traces:
+            self.suspicion.spread(args, kwargs, result)
+        return result
+
+    def composite(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """A call that may write any argument: the version counters tell which."""
+        __tracebackhide__ = True
+        with quiet():
+            given = [(t, version(t)) for t in tensors_in((*args, *kwargs.values()))]
+        contents = {
+            id(tensor): self._before_write(tensor, (), frame, operation)
+            for tensor, _ in (given if self.suspicion.aliased else ())
+        }
+        before = sequence()
+        result = func(*args, **kwargs)
+        after = sequence()
+        self.noted(before, after, args, result, frame, operation)
+        try:
+            with quiet():
+                for tensor, old in given:
+                    if version(tensor) != old:
+                        content = contents.get(id(tensor))
+                        self.wrote(tensor, old, frame, operation, content=content)
+        except Exception as error:
+            self.broken = error
+        if self.suspicion.traces:
+            self.suspicion.spread(args, kwargs, result)
+        return result
+
+    def _before_write(
+        self, tensor: Tensor, args: tuple[Any, ...], frame: FrameType, operation: int
+    ) -> Content | None:
+        """What a write is about to overwrite through `.data`; None for other writes."""
+        try:
+            with quiet():
+                if self.suspicion.through_data(tensor):
+                    site = self.sites.here(frame, operation)
+                    return self.suspicion.before_write(tensor, args, site)
+        except Exception as error:
+            self.broken = error
+        return None
+
+    def wrote(
+        self,
+        tensor: Tensor,
+        old: int,
+        frame: FrameType,
+        operation: int,
+        args: tuple[Any, ...] = (),
+        site: int = 0,
+        content: Content | None = None,
+    ) -> None:
+        """Note a write that took `tensor` past version `old`; `site` where it is known."""
+        new = version(tensor)
+        if new == old and new != -1:
+            return
+        log = self.log
+        site = site or self.sites.here(frame, operation)
+        clock = log.tick()
+        own = not self.suspicion.through_data(tensor)
+        log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), old, new, own))
+        if not own:
+            self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
+        if log.user_code_in_backward:
+            self.suspicion.in_function(tensor, frame, clock, site)
+
+    def wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
+        """Note a write that left the version as it was; its time."""
+        clock, v = self.log.tick(), version(tensor)
+        self.log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), v, v, own))
+        return clock
+
+    # Aliases
+
+    def _view(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """A call whose result may share the memory of its first argument."""
+        __tracebackhide__ = True
+        before = sequence()
+        result = func(*args, **kwargs)
+        after = sequence()
+        site = self.noted(before, after, args, result, frame, operation)
+        self.viewed(args, result, frame, operation, site)
+        if self._traces:
+            self.suspicion.spread(args, kwargs, result)
+        return result
+
+    def viewed(
+        self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int, site: int
+    ) -> None:
+        """Note what of a result shares the memory of the first argument."""
+        source = args[0] if args else None
+        if result is source or not isinstance(source, Tensor):
+            return
+        try:
+            with quiet():
+                kept = storage(source)
+                for out in tensors_in((result,)):
+                    if out is not source and storage(out) == kept:
+                        site = site or self.sites.here(frame, operation)
+                        self.alias(out, source, kept, site)
+        except Exception as error:
+            self.broken = error
+
+    def alias(self, made: Tensor, of: Tensor, kept: int, site: int) -> None:
+        """Note that `made` shares the storage `kept` of `of`."""
+        log = self.log
+        log.aliases.append(Alias(log.tick(), site, kept, address(made), address(of)))
+
+    # Gradients
+
+    def zeroed(self, optimizer: Any, frame: FrameType) -> None:
+        """Gradients were cleared; `optimizer` is None where something else did it."""
+        site = self.sites.here(frame, self.operations.number("zero_grad"))
+        marks = self.log.landmarks
+        if not marks or marks[-1].what != "zero_grad" or marks[-1].site != site:
+            self.suspicion.zeroed(optimizer, self.log.landmark(site, "zero_grad"), site)

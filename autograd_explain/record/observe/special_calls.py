@@ -1,0 +1,226 @@
+"""Calls that need a look of their own: `.data`, `.grad`, numpy, copies.
+
+Each handler runs the call exactly once and notes afterwards; `Noting` keeps our own questions
+from other modes and our own errors from the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
+
+from .tensor_facts import address, quiet, storage, tensors_in
+from .torch_functions import CallKind
+
+if TYPE_CHECKING:
+    from .event_notes import EventNotes
+
+#: torch.batch_norm and torch.instance_norm: input, weight, bias, running mean and variance,
+#: whether batch statistics are used, momentum, eps, cudnn.
+_BATCH_NORM_ARGUMENTS = 9
+
+
+class Call(NamedTuple):
+    """A call on its way through the mode; `frame` is torch's caller."""
+
+    func: Callable[..., Any]
+    types: tuple[type, ...]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    frame: FrameType
+    operation: int
+
+    def run(self) -> Any:
+        __tracebackhide__ = True
+        return self.func(*self.args, **self.kwargs)
+
+
+class Noting:
+    """While we look: torch functions disabled, an error of ours switches the recorder off."""
+
+    def __init__(self, recorder: EventNotes) -> None:
+        self._recorder = recorder
+        self._quiet = quiet()
+
+    def __enter__(self) -> None:
+        self._quiet.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        self._quiet.__exit__(kind, error, traceback)
+        if isinstance(error, Exception):
+            self._recorder.broken = error
+            return True
+        return False
+
+
+class Special:
+    """The handlers by kind."""
+
+    def __init__(self, recorder: EventNotes) -> None:
+        self._recorder = recorder
+        self._log = recorder.log
+        self._suspicion = recorder.suspicion
+        methods: Mapping[CallKind, Callable[[Call], Any]] = {
+            CallKind.BATCH_NORM: self._batch_norm,
+            CallKind.GET_DATA: self._get_data,
+            CallKind.SET_DATA: self._set_data,
+            CallKind.SET_GRAD: self._set_grad,
+            CallKind.NUMPY: self._numpy,
+            CallKind.NUMBER: self._number,
+            CallKind.COPY: self._copy,
+            CallKind.LEAF: self._leaf,
+            CallKind.HOOK: self._hook,
+            CallKind.DETACH: self._detach,
+        }
+        self.handlers = {int(kind): _taking_apart(method) for kind, method in methods.items()}
+
+    def _site(self, call: Call) -> int:
+        return self._recorder.sites.here(call.frame, call.operation)
+
+    # Memory
+
+    def _batch_norm(self, call: Call) -> Any:
+        """Running statistics are written without a bump."""
+        __tracebackhide__ = True
+        recorder = self._recorder
+        if len(call.args) != _BATCH_NORM_ARGUMENTS:  # not torch.batch_norm, as modules call it
+            return self._other_norm(call)
+        before = sequence()
+        result = call.run()
+        after = sequence()
+        recorder.noted(before, after, call.args, result, call.frame, call.operation)
+        if call.args[5]:
+            with Noting(recorder):
+                self._wrote_statistics(call.args[3:5], self._site(call))
+        return result
+
+    def _other_norm(self, call: Call) -> Any:
+        """Where the positions differ: buffers among the arguments are running statistics."""
+        __tracebackhide__ = True
+        recorder = self._recorder
+        result = recorder.composite(call.func, call.args, call.kwargs, call.frame, call.operation)
+        with Noting(recorder):
+            given = tensors_in((*call.args[1:], *call.kwargs.values()))
+            buffers = [t for t in given if not t.requires_grad and type(t) is Tensor]
+            self._wrote_statistics(buffers, self._site(call))
+        return result
+
+    def _wrote_statistics(self, buffers: Iterable[Tensor | None], site: int) -> None:
+        for buffer in buffers:
+            if buffer is not None:
+                self._recorder.wrote_unversioned(buffer, site, own=True)
+
+    def _get_data(self, call: Call) -> Any:
+        """`.data` gives an alias with a version counter of its own."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            site = self._site(call)
+            source = call.args[0]
+            self._recorder.alias(result, source, storage(result), site)
+            self._suspicion.got_data(source, result, site)
+            if source.requires_grad:
+                self._suspicion.cut(source, result, site, "data")
+        return result
+
+    def _set_data(self, call: Call) -> Any:
+        """`x.data = y` puts other memory under the same tensor, its version unchanged."""
+        __tracebackhide__ = True
+        tensor = call.args[0]
+        before = None
+        with Noting(self._recorder):
+            old = storage(tensor)
+            site = self._site(call)
+            before = self._suspicion.before_replacing(tensor, site)
+        result = call.run()
+        with Noting(self._recorder):
+            if storage(tensor) != old:
+                clock = self._recorder.wrote_unversioned(tensor, site, own=False)
+                self._suspicion.replaced_data(tensor, clock, site, self._recorder.seen, before)
+        return result
+
+    def _numpy(self, call: Call) -> Any:
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            self._suspicion.to_numpy(call.args[0], self._site(call), self._log.tick())
+        return result
+
+    # Leaving the graph
+
+    def _number(self, call: Call) -> Any:
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            if call.args[0].requires_grad:
+                self._suspicion.cut(call.args[0], result, self._site(call), "number")
+        return result
+
+    def _copy(self, call: Call) -> Any:
+        """`torch.tensor(x)` and its like make a leaf that has forgotten x's graph."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            sources = tuple(tensors_in((*call.args, *call.kwargs.values())))
+            for source in sources:
+                if source is not result and source.requires_grad:
+                    self._suspicion.cut(source, result, self._site(call), "copy")
+            self._suspicion.spread(call.args, call.kwargs, result)
+            if isinstance(result, Tensor):
+                if not sources:
+                    given = call.args[0] if call.args else call.kwargs.get("data")
+                    self._suspicion.appeared(result, given)
+                if result.requires_grad:
+                    self._log.leaf(address(result), result, self._site(call))
+        return result
+
+    def _detach(self, call: Call) -> Any:
+        """`loss.detach_()`: looked at before, while it still has its graph."""
+        __tracebackhide__ = True
+        with Noting(self._recorder):
+            tensor = call.args[0]
+            if tensor.requires_grad:
+                self._suspicion.cut(tensor, tensor, self._site(call), "detach")
+        return call.run()
+
+    def _leaf(self, call: Call) -> Any:
+        """Factories and `requires_grad_`: a tensor from which gradients start."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
+            if isinstance(made, Tensor) and made.requires_grad:
+                self._log.leaf(address(made), made, self._site(call))
+        return result
+
+    # Gradients
+
+    def _set_grad(self, call: Call) -> Any:
+        """`p.grad = None`, as Module.zero_grad does (Optimizer.zero_grad is seen elsewhere)."""
+        __tracebackhide__ = True
+        result = call.run()
+        with Noting(self._recorder):
+            self._recorder.zeroed(None, call.frame)
+        return result
+
+    def _hook(self, call: Call) -> Any:
+        __tracebackhide__ = True
+        self._log.user_code_in_backward = True
+        return call.run()
+
+
+def _taking_apart(method: Callable[[Call], Any]) -> Callable[..., Any]:
+    def handle(*parts: Any) -> Any:
+        __tracebackhide__ = True
+        return method(Call(*parts))
+
+    return handle

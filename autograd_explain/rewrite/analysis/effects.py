@@ -1,0 +1,385 @@
+"""What a statement reads and writes, and whether a name may be given a new value here."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from ...program import Program
+from ..engine.cst_tools import clauses, dotted, targets, unpacked, walk
+from ..engine.magics import is_masked
+from ..engine.tree import Statement, Tree
+from .inplace_names import words
+
+#: Functions that only look at their arguments.
+_LOOK_ONLY = words(
+    "print len display float int str repr range isinstance type id sum min max abs bool"
+)
+_JUMPS = (cst.Return, cst.Break, cst.Continue, cst.Raise, cst.Yield)
+
+
+@dataclass
+class Effects:
+    """Paths (`self.h`, `loss`) read and written; `barrier` where nothing may be moved past."""
+
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    barrier: bool = False
+
+    def conflicts(self, other: Effects) -> bool:
+        """Whether the order of the two matters, as far as names tell."""
+        if self.barrier or other.barrier:
+            return True
+        return (
+            _overlap(self.writes, other.writes)
+            or _overlap(self.writes, other.reads)
+            or _overlap(self.reads, other.writes)
+        )
+
+
+def effects(node: cst.CSTNode) -> Effects:
+    """What a statement does to names, as far as one sees from its text.
+
+    A call whose value is dropped is there for its effect: it writes its receiver and its
+    arguments (`log.append(x)`, `freeze(net)`).  What functions do to globals is not seen.
+    """
+    found = Effects()
+    _collect(node, found)
+    return found
+
+
+def takes_next(node: cst.CSTNode) -> bool:
+    """Whether a node takes something away (`next(batches)`, `queue.pop()`): it gives another
+    value each time."""
+    calls = (n.func for n in walk(node) if isinstance(n, cst.Call))
+    return any(
+        f.value in ("next", "input")
+        if isinstance(f, cst.Name)
+        else isinstance(f, cst.Attribute) and f.attr.value in _TAKING
+        for f in calls
+    )
+
+
+_TAKING = frozenset("pop popleft popitem readline __next__".split())
+
+
+def _collect(node: cst.CSTNode, found: Effects) -> None:
+    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+        found.writes.add(node.name.value)
+        found.reads |= {path for n in walk(node) if (path := dotted(n))}
+        return
+    if isinstance(node, _JUMPS) or (isinstance(node, cst.BaseString) and _is_magic(node)):
+        found.barrier = True
+    if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+        found.writes |= _written_paths(node)
+        found.writes |= _bound_by_import(node)
+    if isinstance(node, cst.Expr):
+        found.writes |= _touched_by_call(node.value)
+    if isinstance(node, cst.NamedExpr) and isinstance(node.target, cst.Name):
+        found.writes.add(node.target.value)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        name, path = node.func.attr.value, dotted(node.func.value)
+        if path and name.endswith("_") and not name.endswith("__"):
+            found.writes.add(path)
+    path = dotted(node)
+    if path is not None:
+        found.reads.add(path)
+        return
+    if isinstance(node, cst.BaseComp):
+        _collect_comprehension(node, found)
+        return
+    if isinstance(node, cst.Arg):
+        _collect(node.value, found)
+        return
+    only_written = _only_written(node)
+    for child in node.children:
+        if not any(child is target for target in only_written):
+            _collect(child, found)
+
+
+def _collect_comprehension(node: cst.BaseComp, found: Effects) -> None:
+    """The names that a comprehension binds are its own; a write to an element may reach what it
+    goes through."""
+    inside, through, bound = Effects(), Effects(), set[str]()
+    for child in node.children:
+        _collect(child, inside)
+    first, *others = clauses(node)
+    for clause in (first, *others):
+        assert isinstance(clause.target, cst.BaseExpression)
+        bound |= {path for leaf in unpacked(clause.target) if (path := dotted(leaf))}
+    _collect(first.iter, through)  # the one that is evaluated outside
+    own = {w for w in inside.writes if w.partition(".")[0] in bound}
+    found.reads |= {r for r in inside.reads if r.partition(".")[0] not in bound} | through.reads
+    found.writes |= (inside.writes - own) | (through.reads if own else set())
+    found.barrier |= inside.barrier
+
+
+def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Targets among a node's children that get a value without being read."""
+    if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr)):
+        return [node.target] if _is_plain_target(node.target) else []
+    if isinstance(node, cst.AsName):
+        return [node.name]
+    return []
+
+
+def _is_plain_target(target: cst.BaseExpression) -> bool:
+    return all(dotted(leaf) is not None for leaf in unpacked(target))
+
+
+def _is_magic(node: cst.BaseString) -> bool:
+    return isinstance(node, cst.SimpleString) and is_masked(node.value)
+
+
+def _written_paths(statement: Statement) -> set[str]:
+    found = set()
+    for target in targets(statement):
+        for leaf in unpacked(target):
+            found |= {path for path in [_base_path(leaf)] if path}
+    return found
+
+
+def _base_path(node: cst.CSTNode) -> str | None:
+    """The longest plain path that a target belongs to: `self.buf[i].x` writes `self.buf`."""
+    if isinstance(node, (cst.StarredElement, cst.Subscript)):
+        return _base_path(node.value)
+    path = dotted(node)
+    if path is None and isinstance(node, (cst.Attribute, cst.Call)):
+        return _base_path(node.value if isinstance(node, cst.Attribute) else node.func)
+    return path
+
+
+def _bound_by_import(statement: Statement) -> set[str]:
+    if not isinstance(statement, (cst.Import, cst.ImportFrom)):
+        return set()
+    if isinstance(statement.names, cst.ImportStar):
+        return set()
+    found = set()
+    for alias in statement.names:
+        name = alias.asname.name if alias.asname is not None else alias.name
+        path = dotted(name)
+        if path:
+            found.add(path.partition(".")[0])
+    return found
+
+
+def _touched_by_call(value: cst.BaseExpression) -> set[str]:
+    if isinstance(value, cst.Await):
+        value = value.expression
+    if not isinstance(value, cst.Call) or dotted(value.func) in _LOOK_ONLY:
+        return set()
+    found = {path for a in value.args if (path := _base_path(a.value))}
+    if isinstance(value.func, cst.Attribute) and (path := _base_path(value.func.value)):
+        found.add(path)
+    return found
+
+
+def _overlap(left: set[str], right: set[str]) -> bool:
+    return any(_related(a, b) for a in left for b in right)
+
+
+def _related(a: str, b: str) -> bool:
+    return a == b or a.startswith(b + ".") or b.startswith(a + ".")
+
+
+def used_names(node: cst.CSTNode) -> set[str]:
+    """Every plain name that occurs in a node, whatever for; attributes are no names."""
+    labels = {id(n.attr) for n in walk(node) if isinstance(n, cst.Attribute)}
+    return {n.value for n in walk(node) if isinstance(n, cst.Name) and id(n) not in labels}
+
+
+def fresh(tree: Tree, at: cst.CSTNode, wish: str) -> str:
+    """A local name not used in the scope: the wish itself, else `new_<wish>`, `<wish>_2` …"""
+    scope = tree.scope_of(at)
+    taken = used_names(scope) | {"self", "cls"}
+    if isinstance(scope, cst.Module):  # another cell may use the wish itself
+        taken.add(wish)
+    options: Iterator[str] = iter([wish, f"new_{wish}", *(f"{wish}_{n}" for n in range(2, 100))])
+    return next(name for name in options if name not in taken)
+
+
+def can_rebind(
+    program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
+) -> bool:
+    """Whether `target = new value` here reaches everyone who reads the target later.
+
+    Not so for a property, which says itself what an assignment does (or allows none); for a loop
+    variable or a parameter that nobody reads afterwards (`for p in params: p.sub_(…)` must change
+    the element itself); for a global written inside a function; inside a lambda or comprehension.
+    """
+    if isinstance(target, cst.Subscript):
+        return can_rebind_root(tree, statement, target.value)
+    if isinstance(target, cst.Attribute):
+        root = can_rebind_root(tree, statement, target.value)
+        return root and not _is_property(program, tree, target.attr.value)
+    if not isinstance(target, cst.Name):
+        return False
+    scope = tree.scope_of(target)
+    if not isinstance(scope, (cst.Module, cst.FunctionDef, cst.ClassDef)):
+        return False
+    name = target.value
+    if isinstance(scope, cst.FunctionDef):
+        if name in _declared(scope):
+            return True
+        return name in local_names(scope) and read_later(tree, statement, name)
+    loops = _loops_binding(tree, statement, name)
+    return read_later(tree, statement, name) if loops else True
+
+
+def _is_property(program: Program, tree: Tree, name: str) -> bool:
+    """Whether a class of the program has a property of this name."""
+    sources = {id(s): s for s in (*program.cells, tree.source)}
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.name == name
+        and any(ast.unparse(d).rpartition(".")[2] == "property" for d in node.decorator_list)
+        for source in sources.values()
+        for node in ast.walk(source.tree)
+    )
+
+
+def can_rebind_root(tree: Tree, statement: Statement, node: cst.BaseExpression) -> bool:
+    """Whether an attribute or item of `node` can be assigned: a plain path, evaluated safely."""
+    if isinstance(node, cst.Subscript):
+        return can_rebind_root(tree, statement, node.value)
+    return dotted(node) is not None
+
+
+def is_own_local(tree: Tree, statement: Statement, node: cst.Name) -> bool:
+    """Whether a name belongs to the function around it and is not an element of a loop's list."""
+    return _is_own(tree, statement, tree.scope_of(node), node.value)
+
+
+def is_own_variable(tree: Tree, statement: Statement, name: str) -> bool:
+    """Whether what a statement reads by a name was made in the function around the statement, and
+    is no element of a loop's list."""
+    scope = tree.scope_of(statement)
+    given = isinstance(scope, cst.FunctionDef) and _is_argument(scope, name)
+    return not given and _is_own(tree, statement, scope, name)
+
+
+def _is_own(tree: Tree, statement: Statement, scope: cst.CSTNode, name: str) -> bool:
+    if not isinstance(scope, cst.FunctionDef) or name in _declared(scope):
+        return False
+    return name in local_names(scope) and not _loops_binding(tree, statement, name)
+
+
+def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
+    """Whether nobody looks at a loop's element after the statement, not in its list either."""
+    loops = _loops_binding(tree, statement, name)
+    if not loops or not isinstance(loops[0], cst.For) or read_later(tree, statement, name):
+        return False
+    loop = loops[0]
+    container = iterated(loop.iter, loop.target, name)
+    if not isinstance(container, cst.Name) or not is_own_local(tree, loop, container):
+        return False
+    scope = tree.scope_of(container)
+    if not isinstance(scope, cst.FunctionDef) or _is_argument(scope, container.value):
+        return False
+    inside = (n for n in walk(loop.body) if isinstance(n, cst.Name) and n.value == container.value)
+    return not any(inside) and not read_later(tree, loop, container.value)
+
+
+def _is_argument(scope: cst.FunctionDef, name: str) -> bool:
+    return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
+
+
+def iterated(
+    iterable: cst.BaseExpression, target: cst.BaseExpression, name: str
+) -> cst.BaseExpression | None:
+    """The list whose elements a loop's name is: `xs` in `for a, x in zip(others, reversed(xs))`."""
+    if isinstance(target, cst.Tuple):
+        at = next((i for i, e in enumerate(target.elements) if name in used_names(e.value)), None)
+        call = dotted(iterable.func) if isinstance(iterable, cst.Call) else None
+        if at is None or not isinstance(iterable, cst.Call) or not iterable.args:
+            return None
+        part = target.elements[at].value
+        if call == "zip" and at < len(iterable.args):
+            return iterated(iterable.args[at].value, part, name)
+        return iterated(iterable.args[0].value, part, name) if call == "enumerate" and at else None
+    while isinstance(iterable, cst.Call) and dotted(iterable.func) in {"reversed", "list", "iter"}:
+        if len(iterable.args) != 1:
+            return None
+        iterable = iterable.args[0].value
+    return iterable
+
+
+def read_later(tree: Tree, statement: Statement, name: str) -> bool:
+    """Whether a local name may be read after the statement, in a next round of a loop included."""
+    scope = tree.scope_of(statement)
+    after = tree.span(statement)
+    loops = _enclosing_loops(tree, statement)
+    binding = _loops_binding(tree, statement, name)
+    outer = loops[loops.index(binding[0]) :] if binding else []
+    around = [loop for loop in loops if loop not in outer]
+    limit = binding[0] if binding else scope
+    for node in walk(limit):
+        if not isinstance(node, cst.Name) or node.value != name or tree.inside(node, statement):
+            continue
+        if not _is_read(tree, node):
+            continue
+        later = tree.start(node) >= (after.end_line, after.end_column)
+        if later or any(tree.inside(node, loop) for loop in around):
+            return True
+    return False
+
+
+def _is_read(tree: Tree, node: cst.Name) -> bool:
+    parent = tree.parents.get(node)
+    if isinstance(parent, cst.Attribute) and parent.attr is node:
+        return False
+    if isinstance(parent, (cst.Arg, cst.Param)) and (
+        getattr(parent, "keyword", None) is node or getattr(parent, "name", None) is node
+    ):
+        return False
+    statement = tree.statement_of(node)
+    if statement is None or isinstance(statement, cst.AugAssign):
+        return True
+    return not any(node is t for target in targets(statement) for t in unpacked(target))
+
+
+def _enclosing_loops(tree: Tree, statement: Statement) -> list[cst.For | cst.While]:
+    """The loops around a statement within its scope, innermost first."""
+    loops: list[cst.For | cst.While] = []
+    for ancestor in tree.ancestors(statement):
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            break
+        if isinstance(ancestor, (cst.For, cst.While)):
+            loops.append(ancestor)
+    return loops
+
+
+def _loops_binding(tree: Tree, statement: Statement, name: str) -> list[cst.For | cst.While]:
+    """The innermost loop whose target is the name, as a list of none or one."""
+    for loop in _enclosing_loops(tree, statement):
+        if isinstance(loop, cst.For):
+            leaves = unpacked(loop.target)
+            if any(isinstance(t, cst.Name) and t.value == name for t in leaves):
+                return [loop]
+    return []
+
+
+def _declared(scope: cst.FunctionDef) -> set[str]:
+    """Names declared global or nonlocal in a function."""
+    items = [n for n in walk(scope.body) if isinstance(n, (cst.Global, cst.Nonlocal))]
+    return {item.name.value for statement in items for item in statement.names}
+
+
+def local_names(scope: cst.FunctionDef) -> set[str]:
+    """Parameters and every name bound in a function."""
+    parameters = {n.name.value for n in walk(scope.params) if isinstance(n, cst.Param)}
+    return parameters | bound_in(scope.body)
+
+
+def bound_in(block: cst.CSTNode) -> set[str]:
+    """The names that the statements of a block bind."""
+    found: set[str] = set()
+    for node in walk(block):
+        if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            leaves = (leaf for target in targets(node) for leaf in unpacked(target))
+            found |= {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
+            found |= _bound_by_import(node)
+    return found

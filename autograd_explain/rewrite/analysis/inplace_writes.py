@@ -1,0 +1,267 @@
+"""The in-place writes a statement makes, as far as its text shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import libcst as cst
+
+from ..engine.cst_tools import (
+    dotted,
+    expression,
+    head,
+    is_number,
+    keyword,
+    literal_bool,
+    method,
+    positional,
+    targets,
+    unpacked,
+    walk,
+    without,
+)
+from ..engine.imports import Imports
+from ..engine.tree import Statement, Tree
+from .inplace_names import (
+    COMPARES,
+    FILLS_ALL,
+    INPLACE_POSITION,
+    READS_OLD,
+    VIEWS,
+    is_inplace_method,
+    out_of_place_name,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class InplaceCall:
+    """An expression that overwrites `target` and has its new value: `x.mul_(2).add_(y)`.
+
+    `value` computes that new value without writing.  `hidden` says that the write went through
+    `.data` or `.detach()`.
+    """
+
+    node: cst.Call
+    target: cst.BaseExpression
+    value: cst.BaseExpression
+    hidden: bool = False
+
+
+def inplace_calls(tree: Tree, imports: Imports, statement: Statement) -> list[InplaceCall]:
+    """Every in-place call in a statement (in a compound one: in its head), outermost first."""
+    found: list[InplaceCall] = []
+    for node in head(statement):
+        if not isinstance(node, cst.Call) or _continued(tree, imports, node):
+            continue
+        call = _method_chain(tree, imports, node) or _function(imports, node)
+        if call is not None:
+            found.append(call)
+    return found
+
+
+def is_given_anew(tree: Tree, imports: Imports, block: cst.CSTNode, name: str) -> bool:
+    """Whether a block gives a name another tensor: `x = x.exp()`, not `x = x.exp_()`."""
+    for node in walk(block):
+        if isinstance(node, cst.NamedExpr):
+            bound: list[cst.CSTNode] = [node.target]
+        elif isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With, cst.Del)):
+            bound = [leaf for target in targets(node) for leaf in unpacked(target)]
+        else:
+            continue
+        if any(isinstance(leaf, cst.Name) and leaf.value == name for leaf in bound):
+            if not _is_written_back(tree, imports, node, name):
+                return True
+    return False
+
+
+def _is_written_back(tree: Tree, imports: Imports, node: cst.CSTNode, name: str) -> bool:
+    """`x = x.exp_()`"""
+    if not isinstance(node, cst.Assign) or len(node.targets) != 1:
+        return False
+    calls = inplace_calls(tree, imports, node)
+    return any(c.node is node.value and dotted(c.target) == name for c in calls)
+
+
+def is_view(node: cst.BaseExpression) -> bool:
+    """Whether an expression visibly gives other tensor memory a second name: `x[0]`, `x.T`."""
+    if isinstance(node, cst.Call):
+        return isinstance(node.func, cst.Attribute) and node.func.attr.value in VIEWS
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in VIEWS
+    return isinstance(node, cst.Subscript)
+
+
+def base_of(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The tensor whose memory a chain of views belongs to: `x.view(-1)[0]` -> `x`."""
+    while is_view(node):
+        inner = node.func if isinstance(node, cst.Call) else node
+        assert isinstance(inner, (cst.Attribute, cst.Subscript))
+        node = inner.value
+    return node
+
+
+def without_data(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`x.data` and `x.detach()` -> `x`: the tensor that is really written."""
+    if isinstance(node, cst.Attribute) and node.attr.value == "data":
+        return node.value
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return node.func.value if node.func.attr.value == "detach" else node
+    return node
+
+
+def _link(imports: Imports, node: cst.CSTNode) -> bool:
+    """Whether a node is `something.op_(…)`, and not a function such as `F.relu_(x)`."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return is_inplace_method(node.func.attr.value) and not imports.full(dotted(node.func))
+
+
+def _continued(tree: Tree, imports: Imports, node: cst.Call) -> bool:
+    """Whether the next in-place call of a chain starts from this one."""
+    parent = tree.parents.get(node)
+    return isinstance(parent, cst.Attribute) and _link(imports, tree.parents[parent])
+
+
+def _method_chain(tree: Tree, imports: Imports, node: cst.Call) -> InplaceCall | None:
+    if not _link(imports, node):
+        return None
+    links = [node]
+    while _link(imports, inner := _receiver(links[-1])):
+        assert isinstance(inner, cst.Call)
+        links.append(inner)
+    written = _receiver(links[-1])
+    target = without_data(written)
+    value: cst.BaseExpression | None = target
+    for link in reversed(links):
+        value = None if value is None else _functional(imports, link, value, target)
+    return None if value is None else InplaceCall(node, target, value, written is not target)
+
+
+def _receiver(call: cst.Call) -> cst.BaseExpression:
+    assert isinstance(call.func, cst.Attribute)
+    return call.func.value
+
+
+def _functional(
+    imports: Imports, link: cst.Call, value: cst.BaseExpression, target: cst.BaseExpression
+) -> cst.BaseExpression | None:
+    """`value.op_(…)` as an expression that makes a new tensor."""
+    assert isinstance(link.func, cst.Attribute)
+    name = link.func.attr.value
+    torch = imports.local("torch")
+    if name in {"zero_", "fill_", "normal_", "uniform_"} | FILLS_ALL:
+        return None if torch is None else _filled(torch, link, value)
+    if name in READS_OLD:
+        return link.with_changes(func=link.func.with_changes(value=method(value, "clone()")))
+    short = out_of_place_name(name)
+    if short is None:
+        return None
+    func = link.func.with_changes(value=value, attr=cst.Name(short))
+    made: cst.BaseExpression = link.with_changes(func=func)
+    if name in COMPARES:
+        made = expression("{made}.to({x}.dtype)", made=made, x=target)
+    return made
+
+
+def _filled(torch: str, link: cst.Call, value: cst.BaseExpression) -> cst.BaseExpression:
+    """The value of an operation that overwrites every element."""
+    assert isinstance(link.func, cst.Attribute)
+    name, args = link.func.attr.value, link.args
+    if name == "zero_":
+        return expression(f"{torch}.zeros_like({{x}})", x=value)
+    if name == "fill_" and len(args) == 1:
+        like = "full_like" if is_number(args[0].value) else "fill"
+        return expression(f"{torch}.{like}({{x}}, {{v}})", x=value, v=args[0].value)
+    if not args and name in {"normal_", "uniform_"}:
+        like = "randn_like" if name == "normal_" else "rand_like"
+        return expression(f"{torch}.{like}({{x}})", x=value)
+    empty = expression(f"{torch}.empty_like({{x}})", x=value)
+    return link.with_changes(func=link.func.with_changes(value=empty))
+
+
+def _function(imports: Imports, node: cst.Call) -> InplaceCall | None:
+    """`torch.relu_(x)`, `F.relu(x, inplace=True)`, `torch.add(a, b, out=x)`, `nn.init.ones_(x)`."""
+    full = imports.full(dotted(node.func))
+    if not full.startswith("torch."):
+        return None
+    name = full.rpartition(".")[2]
+    out = keyword(node, "out")
+    if out is not None and not isinstance(
+        out.value, cst.Name | cst.Attribute | cst.Subscript | cst.Tuple
+    ):
+        return None
+    if out is not None:
+        return InplaceCall(node, out.value, without(node, out))
+    written = _input(node)
+    if written is None:
+        return None
+    target = without_data(written.value)
+    hidden = target is not written.value
+    if name.endswith("_") and not name.endswith("__"):
+        call = _underscore(imports, node, full, written, target)
+        return None if call is None else replace(call, hidden=hidden)
+    flag = _inplace_flag(node, full)
+    return None if flag is None else InplaceCall(node, target, _plain_call(node, flag), hidden)
+
+
+def _input(node: cst.Call) -> cst.Arg | None:
+    given = positional(node)
+    return given[0] if given else keyword(node, "input") or keyword(node, "tensor")
+
+
+def _underscore(
+    imports: Imports, node: cst.Call, full: str, written: cst.Arg, target: cst.BaseExpression
+) -> InplaceCall | None:
+    module, _, name = full.rpartition(".")
+    if module == "torch.nn.init":
+        torch = imports.local("torch")
+        if torch is None:
+            return None
+        empty = expression(f"{torch}.empty_like({{x}})", x=target)
+        args = [a.with_changes(value=empty) if a is written else a for a in node.args]
+        return InplaceCall(node, target, node.with_changes(args=args))
+    if not _exists(module, name[:-1]) or out_of_place_name(name) is None:
+        return None
+    short = name[:-1]
+    if isinstance(node.func, cst.Attribute):
+        func: cst.BaseExpression = node.func.with_changes(attr=cst.Name(short))
+    else:
+        known = imports.local(f"{module}.{short}")
+        if known is None:
+            return None
+        func = expression(known)
+    args = [a.with_changes(value=target) if a is written else a for a in node.args]
+    return InplaceCall(node, target, node.with_changes(func=func, args=args))
+
+
+def _exists(module: str, name: str) -> bool:
+    import torch
+
+    owner: object = {"torch": torch, "torch.nn.functional": torch.nn.functional}.get(module)
+    return owner is not None and hasattr(owner, name)
+
+
+def _inplace_flag(node: cst.Call, full: str) -> cst.Arg | None:
+    """The argument that switches `inplace` on, by name or by position."""
+    if not full.startswith("torch.nn.functional."):
+        return None
+    flag = keyword(node, "inplace")
+    if flag is None:
+        at, given = INPLACE_POSITION.get(full.rpartition(".")[2]), positional(node)
+        flag = given[at] if at is not None and at < len(given) else None
+    return None if flag is None or literal_bool(flag.value) is False else flag
+
+
+def _plain_call(node: cst.Call, flag: cst.Arg) -> cst.Call:
+    return without(node, flag)
+
+
+def written_places(statement: Statement) -> Iterator[cst.BaseExpression]:
+    """Targets of `x += 1` and `x[i] = v`: the writes that are statements of Python's own."""
+    if isinstance(statement, cst.AugAssign):
+        yield statement.target
+    elif isinstance(statement, cst.Assign):
+        for target in statement.targets:
+            if isinstance(target.target, cst.Subscript):
+                yield target.target

@@ -1,0 +1,168 @@
+"""Which tensor a subscript writes to: `x` in `x[2:] = v`, `xs[0]` in `xs[0] += 1` for a list xs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import libcst as cst
+
+from ...program import Program
+from ..engine.cst_tools import dotted, same, targets, walk
+from ..engine.imports import Imports
+from ..engine.tree import Statement, Tree, tree_of
+from .inplace_names import words
+from .inplace_writes import base_of, inplace_calls, without_data, written_places
+
+Kind = Literal["tensor", "container"]
+
+_CONTAINERS = (
+    cst.List,
+    cst.Dict,
+    cst.Set,
+    cst.Tuple,
+    cst.ListComp,
+    cst.DictComp,
+    cst.GeneratorExp,
+)
+_CONTAINER_CALLS = words("list dict tuple set sorted zip defaultdict OrderedDict deque Counter")
+_SEQUENCES = words(
+    "split chunk unbind tensor_split hsplit vsplit dsplit meshgrid parameters named_parameters "
+    "state_dict keys values items children modules buffers tolist copy pop get"
+)
+
+
+def written_tensor(
+    program: Program,
+    tree: Tree,
+    statement: Statement,
+    place: cst.BaseExpression,
+    target: str | None = None,
+) -> cst.BaseExpression | None:
+    """The expression for the tensor that a write to `place` changes; None where text cannot tell.
+
+    `target` is that tensor as the user writes it, where the caller knows.
+    """
+    place = without_data(place)
+    if not isinstance(place, cst.Subscript):
+        base = base_of(place)
+        return base if target is None or same(tree, base, target) else None
+    layers = list(_layers(place))
+    if target is not None:
+        return next((n for n in layers if same(tree, n, target)), None)
+    whole_is_written = not isinstance(statement, cst.Assign)
+    if not whole_is_written:
+        layers = layers[:-1]
+    kind = kind_of(program, tree, layers[0])
+    if kind == "tensor" or _slices(place if len(layers) == 1 else layers[1]):
+        return layers[0]
+    if kind == "container" or _keyed(layers[1] if len(layers) > 1 else place):
+        return layers[1] if len(layers) > 1 else None
+    # An item assigned to a list or dict writes no tensor, so what was written is one.
+    return layers[0] if len(layers) == 1 and not whole_is_written else None
+
+
+def written_parts(
+    program: Program, tree: Tree, imports: Imports, statement: Statement, target: str | None = None
+) -> list[cst.BaseExpression]:
+    """The tensors that a statement's own writes change, each once; [] where one is not known."""
+    places = [*written_places(statement)]
+    places += [c.target for c in inplace_calls(tree, imports, statement)]
+    parts = [written_tensor(program, tree, statement, place, target) for place in places]
+    if target is not None:
+        parts = [p for p in parts if p is not None]
+    if any(p is None for p in parts):
+        return []
+    return list({tree.code(p): p for p in parts if p is not None}.values())
+
+
+def kind_of(program: Program, tree: Tree, node: cst.BaseExpression) -> Kind | None:
+    """What the assignments to a name or attribute show it to be."""
+    code = dotted(node)
+    if code is None:
+        return None
+    imports = Imports.of(program, tree.source)
+    found = {_kind(imports, value) for value in _values(program, tree, node, code)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _layers(place: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`x`, `x[0]`, `x[0][1]` for the last of them."""
+    if isinstance(place, cst.Subscript):
+        yield from _layers(without_data(place.value))
+    yield place
+
+
+def _values(
+    program: Program, tree: Tree, node: cst.BaseExpression, code: str
+) -> Iterator[cst.BaseExpression]:
+    """Every value assigned to a name in the function and, for globals, in all cells."""
+    scope = tree.scope_of(node)
+    own = scope if isinstance(scope, cst.FunctionDef) and "." not in code else tree.module
+    local = list(_assigned(tree, own, code))
+    if local or (isinstance(scope, cst.FunctionDef) and _is_parameter(scope, code)):
+        yield from local
+        return
+    for source in program.cells if tree.source.cell is not None else ():
+        other = tree_of(source)
+        if other is not None and other is not tree:
+            yield from _assigned(other, other.module, code)
+
+
+def _assigned(tree: Tree, where: cst.CSTNode, code: str) -> Iterator[cst.BaseExpression]:
+    for node in walk(where):
+        if not isinstance(node, (cst.Assign, cst.AnnAssign)) or node.value is None:
+            continue
+        if any(same(tree, target, code) for target in targets(node)):
+            yield node.value
+
+
+def _is_parameter(scope: cst.FunctionDef, name: str) -> bool:
+    return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
+
+
+def _kind(imports: Imports, value: cst.BaseExpression) -> Kind | None:
+    if isinstance(value, _CONTAINERS):
+        return "container"
+    if not isinstance(value, cst.Call):
+        return None
+    full, path = imports.full(dotted(value.func)), dotted(value.func) or ""
+    if full.startswith(("torch.nn.Parameter", "torch.nn.Module")) and full.endswith(
+        ("List", "Dict")
+    ):
+        return "container"
+    last = value.func.attr.value if isinstance(value.func, cst.Attribute) else path
+    if last in _SEQUENCES or path in _CONTAINER_CALLS or full.startswith("collections."):
+        return "container"
+    made = full.startswith(("torch.nn.Parameter", "torch.nn.parameter.Parameter"))
+    function = full.startswith("torch.") and full.count(".") == 1
+    new = last in {"clone", "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"}
+    return "tensor" if made or function or new or last == "requires_grad_" else None
+
+
+def _slices(place: cst.BaseExpression) -> bool:
+    """Whether only a tensor takes such an index: `x[2:]`, `x[:, t]`, `x[...]`, `x[x < 0]`."""
+    if not isinstance(place, cst.Subscript):
+        return False
+    index = [element.slice for element in place.slice]
+    if len(index) > 1:
+        return any(isinstance(i, cst.Slice) or _only_tensor(i) for i in index)
+    return isinstance(index[0], cst.Slice) or _only_tensor(index[0])
+
+
+def _only_tensor(index: cst.BaseSlice) -> bool:
+    if not isinstance(index, cst.Index):
+        return False
+    value = index.value
+    if isinstance(value, cst.Name):
+        return value.value == "None"
+    bits = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.BitInvert)
+    return bits or isinstance(value, (cst.Ellipsis, cst.Comparison))
+
+
+def _keyed(place: cst.BaseExpression) -> bool:
+    """Whether the index is a string: a dict of tensors."""
+    if not isinstance(place, cst.Subscript) or len(place.slice) != 1:
+        return False
+    index = place.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.BaseString)

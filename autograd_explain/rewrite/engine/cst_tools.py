@@ -1,0 +1,329 @@
+"""Small tools on expressions: build, compare, read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import libcst as cst
+from libcst.helpers import parse_template_expression, parse_template_statement
+
+from .tree import Statement, Tree, normal
+
+_ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Subscript,
+    cst.Call,
+    cst.List,
+    cst.Dict,
+    cst.Set,
+    cst.ListComp,
+    cst.DictComp,
+    cst.SetComp,
+    cst.BaseString,
+)
+_PRECEDENCE: dict[type[cst.CSTNode], int] = {
+    cst.BitOr: 1,
+    cst.BitXor: 2,
+    cst.BitAnd: 3,
+    cst.LeftShift: 4,
+    cst.RightShift: 4,
+    cst.Add: 5,
+    cst.Subtract: 5,
+    cst.Multiply: 6,
+    cst.MatrixMultiply: 6,
+    cst.Divide: 6,
+    cst.FloorDivide: 6,
+    cst.Modulo: 6,
+    cst.Power: 8,
+}
+
+
+def expression(template: str, **nodes: Any) -> cst.BaseExpression:
+    """`expression("{x}.clone()", x=node)`: an expression made from a pattern."""
+    return parse_template_expression(template, **nodes)
+
+
+def statement(template: str, **nodes: Any) -> cst.BaseSmallStatement:
+    """`statement("{x} = {x}.clone()", x=node)`: a one-line statement made from a pattern."""
+    line = parse_template_statement(template, **nodes)
+    assert isinstance(line, cst.SimpleStatementLine)
+    return line.body[0]
+
+
+def parse(code: str) -> cst.BaseExpression | None:
+    """An expression given as text; None where it is none."""
+    try:
+        return cst.parse_expression(code)
+    except (cst.ParserSyntaxError, RecursionError):
+        return None
+
+
+def method(node: cst.BaseExpression, call: str) -> cst.BaseExpression:
+    """`node.call`, with parentheses where the receiver needs them: `(a + b).detach()`."""
+    return expression("{x}." + call, x=receiver(node))
+
+
+def receiver(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The node as it may stand before a dot."""
+    return node if isinstance(node, _ATOMS) or node.lpar else parenthesised(node)
+
+
+def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
+    if node.lpar:
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The node without its own outer parentheses."""
+    return node.with_changes(lpar=[], rpar=[]) if node.lpar else node
+
+
+def right_operand(node: cst.BaseExpression, operator: cst.BaseBinaryOp) -> cst.BaseExpression:
+    """The node as it may stand to the right of a (left-associative) operator."""
+    if isinstance(node, (*_ATOMS, cst.BaseNumber)) or node.lpar:
+        return node
+    if isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not):
+        return node
+    if isinstance(node, cst.BinaryOperation):
+        own, outer = _PRECEDENCE[type(node.operator)], _PRECEDENCE[type(operator)]
+        if own > outer or (own == outer and isinstance(operator, cst.Power)):
+            return node
+    return parenthesised(node)
+
+
+def dotted(node: cst.CSTNode) -> str | None:
+    """`torch.nn.functional` for a chain of plain names, else None."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        left = dotted(node.value)
+        return None if left is None else f"{left}.{node.attr.value}"
+    return None
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and everything in it, in the order of the text."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def head(statement: Statement) -> Iterator[cst.CSTNode]:
+    """The nodes of a statement without the statements inside it (its header, its value …)."""
+    for child in statement.children:
+        if isinstance(child, (cst.BaseSuite, cst.BaseCompoundStatement)):
+            continue
+        if isinstance(child, (cst.Else, cst.Finally, cst.ExceptHandler, cst.MatchCase)):
+            continue
+        yield from walk(child)
+
+
+def find(tree: Tree, statement: Statement, code: str) -> list[cst.BaseExpression]:
+    """The places in a statement where the expression `code` is read, outermost first."""
+    wanted = normal(code)
+    if wanted is None:
+        return []
+    stored = set(map(id, stores(statement)))
+    found: list[cst.BaseExpression] = []
+    for node in head(statement):
+        if not isinstance(node, cst.BaseExpression) or id(node) in stored:
+            continue
+        if isinstance(tree.parents.get(node), (cst.Attribute, cst.Arg)) and _is_label(tree, node):
+            continue
+        if _may_equal(node, wanted) and normal(tree.code(node)) == wanted:
+            found.append(node)
+    return found
+
+
+def same(tree: Tree, node: cst.CSTNode, code: str | None) -> bool:
+    """Whether a node reads as `code`, layout aside."""
+    return code is not None and normal(tree.code(node)) == normal(code)
+
+
+def stores(statement: Statement) -> list[cst.CSTNode]:
+    """The nodes that a statement writes: targets, and what leads to them (`x` in `x[i] = v`)."""
+    found: list[cst.CSTNode] = []
+    for target in targets(statement):
+        found += _written(target)
+    for node in head(statement):
+        if isinstance(node, (cst.CompFor, cst.NamedExpr)):
+            found += _written(node.target)
+    return found
+
+
+def targets(statement: Statement) -> list[cst.BaseExpression]:
+    """The target expressions of an assignment, a loop, a `with` …, as they stand."""
+    if isinstance(statement, cst.Assign):
+        return [t.target for t in statement.targets]
+    if isinstance(statement, (cst.AugAssign, cst.AnnAssign, cst.For)):
+        return [statement.target]
+    if isinstance(statement, cst.With):
+        names = [item.asname.name for item in statement.items if item.asname is not None]
+        return [name for name in names if isinstance(name, cst.BaseExpression)]
+    if isinstance(statement, cst.Del):
+        return [statement.target]
+    return []
+
+
+def clauses(node: cst.CSTNode) -> Iterator[cst.For | cst.CompFor]:
+    """What binds names in a loop or a comprehension, the outermost first."""
+    if isinstance(node, cst.For):
+        yield node
+    clause: cst.CompFor | None = getattr(node, "for_in", None)
+    while clause is not None:
+        yield clause
+        clause = clause.inner_for_in
+
+
+def unpacked(target: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The single targets in a target: `a, (b, c)` gives three."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return [leaf for element in target.elements for leaf in unpacked(element.value)]
+    return [target]
+
+
+def is_number(node: cst.BaseExpression) -> bool:
+    """Whether an expression is a number whatever the program does: `-1e9`, `float("inf")`."""
+    if isinstance(node, cst.BaseNumber):
+        return True
+    if isinstance(node, cst.Name):
+        return node.value in {"True", "False"}
+    if isinstance(node, cst.UnaryOperation):
+        return is_number(node.expression)
+    if isinstance(node, cst.BinaryOperation):
+        return is_number(node.left) and is_number(node.right)
+    if isinstance(node, cst.Call):
+        plain = isinstance(node.func, cst.Name) and node.func.value in {"float", "int"}
+        return plain and all(
+            isinstance(a.value, (cst.BaseString, cst.BaseNumber)) for a in node.args
+        )
+    return dotted(node) in {
+        "math.pi",
+        "math.inf",
+        "math.e",
+        "math.nan",
+        "np.inf",
+        "np.nan",
+        "np.pi",
+        "torch.inf",
+        "torch.pi",
+        "torch.nan",
+        "numpy.inf",
+    }
+
+
+def literal_bool(node: cst.BaseExpression) -> bool | None:
+    return {"True": True, "False": False}.get(node.value) if isinstance(node, cst.Name) else None
+
+
+def keyword(call: cst.Call, name: str) -> cst.Arg | None:
+    """The argument given as `name=…`."""
+    return next((a for a in call.args if a.keyword is not None and a.keyword.value == name), None)
+
+
+def positional(call: cst.Call) -> list[cst.Arg]:
+    """The arguments given by position; [] where a `*` makes positions unknown."""
+    if any(a.star for a in call.args):
+        return []
+    return [a for a in call.args if a.keyword is None]
+
+
+def without(call: cst.Call, *gone: cst.Arg) -> cst.Call:
+    """The call without some arguments; commas and layout of the others stay."""
+    kept = [a for a in call.args if not any(a is g for g in gone)]
+    if kept and len(kept) < len(call.args):
+        kept[-1] = kept[-1].with_changes(
+            comma=call.args[-1].comma, whitespace_after_arg=call.args[-1].whitespace_after_arg
+        )
+    return call.with_changes(args=kept)
+
+
+def with_keyword(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.Call:
+    """The call with `name=value` set, before `requires_grad=` where that is given."""
+    plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    new = cst.Arg(value, cst.Name(name), plain)
+    old = keyword(call, name)
+    if old is not None:
+        args = [a.with_changes(value=value) if a is old else a for a in call.args]
+        return call.with_changes(args=args)
+    at = next((i for i, a in enumerate(call.args) if a is keyword(call, "requires_grad")), None)
+    args = list(call.args)
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    if at is not None:
+        args.insert(at, new.with_changes(comma=comma))
+        return call.with_changes(args=args)
+    if args:
+        end = args[-1]
+        args[-1] = end.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))
+        tail = end.comma if isinstance(end.comma, cst.Comma) else cst.MaybeSentinel.DEFAULT
+        new = new.with_changes(comma=tail, whitespace_after_arg=end.whitespace_after_arg)
+    return call.with_changes(args=[*args, new])
+
+
+def repeatable(node: cst.CSTNode) -> bool:
+    """Whether an expression can be evaluated twice: it calls, awaits and assigns nothing."""
+    once = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr)
+    return not any(isinstance(n, once) for n in walk(node))
+
+
+def _written(target: cst.BaseExpression) -> list[cst.CSTNode]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        inner = [n for element in target.elements for n in _written(element.value)]
+        return [target, *inner]
+    if isinstance(target, cst.StarredElement):
+        return [target, *_written(target.value)]
+    if isinstance(target, (cst.Subscript, cst.Attribute)):
+        return [target, *_written(target.value)]
+    return [target]
+
+
+def _is_label(tree: Tree, node: cst.BaseExpression) -> bool:
+    """The name behind a dot or before `=` in a call is no expression of its own."""
+    parent = tree.parents[node]
+    if isinstance(parent, cst.Attribute):
+        return parent.attr is node
+    return isinstance(parent, cst.Arg) and parent.keyword is node
+
+
+@lru_cache(maxsize=256)
+def _shape_of(wanted: str) -> type[ast.expr]:
+    return type(ast.parse(wanted, mode="eval").body)
+
+
+_SHAPES: dict[type[ast.expr], tuple[type[cst.CSTNode], ...]] = {
+    ast.Name: (cst.Name,),
+    ast.Attribute: (cst.Attribute,),
+    ast.Call: (cst.Call,),
+    ast.Subscript: (cst.Subscript,),
+    ast.BinOp: (cst.BinaryOperation,),
+}
+
+
+def _may_equal(node: cst.BaseExpression, wanted: str) -> bool:
+    """A cheap first look, so that few expressions are printed and parsed."""
+    return isinstance(node, _SHAPES.get(_shape_of(wanted), (cst.BaseExpression,)))
+
+
+class Renamed(cst.CSTTransformer):
+    """Puts expressions in the place of names, those behind a dot and before `=` apart."""
+
+    def __init__(self, instead: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._instead = instead
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        new = self._instead.get(original_node.value)
+        return updated_node if new is None else new.deep_clone()
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)

@@ -1,0 +1,200 @@
+"""Changes to one source, collected by node and applied at once to give an `Edit`.
+
+A block is taken apart into *pieces* (`pieces.py`), one per statement, so that `a; b` on one
+line, one-line suites and whole blocks are changed by the same few operations.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import libcst as cst
+
+from ...isolation.silence import silenced
+from ...model import Edit
+from .blocks import (
+    BlockItem,
+    attached,
+    dressed,
+    leftover,
+    on_line,
+    put_together,
+    shares_line,
+    take_apart,
+    wrapped,
+)
+from .tree import Block, Statement, Tree, statements_in
+
+Wrapper: TypeAlias = Callable[[cst.IndentedBlock], cst.BaseCompoundStatement]
+
+
+@dataclass
+class _Change:
+    before: list[BlockItem] = field(default_factory=list)
+    after: list[BlockItem] = field(default_factory=list)
+    instead: list[BlockItem] | None = None
+
+
+@dataclass
+class Draft:
+    """What is to change in one tree.  `edit()` gives the result, or None where it is no program."""
+
+    tree: Tree
+    _nodes: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    _hows: dict[cst.CSTNode, Callable[[Any], cst.CSTNode]] = field(default_factory=dict)
+    _changes: dict[Statement, _Change] = field(default_factory=dict)
+    _wraps: list[tuple[Statement, Statement, Wrapper]] = field(default_factory=list)
+    _appended: list[BlockItem] = field(default_factory=list)
+    _impossible: bool = False
+
+    def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> None:
+        """Put another node (an expression, an argument …) in the place of one."""
+        self._nodes[old] = new
+
+    def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> None:
+        """Change a node after everything inside it was: `how` gets it as it is by then."""
+        self._hows[node] = how
+
+    def instead(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> None:
+        """Put statements in the place of one; the comments around it stay."""
+        self._change(statement).instead = _pieces(new)
+
+    def remove(self, statement: Statement) -> None:
+        """Take a statement out, with the comments that belong to it."""
+        self._change(statement).instead = []
+
+    def before(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> None:
+        self._change(statement).before.extend(_pieces(new))
+
+    def after(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> None:
+        self._change(statement).after.extend(_pieces(new))
+
+    def append(self, new: Iterable[Statement | BlockItem]) -> None:
+        """Add statements at the end of the source."""
+        self._appended.extend(_pieces(new))
+
+    def wrap(self, first: Statement, last: Statement, wrapper: Wrapper) -> None:
+        """Put a run of statements of one block into a compound statement."""
+        if self.tree.block_of(first) is not self.tree.block_of(last):
+            self._impossible = True
+        self._wraps.append((first, last, wrapper))
+
+    def piece(self, statement: Statement) -> BlockItem:
+        """A statement as it stands, its comments included, for moving or copying it."""
+        block = self.tree.block_of(statement)
+        assert block is not None
+        position = next(i for i, s in enumerate(statements_in(block)) if s is statement)
+        found = take_apart(block)[position]
+        trailing = None if shares_line(found) else found.trailing
+        return replace(found, leading=attached(found.leading), trailing=trailing, line=None)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was asked for."""
+        return bool(self._nodes or self._hows or self._changes or self._wraps or self._appended)
+
+    def edit(self) -> Edit | None:
+        """The whole new text; None where nothing changed or the result does not compile."""
+        visited = self.tree.module.visit(_Applier(self))
+        if self._impossible or not isinstance(visited, cst.Module):
+            return None
+        code = visited.code
+        text = self.tree.masked.unmask(code)
+        old = self.tree.source.text
+        if text is None or text == old or not compiles(code):
+            return None
+        return Edit(self.tree.source.cell, self.tree.source.file, old, text)
+
+    def edits(self) -> tuple[Edit, ...] | None:
+        """The edit as transformers return it."""
+        edit = self.edit()
+        return None if edit is None else (edit,)
+
+    def _changed(self) -> Iterator[cst.CSTNode]:
+        yield from (*self._nodes, *self._hows, *self._changes, self.tree.module)
+        yield from (first for first, _, _ in self._wraps)
+
+    def _change(self, statement: Statement) -> _Change:
+        if self.tree.block_of(statement) is None:  # an `elif`: nothing can stand before it
+            self._impossible = True
+        return self._changes.setdefault(statement, _Change())
+
+    def _rebuild(self, original: Block, updated: Block) -> Block:
+        """A block with the changes of its own statements made."""
+        owners = statements_in(original)
+        starts = {id(first) for first, _, _ in self._wraps}
+        touched = any(o in self._changes or id(o) in starts for o in owners)
+        appended = self._appended if original is self.tree.module else []
+        if not touched and not appended:
+            return updated
+        groups = [
+            self._group(owner, piece)
+            for owner, piece in zip(owners, take_apart(updated), strict=True)
+        ]
+        for first, last, wrapper in self._wraps:
+            if any(o is first for o in owners):
+                ends = [i for i, o in enumerate(owners) if o is first or o is last]
+                wrapped(groups, ends[0], ends[-1], wrapper)
+        rest = leftover(groups)
+        flat = [piece for group in groups for piece in group] + appended
+        return put_together(updated, flat, rest)
+
+    def _group(self, owner: Statement, piece: BlockItem) -> list[BlockItem]:
+        change = self._changes.get(owner)
+        if change is None:
+            return [piece]
+        line = piece.line if shares_line(piece) else None
+        if change.instead is None:
+            own = [piece]
+        elif change.instead:
+            own = dressed(change.instead, piece, line)
+        else:
+            own = [replace(piece, removed=True)]
+        group = [*on_line(change.before, line), *own, *on_line(change.after, line)]
+        if change.before:  # comments above stay above everything that comes in its place
+            group[len(change.before)] = replace(own[0], leading=())
+            group[0] = replace(group[0], leading=(*own[0].leading, *group[0].leading))
+        return group
+
+
+class _Applier(cst.CSTTransformer):
+    """Goes only where something changes; the rest of the tree is taken over as it is."""
+
+    def __init__(self, draft: Draft) -> None:
+        super().__init__()
+        self.draft = draft
+        self.on_the_way = {
+            id(node) for changed in draft._changed() for node in draft.tree.path(changed)
+        }
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return id(node) in self.on_the_way
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        new = self.draft._nodes.get(original_node)
+        if new is not None:
+            return new
+        how = self.draft._hows.get(original_node)
+        if how is not None:
+            return how(updated_node)
+        if isinstance(original_node, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)):
+            assert isinstance(updated_node, (cst.Module, cst.BaseSuite))
+            return self.draft._rebuild(original_node, updated_node)
+        return updated_node
+
+
+def compiles(code: str) -> bool:
+    """Whether a cell or file compiles, `await` at the top of a cell included."""
+    with silenced():
+        try:
+            compile(code, "<rewrite>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+    return True
+
+
+def _pieces(new: Iterable[Statement | BlockItem]) -> list[BlockItem]:
+    return [n if isinstance(n, BlockItem) else BlockItem(n) for n in new]

@@ -1,0 +1,26 @@
+"""A proposed change of the user's program, before anything was run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...model import Edit, Safety
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """All edits are applied or none.  `fix` names the `## fix <fix>` section of the cause's text.
+
+    `intended_difference` marks a choice that computes something else on purpose (detach the RNN
+    state): it stays proposed where the comparison with the reference differs.  `corrects` marks
+    one where the program as written hardly means what it computes (a write of one call is felt in
+    the next): where it differs from the reference, it goes before those that agree with it.
+    """
+
+    fix: str
+    edits: tuple[Edit, ...]
+    safety: Safety = Safety.SAME_GRADIENTS
+    facts: Mapping[str, str] = field(default_factory=dict)
+    intended_difference: bool = False
+    corrects: bool = False

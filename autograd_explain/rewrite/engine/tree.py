@@ -1,0 +1,257 @@
+"""From a place of the report to the statement and the expression it means."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, lru_cache
+from typing import TypeAlias, cast
+
+import libcst as cst
+from libcst.metadata import CodeRange, PositionProvider
+
+from ...model import Place, Span
+from ...program import Program, Source
+from .magics import Masked, mask
+
+Statement: TypeAlias = cst.BaseSmallStatement | cst.BaseCompoundStatement
+Block: TypeAlias = cst.Module | cst.BaseSuite
+Scope: TypeAlias = cst.Module | cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.BaseComp
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The parsed text of a cell or a file; lines are those of the text as typed."""
+
+    source: Source
+    masked: Masked
+    module: cst.Module
+    positions: Mapping[cst.CSTNode, CodeRange]
+
+    @cached_property
+    def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
+        found: dict[cst.CSTNode, cst.CSTNode] = {}
+        pending: list[cst.CSTNode] = [self.module]
+        while pending:
+            node = pending.pop()
+            for child in _children(node):
+                found[child] = node
+                pending.append(child)
+        return found
+
+    def span(self, node: cst.CSTNode) -> Span:
+        where = self.positions[node]
+        return Span(where.start.line, where.start.column, where.end.line, where.end.column)
+
+    def start(self, node: cst.CSTNode) -> tuple[int, int]:
+        where = self.positions[node].start
+        return where.line, where.column
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.module.code_for_node(node)
+
+    def place(self, node: cst.CSTNode) -> Place:
+        """The place of a node, for handing it on to another transformer."""
+        span = self.span(node)
+        line = self.source.lines[span.line - 1]
+        indent = len(line) - len(line.lstrip())
+        source = self.source
+        return Place(source.cell, source.file, span.line, line.strip(), None, span, indent)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The node's parents, innermost first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def path(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The node and its parents, innermost first."""
+        yield node
+        yield from self.ancestors(node)
+
+    def inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        return node is outer or any(a is outer for a in self.ancestors(node))
+
+    def statement_of(self, node: cst.CSTNode) -> Statement | None:
+        """The innermost statement that holds a node (itself, if it is one)."""
+        for candidate in (node, *self.ancestors(node)):
+            if isinstance(candidate, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+                return candidate
+        return None
+
+    def block_of(self, statement: Statement) -> Block | None:
+        """The block whose list holds the statement; None for an `elif`."""
+        parent = self.parents.get(statement)
+        if isinstance(parent, cst.SimpleStatementLine):
+            parent = self.parents.get(parent)
+        return parent if isinstance(parent, (cst.Module, cst.BaseSuite)) else None
+
+    def scope_of(self, node: cst.CSTNode) -> Scope:
+        """The innermost function, class, lambda, comprehension or module around a node."""
+        kinds = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.BaseComp)
+        return next((a for a in self.ancestors(node) if isinstance(a, kinds)), self.module)
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """Every statement, in the order of the text."""
+        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
+        found = [n for n in self.parents if isinstance(n, kinds) and n in self.positions]
+        return tuple(sorted(found, key=lambda n: (self.start(n), -_end(self.span(n))[0])))
+
+    def candidates(self, place: Place) -> tuple[Statement, ...]:
+        """The statements a place may mean: one where it has a span or a line to itself.
+
+        Of `if c: x += 1` both: callers know what they look for.
+        """
+        if place.span is not None:
+            exact = self._around(place.span)
+            return () if exact is None else (exact,)
+        return tuple(s for s in self.statements if self._on_line(s, place.line))
+
+    def statement(self, place: Place) -> Statement | None:
+        """The one statement at a place; None where several are possible or none is."""
+        found = self.candidates(place)
+        small = [s for s in found if isinstance(s, cst.BaseSmallStatement)]
+        chosen = small or found[-1:]
+        return chosen[0] if len(chosen) == 1 else None
+
+    def _on_line(self, statement: Statement, line: int) -> bool:
+        span = self.span(statement)
+        if isinstance(statement, cst.BaseSmallStatement):
+            return span.line <= line <= span.end_line
+        first = span.line
+        if isinstance(statement, (cst.FunctionDef, cst.ClassDef)) and statement.decorators:
+            first = self.span(statement.decorators[0]).line
+        return first <= line <= self._header_end(statement)
+
+    def _header_end(self, statement: cst.BaseCompoundStatement) -> int:
+        body = getattr(statement, "body", None)
+        inner = statements_in(body) if isinstance(body, cst.BaseSuite) else []
+        if not inner:
+            return self.span(statement).line
+        line = self.span(inner[0]).line
+        same_line = isinstance(body, cst.SimpleStatementSuite)
+        return line if same_line else line - 1
+
+    def _around(self, span: Span) -> Statement | None:
+        best: Statement | None = None
+        for statement in self.statements:
+            own = self.span(statement)
+            if _contains(own, span) or own == span:
+                best = statement
+        return best
+
+    def expressions(self, span: Span) -> list[cst.BaseExpression]:
+        """The expressions that cover exactly this range, their own parentheses aside."""
+        return [
+            node
+            for node, _ in self.positions.items()
+            if isinstance(node, cst.BaseExpression)
+            and (self.span(node) == span or self._with_parentheses(node) == span)
+        ]
+
+    def _with_parentheses(self, node: cst.BaseExpression) -> Span | None:
+        """`ast` counts the parentheses of a tuple as part of it, LibCST does not."""
+        if not node.lpar or not isinstance(node, (cst.Tuple, cst.GeneratorExp)):
+            return None
+        left, right = self.span(node.lpar[0]), self.span(node.rpar[-1])
+        return Span(left.line, left.column, right.end_line, right.end_column)
+
+
+def tree_of(source: Source | None) -> Tree | None:
+    """The tree of a source; None where it does not parse."""
+    return None if source is None else _parse(source)
+
+
+def tree_at(program: Program, place: Place) -> Tree | None:
+    return tree_of(program.source_at(place))
+
+
+def statements_in(block: cst.CSTNode) -> list[Statement]:
+    """The statements that stand directly in a block, `a; b` counted as two."""
+    if isinstance(block, cst.SimpleStatementSuite):
+        return list(block.body)
+    found: list[Statement] = []
+    for line in getattr(block, "body", ()):
+        if isinstance(line, cst.SimpleStatementLine):
+            found.extend(line.body)
+        elif isinstance(line, cst.BaseCompoundStatement):
+            found.append(line)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def normal(code: str) -> str | None:
+    """An expression's text with layout, quotes and parentheses made equal; None: no expression."""
+    try:
+        return ast.unparse(ast.parse(f"({code}\n)", mode="eval"))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Like `node.children`, in any order; that property visits, which takes ten times as long."""
+    for name in _fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, cst.CSTNode))
+
+
+@cache
+def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A tree is a million objects, none of them garbage: looking for some doubles the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@lru_cache(maxsize=32)
+@_no_collection()
+def _parse(source: Source) -> Tree | None:
+    masked: Masked | None = Masked(source.text)
+    module = _module(source.text)
+    if module is None and source.cell is not None:
+        masked = mask(source.text)
+        module = None if masked is None else _module(masked.text)
+    if masked is None or module is None:
+        return None
+    return Tree(source, masked, module, _Positions().of(module))
+
+
+class _Positions(PositionProvider):
+    """LibCST's positions without its `MetadataWrapper` (1.8), which copies the tree and visits
+    every node once more for providers that nobody asked for."""
+
+    def of(self, module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
+        self._gen_impl(module)
+        return cast(Mapping[cst.CSTNode, CodeRange], self._computed)  # this one is not lazy
+
+
+def _module(text: str) -> cst.Module | None:
+    try:
+        return cst.parse_module(text)
+    except (cst.ParserSyntaxError, RecursionError):
+        return None
+
+
+def _contains(outer: Span, inner: Span) -> bool:
+    starts = (outer.line, outer.column) <= (inner.line, inner.column)
+    return starts and _end(inner) <= _end(outer)
+
+
+def _end(span: Span) -> tuple[int, int]:
+    return span.end_line, span.end_column

@@ -1,0 +1,82 @@
+"""Changes around a `backward()` call: keep its graph, or end a carried state's graph after it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..engine.cst_tools import (
+    expression,
+    head,
+    keyword,
+    same,
+    statement,
+    targets,
+    unpacked,
+    with_keyword,
+)
+from ..engine.draft import Draft
+from ..engine.tree import tree_at
+
+
+def keep_graph(program: Program, place: Place) -> tuple[Edit, ...] | None:
+    """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
+    tree = tree_at(program, place)
+    found = None if tree is None else tree.statement(place)
+    if tree is None or found is None:
+        return None
+    calls = [
+        node
+        for node in head(found)
+        if isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in ("backward", "grad")
+    ]
+    if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
+        return None
+    draft = Draft(tree)
+    draft.replace(calls[0], with_keyword(calls[0], "retain_graph", cst.Name("True")))
+    return draft.edits()
+
+
+def detach_after(
+    program: Program, place: Place, expr: str, *, state: bool = False
+) -> tuple[Edit, ...] | None:
+    """A line `h = h.detach()` after the statement at `place`; `state`: h is a tuple of tensors."""
+    tree = tree_at(program, place)
+    found = None if tree is None else tree.statement(place)
+    if tree is None or found is None:
+        return None
+    node = expression(expr)
+    value = "tuple(s.detach() for s in {x})" if state else "{x}.detach()"
+    draft = Draft(tree)
+    draft.after(found, [statement("{x} = " + value, x=node)])
+    return draft.edits()
+
+
+def clear_after(program: Program, place: Place, expr: str) -> tuple[Edit, ...] | None:
+    """A line `log_probs.clear()` after the statement at `place`."""
+    tree = tree_at(program, place)
+    found = None if tree is None else tree.statement(place)
+    if tree is None or found is None:
+        return None
+    draft = Draft(tree)
+    draft.after(found, [statement("{x}.clear()", x=expression(expr))])
+    return draft.edits()
+
+
+def bound_again(program: Program, place: Place, expr: str) -> Place | None:
+    """Where the loop around `place` gives `expr` a new value after it, before the next round."""
+    tree = tree_at(program, place)
+    start = None if tree is None else tree.statement(place)
+    if tree is None or start is None:
+        return None
+    loops = [a for a in tree.ancestors(start) if isinstance(a, (cst.For, cst.While))]
+    end = tree.span(start)
+    for node in tree.statements if loops else ():
+        later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
+        leaves = (leaf for t in targets(node) for leaf in unpacked(t)) if later else ()
+        if any(same(tree, leaf, expr) for leaf in leaves):
+            return tree.place(node)
+    return None

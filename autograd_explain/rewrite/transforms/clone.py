@@ -1,0 +1,317 @@
+"""Copies where memory is shared: before a write, of what is saved, of an alias."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
+from ..analysis.inplace_writes import base_of, is_view, without_data
+from ..analysis.written_target import written_parts
+from ..engine.cst_tools import (
+    dotted,
+    expression,
+    find,
+    head,
+    method,
+    parse,
+    repeatable,
+    same,
+    targets,
+    unpacked,
+    walk,
+)
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.imports import Imports, imports_at
+from ..engine.tree import Statement, Tree, tree_at
+from .no_grad_block import outermost_block
+
+Edits = tuple[Edit, ...]
+
+
+def clone_before_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
+    """Give the written tensor memory of its own first: `x = x.clone()` on a line before.
+
+    `target` names the tensor where the statement does not show it (`self.enqueue(k)`) or shows
+    several.  A write through `.data` is made an ordinary write.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts = []
+    for statement in tree.candidates(place):
+        written = _written(program, tree, imports, statement, target)
+        if written is not None:
+            drafts.append(_cloned_first(program, tree, imports, statement, written))
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def clone_operand(program: Program, place: Place, operand: str) -> Edits | None:
+    """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`."""
+    return _append_to_operand(program, place, operand, "clone()")
+
+
+def clone_result(program: Program, place: Place) -> Edits | None:
+    """The program goes on with a copy of a result that the operation itself saved.
+
+    `out = self.relu(out)` -> `out = self.relu(out).clone()`; `place` is the operation's statement,
+    or its span the operation.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    exact = [] if place.span is None else tree.expressions(place.span)
+    values = exact[:1] or [v for s in tree.candidates(place) if (v := _single_value(s)) is not None]
+    if len(values) != 1 or not isinstance(values[0], (cst.Call, cst.BinaryOperation)):
+        return None
+    draft = Draft(tree)
+    draft.replace(values[0], method(values[0], "clone()"))
+    return draft.edits()
+
+
+def _single_value(statement: Statement) -> cst.BaseExpression | None:
+    if isinstance(statement, (cst.AnnAssign, cst.Return)):
+        return statement.value
+    if isinstance(statement, cst.Assign):
+        whole = not any(isinstance(t, (cst.Tuple, cst.List)) for t in targets(statement))
+        return statement.value if whole else None
+    return None
+
+
+def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edits | None:
+    """Make the alias that the statement creates a copy.
+
+    `prob.detach()` -> `prob.detach().clone()`, `x.data` -> `x.detach().clone()`,
+    `torch.from_numpy(b)` -> `torch.from_numpy(b.copy())`, `.numpy()` -> `.numpy().copy()`.
+    `expr` chooses an expression and is needed for views (`x[0]`, `x.view(-1)`) and plain names.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts = []
+    for statement in tree.candidates(place):
+        found = _aliases(tree, imports, statement) if expr is None else find(tree, statement, expr)
+        if place.span is not None:
+            meant = [n for n in tree.expressions(place.span) if is_view(n) or n in found]
+            found = meant[:1] or found
+        drafts += [_copied(tree, imports, node) for node in found]
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def view_of_read_later(program: Program, place: Place, write_place: Place) -> bool:
+    """Whether what a view at `place` looks into is read after the write through that view.
+
+    `rows = h[:]`, `rows += 1`, `return h`: then the write is meant to reach h.
+    """
+    tree = tree_at(program, place)
+    made = None if tree is None else tree.statement(place)
+    write = None if tree is None else tree.statement(write_place)
+    if tree is None or write is None or not isinstance(made, cst.Assign):
+        return False
+    base = base_of(made.value)
+    if base is made.value or not isinstance(base, cst.Name) or _detaches(made.value):
+        return False
+    same_scope = tree.scope_of(write) is tree.scope_of(made)
+    return same_scope and read_later(tree, write, base.value)
+
+
+def _detaches(node: cst.BaseExpression) -> bool:
+    """`x.detach()[0]`, `x.data.view(-1)`: a look at the numbers."""
+    return any(isinstance(n, cst.Name) and n.value in {"detach", "data"} for n in walk(node))
+
+
+def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
+    """`a, b = torch.split(x, 2)` -> the same, then `b = b.clone()`: b is a view no longer."""
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    leaves = [leaf for t in targets(statement) for leaf in unpacked(t)]
+    chosen = [leaf for leaf in leaves if same(tree, leaf, target)]
+    if len(chosen) != 1 or not repeatable(chosen[0]):
+        return None
+    draft = Draft(tree)
+    new = make("{x} = {x}.clone()", x=chosen[0])
+    if isinstance(statement, cst.For):
+        body = statement.body
+        first = body.body[0] if body.body else None
+        if isinstance(first, cst.SimpleStatementLine):
+            first = first.body[0]
+        if not isinstance(first, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return None
+        draft.before(first, [new])
+    elif isinstance(statement, cst.Assign):
+        draft.after(statement, [new])
+    return draft.edits()
+
+
+def clone_argument(
+    program: Program, place: Place, callee: str, function: str | None = None
+) -> Edits | None:
+    """One call of an in-place module made harmless: `self.act(rest)` -> `self.act(rest.clone())`.
+
+    With `function` the call goes to that function instead: `torch.relu(rest)`.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    calls = [
+        node
+        for statement in tree.candidates(place)
+        for node in head(statement)
+        if isinstance(node, cst.Call) and same(tree, node.func, callee)
+    ]
+    if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].args[0].star:
+        return None
+    draft, argument = Draft(tree), calls[0].args[0]
+    if function is not None:
+        draft.replace(calls[0].func, expression(function))
+    else:
+        draft.replace(argument.value, method(argument.value, "clone()"))
+    return draft.edits()
+
+
+def _append_to_operand(program: Program, place: Place, operand: str, call: str) -> Edits | None:
+    tree = tree_at(program, place)
+    imported = imports_at(program, place).full(operand).partition(".")[0]
+    if tree is None or imported in ("torch", "numpy"):  # a module or a function, no tensor
+        return None
+    drafts = []
+    for statement in tree.candidates(place):
+        found = find(tree, statement, operand)
+        if found and not any(_starred(tree, node) for node in found):
+            draft = Draft(tree)
+            for node in found:
+                draft.replace(node, method(node, call))
+            drafts.append(draft)
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def _starred(tree: Tree, node: cst.CSTNode) -> bool:
+    parent = tree.parents[node]
+    return isinstance(parent, cst.StarredElement) or (
+        isinstance(parent, cst.Arg) and bool(parent.star)
+    )
+
+
+def _written(
+    program: Program, tree: Tree, imports: Imports, statement: Statement, target: str | None
+) -> cst.BaseExpression | None:
+    """The tensor to copy: what the statement writes to, or `target` where it occurs in it."""
+    parts = written_parts(program, tree, imports, statement, target)
+    if len(parts) == 1:
+        return parts[0]
+    return None if target is None else parse(target)
+
+
+def _cloned_first(
+    program: Program,
+    tree: Tree,
+    imports: Imports,
+    statement: Statement,
+    written: cst.BaseExpression,
+) -> Draft:
+    draft = Draft(tree)
+    name = without_data(written)
+    if not isinstance(name, (cst.Name, cst.Attribute, cst.Subscript)) or not repeatable(name):
+        return draft
+    if tree.block_of(statement) is None or isinstance(statement, cst.While):
+        return draft
+    if not can_rebind(program, tree, statement, name) and not _written_and_read(
+        tree, statement, name
+    ):
+        return draft
+    copied = make("{x} = {x}.clone()", x=name)
+    value = _value_reading(tree, statement, name)
+    if value is not None:
+        if not isinstance(statement, (cst.Assign, cst.AugAssign)):
+            return draft
+        # What the value's operations save must be the old tensor, not the copy about to be written.
+        local = cst.Name(fresh(tree, statement, "value"))
+        draft.before(statement, [make("{v} = {x}", v=local, x=value), copied])
+        draft.replace(statement.value, local)
+    else:
+        # Made under no_grad the copy would have no graph for those who read it afterwards.
+        draft.before(outermost_block(tree, imports, statement, name), [copied])
+    for node in head(statement):
+        if isinstance(node, cst.Attribute) and _is_data_of(tree, node, name):
+            draft.replace(node, node.value)
+    return draft
+
+
+def _is_data_of(tree: Tree, node: cst.Attribute, name: cst.BaseExpression) -> bool:
+    return node.attr.value == "data" and same(tree, node.value, tree.code(name))
+
+
+def _value_reading(
+    tree: Tree, statement: Statement, name: cst.BaseExpression
+) -> cst.BaseExpression | None:
+    """The value or argument that computes with the written tensor in the writing statement."""
+    code = tree.code(name)
+    if isinstance(statement, (cst.Assign, cst.AugAssign)):
+        values = [statement.value]
+    else:
+        values = [n.value for n in head(statement) if isinstance(n, cst.Arg)]
+        values = [v for v in values if not same(tree, v, code)]
+    for value in values:
+        computes = not is_view(value) and not same(tree, value, code)
+        if computes and any(same(tree, n, code) for n in walk(value)):
+            return value
+    return None
+
+
+def _written_and_read(tree: Tree, statement: Statement, name: cst.BaseExpression) -> bool:
+    """`return x.add_(1)`: the copy is read in the statement itself."""
+    if isinstance(statement, (cst.AugAssign, cst.Expr)) or not isinstance(name, cst.Name):
+        return False
+    return is_own_local(tree, statement, name) and bool(find(tree, statement, name.value))
+
+
+def _aliases(tree: Tree, imports: Imports, statement: Statement) -> list[cst.BaseExpression]:
+    """Expressions that give tensor memory a second name and do not go on to copy it."""
+    found: list[cst.BaseExpression] = []
+    for node in head(statement):
+        if isinstance(node, (cst.Call, cst.Attribute)) and _makes_alias(tree, imports, node):
+            parent = tree.parents[node]
+            if not isinstance(parent, cst.Attribute):
+                found.append(node)
+    return found
+
+
+def _makes_alias(tree: Tree, imports: Imports, node: cst.Call | cst.Attribute) -> bool:
+    if isinstance(node, cst.Attribute):
+        parent = tree.parents[node]
+        called = isinstance(parent, cst.Call) and parent.func is node
+        return node.attr.value == "data" and not called
+    if imports.full(dotted(node.func)) in {"torch.from_numpy", "torch.as_tensor", "torch.asarray"}:
+        return bool(node.args)
+    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    return name in {"detach", "numpy"} and not node.args
+
+
+def _copied(tree: Tree, imports: Imports, node: cst.BaseExpression) -> Draft:
+    draft = Draft(tree)
+    if isinstance(node, cst.Attribute) and node.attr.value == "data":
+        draft.replace(node, method(node.value, "detach().clone()"))
+    elif isinstance(node, cst.Call) and imports.full(dotted(node.func)) in {
+        "torch.from_numpy",
+        "torch.as_tensor",
+        "torch.asarray",
+    }:
+        if imports.full(dotted(node.func)) == "torch.from_numpy":
+            draft.replace(node.args[0].value, method(node.args[0].value, "copy()"))
+        else:
+            draft.replace(node, method(node, "clone()"))
+    elif isinstance(node, cst.Call) and _method_name(node) == "numpy":
+        draft.replace(node, method(node, "copy()"))
+    else:
+        draft.replace(node, method(node, "clone()"))
+    return draft
+
+
+def _method_name(node: cst.Call) -> str:
+    return node.func.attr.value if isinstance(node.func, cst.Attribute) else ""

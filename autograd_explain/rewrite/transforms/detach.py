@@ -1,0 +1,178 @@
+"""The graph ended where it should end: `.detach()` on a value, a state, a logged loss."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..analysis.effects import fresh
+from ..engine.cst_tools import expression, find, method, repeatable, same, targets, unpacked
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.tree import Statement, Tree, tree_at
+
+Edits = tuple[Edit, ...]
+How = Literal["detach", "item"]
+
+
+def detach_expression(
+    program: Program,
+    place: Place,
+    expr: str | None = None,
+    *,
+    how: How = "detach",
+    state: bool = False,
+) -> Edits | None:
+    """End the graph at `expr` in the statement at `place`.
+
+    `expr` is what the statement assigns (`self.h = h` -> `self.h = h.detach()`; in an unpacking the
+    value goes through a new local name) or else something it reads (`D(fake)` ->
+    `D(fake.detach())`).  Without `expr`: the one value assigned.  `state` says that the value is a
+    tuple of tensors (an LSTM's).  `how="item"` takes the number instead: `.item()`.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    drafts = []
+    for statement in tree.candidates(place):
+        draft = _assigned(tree, statement, expr, how, state)
+        if draft is None and expr is not None:
+            draft = _read(tree, statement, expr, how, state)
+        if draft is not None:
+            drafts.append(draft)
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def detach_use(
+    program: Program, place: Place, expr: str, *, how: How = "detach", state: bool = False
+) -> Edits | None:
+    """`.detach()` where the statement reads `expr`: `rnn(x, h)` -> `rnn(x, h.detach())`."""
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    drafts = [_read(tree, s, expr, how, state) for s in tree.candidates(place)]
+    found = [d for d in drafts if d is not None]
+    return found[0].edits() if len(found) == 1 else None
+
+
+def detached_at(program: Program, *places: Place) -> Edits | None:
+    """`.detach()` on the expressions at the places' spans: `queue.append(z)` -> `…(z.detach())`.
+
+    None where one of them is not found or has no graph any more.
+    """
+    drafts: dict[int, Draft] = {}
+    for place in places:
+        tree = tree_at(program, place)
+        found = [] if tree is None or place.span is None else tree.expressions(place.span)
+        ended = _ended(found[0], "detach", False) if found else None
+        if tree is None or ended is None or ended is found[0]:
+            return None
+        drafts.setdefault(id(tree), Draft(tree)).replace(found[0], ended)
+    edits = [draft.edit() for draft in drafts.values()]
+    done = tuple(e for e in edits if e is not None)
+    return done if done and len(done) == len(edits) else None
+
+
+def _kept_value(statement: Statement) -> cst.BaseExpression | None:
+    if isinstance(statement, cst.AugAssign):
+        return statement.value
+    if isinstance(statement, cst.Assign):
+        return statement.value
+    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+        call = statement.value
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if name in {"append", "appendleft", "add", "insert"} and call.args:
+            return call.args[-1].value
+    return None
+
+
+def _assigned(
+    tree: Tree, statement: Statement, expr: str | None, how: How, state: bool
+) -> Draft | None:
+    """`.detach()` on the value that the statement stores, if `expr` is what it stores."""
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None:
+        return None
+    draft = Draft(tree)
+    whole = [t for t in targets(statement) if not isinstance(t, (cst.Tuple, cst.List))]
+    if whole and (expr is None or any(same(tree, t, expr) for t in whole)):
+        draft.replace(statement.value, _ended(statement.value, how, state))
+        return draft
+    value = _value_for(tree, statement, expr)
+    if value is not None:
+        draft.replace(value, _ended(value, how, state))
+        return draft
+    leaves = [leaf for t in targets(statement) for leaf in unpacked(t) if same(tree, leaf, expr)]
+    if len(leaves) != 1 or not repeatable(leaves[0]):
+        return None
+    target = leaves[0]
+    if isinstance(target, cst.Name):
+        draft.after(statement, [make("{x} = {v}", x=target, v=_ended(target, how, state))])
+        return draft
+    local = cst.Name(fresh(tree, statement, _short_name(target)))
+    draft.replace(target, local)
+    draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, how, state))])
+    return draft
+
+
+def _value_for(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseExpression | None:
+    """In `self.h, self.c = h, c`: the value that belongs to the target."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0].target, statement.value
+    if not isinstance(target, (cst.Tuple, cst.List)) or not isinstance(
+        value, (cst.Tuple, cst.List)
+    ):
+        return None
+    if len(target.elements) != len(value.elements):
+        return None
+    if any(isinstance(e, cst.StarredElement) for e in (*target.elements, *value.elements)):
+        return None
+    pairs = zip(target.elements, value.elements, strict=True)
+    return next((v.value for t, v in pairs if same(tree, t.value, expr)), None)
+
+
+def _read(tree: Tree, statement: Statement, expr: str, how: How, state: bool) -> Draft | None:
+    found = find(tree, statement, expr)
+    if not found:
+        return None
+    draft = Draft(tree)
+    for node in found:
+        parent = tree.parents[node]
+        if isinstance(parent, cst.StarredElement) or (isinstance(parent, cst.Arg) and parent.star):
+            return None
+        draft.replace(node, _ended(node, how, state))
+    return draft
+
+
+def _ended(node: cst.BaseExpression, how: How, state: bool) -> cst.BaseExpression:
+    """The value without its graph; element by element for a tuple."""
+    if isinstance(node, cst.Tuple):
+        elements = [e.with_changes(value=_ended(e.value, how, state)) for e in node.elements]
+        return node.with_changes(elements=elements)
+    if state:
+        return expression("tuple(s.detach() for s in {x})", x=node)
+    if isinstance(node, cst.Call) and _ends_already(node):
+        return node
+    return method(node, f"{how}()")
+
+
+def _ends_already(node: cst.Call) -> bool:
+    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+    return name in {"detach", "item"} and not node.args
+
+
+def _short_name(target: cst.BaseExpression) -> str:
+    if isinstance(target, cst.Attribute):
+        return target.attr.value
+    names = [n.value for n in head_names(target)]
+    return f"new_{names[-1]}" if names else "value"
+
+
+def head_names(node: cst.CSTNode) -> list[cst.Name]:
+    found = [node] if isinstance(node, cst.Name) else []
+    for child in node.children:
+        found += head_names(child)
+    return found

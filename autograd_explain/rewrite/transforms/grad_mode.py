@@ -1,0 +1,203 @@
+"""Statements put under `torch.no_grad()`, and taken out of it."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..engine.cst_tools import dotted, expression, head, literal_bool, walk
+from ..engine.draft import Draft
+from ..engine.imports import Imports, imports_at
+from ..engine.magics import is_masked
+from ..engine.tree import Statement, Tree, statements_in, tree_at
+
+Edits = tuple[Edit, ...]
+_OFF = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
+
+
+def under_no_grad(program: Program, place: Place, last_place: Place | None = None) -> Edits | None:
+    """Wrap the statement at `place`, or the run up to `last_place`, in `with torch.no_grad():`.
+
+    For parameter updates and initialisers written by hand.  None where torch has no name here,
+    where the statements already stand under no_grad, or where they are not a run of one block.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    first, last = tree.statement(place), tree.statement(last_place or place)
+    imports = imports_at(program, place)
+    guard = imports.local("torch.no_grad")
+    if first is None or last is None or guard is None:
+        return None
+    run = run_between(tree, first, last)
+    if not run or any(is_off(tree, imports, s) for s in (first, *tree.ancestors(first))):
+        return None
+    if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
+        return None  # a generator would leave the mode on outside; declarations guard nothing
+    if any(_is_magic(s) for s in run):
+        return None
+    return _wrapped(tree, first, last, guard)
+
+
+def last_update(program: Program, place: Place) -> Place:
+    """The last of the updates by hand that follow each other from `place` on.
+
+    `w -= lr * w.grad`, `b -= lr * b.grad`: every one would be refused in turn.
+    """
+    tree = tree_at(program, place)
+    first = None if tree is None else tree.statement(place)
+    block = None if tree is None or first is None else tree.block_of(first)
+    if tree is None or first is None or block is None or not _updates(first):
+        return place
+    inside = statements_in(block)
+    at = next(i for i, s in enumerate(inside) if s is first)
+    run = list(takewhile(_updates, inside[at + 1 :]))
+    return tree.place(run[-1]) if run else place
+
+
+def _updates(statement: Statement) -> bool:
+    """Whether it writes something in place from a `.grad`."""
+    if isinstance(statement, cst.AugAssign):
+        writes = True
+    else:
+        call = statement.value if isinstance(statement, cst.Expr) else None
+        name = call.func if isinstance(call, cst.Call) else None
+        writes = isinstance(name, cst.Attribute) and name.attr.value.endswith("_")
+    return writes and any(
+        isinstance(n, cst.Attribute) and n.attr.value == "grad" for n in walk(statement)
+    )
+
+
+def block_instead_of_switch(
+    program: Program, place: Place, last_place: Place | None = None
+) -> Edits | None:
+    """`torch.set_grad_enabled(False)` as a statement -> a `with torch.no_grad():` block.
+
+    The block reaches to the `set_grad_enabled(True)` that follows in the same block (which goes),
+    else to `last_place`, else to the end of the block that the switch stands in.
+    """
+    tree = tree_at(program, place)
+    switch = None if tree is None else tree.statement(place)
+    imports = imports_at(program, place)
+    guard = imports.local("torch.no_grad")
+    if tree is None or switch is None or guard is None or _switch(imports, switch) is not False:
+        return None
+    block = tree.block_of(switch)
+    following = [] if block is None else statements_in(block)
+    start = next((i for i, s in enumerate(following) if s is switch), len(following))
+    rest = following[start + 1 :]
+    back = next((i for i, s in enumerate(rest) if _switch(imports, s) is True), None)
+    draft = Draft(tree)
+    if back is not None:
+        draft.remove(rest[back])
+        rest = rest[:back]
+    elif last_place is not None:
+        last = tree.statement(last_place)
+        end = next((i for i, s in enumerate(rest) if s is last), None)
+        if end is None:
+            return None
+        rest = rest[: end + 1]
+    if not rest:
+        return None
+    draft.remove(switch)
+    draft.wrap(rest[0], rest[-1], lambda body: with_guard(guard, body))
+    return draft.edits()
+
+
+def remove_grad_switch(program: Program, place: Place) -> Edits | None:
+    """Take away what keeps gradients off at `place`.
+
+    A decorator `@torch.no_grad()` of the function there, a `with torch.no_grad():` around it (the
+    body stays), or a statement `torch.set_grad_enabled(False)`.
+    """
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    imports = imports_at(program, place)
+    draft = Draft(tree)
+    if _switch(imports, statement) is False:
+        draft.remove(statement)
+        return draft.edits()
+    for node in (statement, *tree.ancestors(statement)):
+        if isinstance(node, cst.With) and _only_switches(imports, node):
+            return _without_block(tree, node)
+        if isinstance(node, cst.FunctionDef):
+            gone = [d for d in node.decorators if turns_off(imports, d.decorator)]
+            if gone:
+                for decorator in gone:
+                    draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
+                return draft.edits()
+    return None
+
+
+def run_between(tree: Tree, first: Statement, last: Statement) -> list[Statement]:
+    """The statements from `first` to `last`; [] where they are not in one block, in this order."""
+    block = tree.block_of(first)
+    if block is None or block is not tree.block_of(last):
+        return []
+    inside = statements_in(block)
+    start = next(i for i, s in enumerate(inside) if s is first)
+    end = next(i for i, s in enumerate(inside) if s is last)
+    return inside[start : end + 1]
+
+
+def _wrapped(tree: Tree, first: Statement, last: Statement, guard: str) -> Edits | None:
+    draft = Draft(tree)
+    draft.wrap(first, last, lambda body: with_guard(guard, body))
+    return draft.edits()
+
+
+def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
+    return cst.With([cst.WithItem(expression(f"{guard}()"))], body)
+
+
+def _without_block(tree: Tree, node: cst.With) -> Edits | None:
+    inner = statements_in(node.body)
+    draft = Draft(tree)
+    draft.instead(node, [Draft(tree).piece(s) for s in inner])
+    return draft.edits()
+
+
+def is_off(tree: Tree, imports: Imports, node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.With):
+        return any(turns_off(imports, item.item) for item in node.items)
+    if isinstance(node, cst.FunctionDef):
+        return any(turns_off(imports, d.decorator) for d in node.decorators)
+    return False
+
+
+def _only_switches(imports: Imports, node: cst.With) -> bool:
+    return all(turns_off(imports, item.item) for item in node.items)
+
+
+def turns_off(imports: Imports, node: cst.BaseExpression) -> bool:
+    """Whether a `with` item or a decorator switches gradients off."""
+    if not isinstance(node, cst.Call):
+        return imports.full(dotted(node)) in _OFF[:2]
+    full = imports.full(dotted(node.func))
+    if full == "torch.set_grad_enabled":
+        return bool(node.args) and literal_bool(node.args[0].value) is False
+    return full in _OFF
+
+
+def _switch(imports: Imports, statement: Statement) -> bool | None:
+    """What a statement `torch.set_grad_enabled(flag)` sets, None for any other statement."""
+    if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
+        return None
+    call = statement.value
+    name = imports.full(dotted(call.func)).replace("torch.autograd.grad_mode.", "torch.")
+    if name.replace("torch.autograd.", "torch.") not in {
+        "torch.set_grad_enabled",
+        "torch._C._set_grad_enabled",
+    }:
+        return None
+    return literal_bool(call.args[0].value) if len(call.args) == 1 else None
+
+
+def _is_magic(statement: Statement) -> bool:
+    nodes = (n for n in head(statement) if isinstance(n, cst.SimpleString))
+    return any(is_masked(n.value) for n in nodes)

@@ -1,0 +1,266 @@
+"""Views made one at a time, which may be written, instead of several by one operation."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from ...model import Edit, Place, Span
+from ...program import Program, Source, called_name
+from ..analysis.effects import effects
+from ..engine.draft import Draft
+from ..engine.tree import Statement, statements_in, tree_at
+from .uncut import Patch, apply_patches, code_of, node_at
+
+Edits = tuple[Edit, ...]
+
+
+def indexed_loop(program: Program, place: Place) -> Edits | None:
+    """`for row in x:` -> `for i in range(len(x)):` with `row = x[i]` as its first line.
+
+    `place` has the span of the iterated tensor; inside `enumerate` the counter that is there is
+    used, inside `zip` the loop gets one.
+    """
+    source, node = program.source_at(place), node_at(program, place)
+    loop = None if source is None or node is None else _loop(source, node)
+    if source is None or node is None or loop is None:
+        return None
+    tensor = code_of(program, place, node)
+    patches = _header(source, loop, node, tensor)
+    return None if patches is None else apply_patches(patches)
+
+
+def _loop(source: Source, node: ast.expr) -> ast.For | None:
+    for loop in ast.walk(source.tree):
+        if isinstance(loop, ast.For) and any(n is node for n in ast.walk(loop.iter)):
+            return loop
+    return None
+
+
+def _header(source: Source, loop: ast.For, node: ast.expr, tensor: str) -> list[Patch] | None:
+    row: ast.expr | None = loop.target
+    index = _free_name(loop)
+    called = getattr(getattr(loop.iter, "func", None), "id", "")
+    if loop.iter is node:
+        header = f"{index} in range(len({tensor}))"
+    elif called == "enumerate" and isinstance(loop.target, ast.Tuple):
+        counter, rest = loop.target.elts
+        inner = loop.iter.args[0] if isinstance(loop.iter, ast.Call) else loop.iter
+        row = _element(rest, inner, node)
+        index, header = ast.unparse(counter), ""
+    elif called == "zip" and isinstance(loop.target, ast.Tuple):
+        row = _element(loop.target, loop.iter, node)
+        names = f"({_text(source, loop.target).strip('()')})"
+        header = f"{index}, {names} in enumerate({_text(source, loop.iter)})"
+    else:
+        return None
+    first = loop.body[0]
+    if not isinstance(row, ast.Name) or first.lineno == loop.lineno:
+        return None
+    line = _line_before(source, first, f"{row.id} = {tensor}[{index}]")
+    return [*(_replaced(source, loop, header) if header else ()), line]
+
+
+def _element(target: ast.expr, iterated: ast.expr, node: ast.expr) -> ast.expr | None:
+    """The target that takes the elements of `node`, which is iterated alone or inside `zip`."""
+    if iterated is node:
+        return target
+    if isinstance(iterated, ast.Call) and isinstance(target, (ast.Tuple, ast.List)):
+        pairs = zip(target.elts, iterated.args, strict=False)
+        return next((t for t, a in pairs if a is node), None)
+    return None
+
+
+def _replaced(source: Source, loop: ast.For, header: str) -> list[Patch]:
+    target, iterated = source.span(loop.target), source.span(loop.iter)
+    if target is None or iterated is None:
+        return []
+    span = Span(target.line, target.column, iterated.end_line, iterated.end_column)
+    return [Patch(source, span, header)]
+
+
+def _line_before(source: Source, statement: ast.stmt, text: str) -> Patch:
+    line = statement.lineno + source.offset
+    column = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
+    indent = source.lines[line - 1][:column]
+    return Patch(source, Span(line, column, line, column), f"{text}\n{indent}")
+
+
+def _text(source: Source, node: ast.AST) -> str:
+    return ast.get_source_segment(source.python, node) or ast.unparse(node)
+
+
+def _free_name(loop: ast.For) -> str:
+    used = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
+    return next(n for n in ("i", "j", "k", "index", "position") if n not in used)
+
+
+def separate_views(program: Program, place: Place) -> Edits | None:
+    """`a, b = x.unbind(1)` -> `a, b = x.select(1, 0), x.select(1, 1)`: one view each."""
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    statement = next(
+        (s for s in ast.walk(source.tree) if isinstance(s, ast.Assign) and s.value is node), None
+    )
+    targets = statement.targets[0] if statement is not None else None
+    if node.func.attr != "unbind" or not isinstance(targets, (ast.Tuple, ast.List)):
+        return None
+    given = [*node.args, *(k.value for k in node.keywords)]
+    tensor = _text(source, node.func.value)
+    dim = _text(source, given[0]) if given else "0"
+    if not isinstance(node.func.value, (ast.Name, ast.Attribute)) or place.span is None:
+        return None
+    views = ", ".join(f"{tensor}.select({dim}, {n})" for n in range(len(targets.elts)))
+    return apply_patches([Patch(source, place.span, views)])
+
+
+def index_at_write(
+    program: Program, maker: Place, write: Place | None, name: str, base: str
+) -> Edits | None:
+    """The view is made where it is written: `slots = [x[i, :n] for …]` keeps the indices instead,
+    and `slot.copy_(y)` becomes `x[slot].copy_(y)`, `slot += y` likewise."""
+    source, node = program.source_at(maker), node_at(program, maker)
+    other = None if write is None else program.source_at(write)
+    if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
+        return None
+    inside = list(ast.walk(other.function_at(write) or other.tree))
+    reads: list[ast.AST] = [n for n in inside if _reads(n, name)]
+    written = [n.target for n in inside if isinstance(n, ast.AugAssign)]
+    reads += [t for t in written if ast.unparse(t) == name]
+    spans = [other.span(n) for n in reads]
+    if maker.span is None or not reads or not base:
+        return None
+    patches = [Patch(source, maker.span, _key(source, node.slice))]
+    patches += [Patch(other, s, f"{base}[{name}]") for s in spans if s is not None]
+    return apply_patches(patches)
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    """`slot` or `self.slots[name]` as a value."""
+    path = isinstance(node, (ast.Name, ast.Subscript)) and ast.unparse(node) == name
+    return path and isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _key(source: Source, index: ast.expr) -> str:
+    """An index as a value: `i, :n` -> `(i, slice(n))`."""
+    if isinstance(index, ast.Tuple):
+        return "(" + ", ".join(_key(source, e) for e in index.elts) + ")"
+    if not isinstance(index, ast.Slice):
+        return _text(source, index)
+    bounds = [b and _text(source, b) for b in (index.lower, index.upper, index.step)]
+    if bounds[2]:
+        return f"slice({bounds[0]}, {bounds[1]}, {bounds[2]})"
+    return f"slice({bounds[1]})" if bounds[0] is None else f"slice({bounds[0]}, {bounds[1]})"
+
+
+def list_of_views(program: Program, place: Place) -> list[Patch]:
+    """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
+    source = program.source_at(place)
+    if source is None or place.span is None or node_at(program, place) is None:
+        return []
+    span = place.span
+    start = Span(span.line, span.column, span.line, span.column)
+    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
+    return [Patch(source, start, "list("), Patch(source, end, ")")]
+
+
+def write_before_views(
+    program: Program, write: Place, maker: Place, reached: Place
+) -> Edits | None:
+    """The write to the base goes before the statement that makes the views, or that calls the
+    function which makes them (`reached`).
+
+    They look at the same memory, so they see the same values; None where a statement in between
+    might notice, or where such a function does anything else.
+    """
+    tree, other = tree_at(program, write), tree_at(program, reached)
+    if not _only_parts(program, maker, reached):
+        return None
+    if tree is None or tree is not other:
+        return None
+    moved, goal = tree.statement(write), tree.statement(reached)
+    block = None if moved is None else tree.block_of(moved)
+    if moved is None or goal is None or block is None or block is not tree.block_of(goal):
+        return None
+    inside = statements_in(block)
+    first = next(i for i, s in enumerate(inside) if s is goal)
+    last = next(i for i, s in enumerate(inside) if s is moved)
+    between = inside[first + 1 : last]
+    own, views = effects(moved), set(effects(goal).writes)
+    for statement in between:
+        if _names_view(statement, views):
+            views |= effects(statement).writes
+        elif own.conflicts(effects(statement)) or _sees(views, statement):
+            return None
+    if last < first or own.barrier or _sees(views, moved) or views & own.writes:
+        return None
+    draft = Draft(tree)
+    draft.before(goal, [draft.piece(moved)])
+    draft.remove(moved)
+    return draft.edits()
+
+
+def _only_parts(program: Program, maker: Place, reached: Place) -> bool:
+    """Whether the views are all that is made of the tensor there: by the function that makes them,
+    where another is called, and by the statement itself."""
+    source, made, call = (
+        program.source_at(reached),
+        node_at(program, maker),
+        node_at(program, reached),
+    )
+    if source is None or not isinstance(made, ast.Call) or not isinstance(call, ast.Call):
+        return False
+    if maker != reached:
+        inner = program.source_at(maker)
+        function = None if inner is None else inner.function_at(maker)
+        body = [] if function is None else function.body
+        if len(body) != 1 or not isinstance(body[0], ast.Return) or not _hands_out(body[0], made):
+            return False
+        if not all(isinstance(a, (ast.Name, ast.Attribute, ast.Constant)) for a in call.args):
+            return False
+    return any(
+        isinstance(s, ast.Assign) and any(n is call for n in ast.walk(s)) and _hands_out(s, call)
+        for s in ast.walk(source.tree)
+    )
+
+
+def _hands_out(statement: ast.stmt, made: ast.Call) -> bool:
+    """Whether a statement collects what a call gave and does nothing else."""
+    own = {id(n) for n in ast.walk(made)}
+    return all(
+        isinstance(n, _HANDS_OUT) or (isinstance(n, ast.Call) and called_name(n) in _COLLECTS)
+        for n in ast.walk(statement)
+        if id(n) not in own
+    )
+
+
+_COLLECTS = frozenset("dict zip list tuple enumerate reversed".split())
+_HANDS_OUT = (
+    *(ast.Return, ast.Assign, ast.Name, ast.Attribute, ast.Constant, ast.Starred, ast.keyword),
+    *(ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp, ast.GeneratorExp),
+    *(ast.comprehension, ast.expr_context),
+)
+
+
+def _names_view(statement: Statement, views: set[str]) -> bool:
+    """`first = parts[0]`: another name for one of the views."""
+    if not isinstance(statement, cst.Assign) or not _sees(views, statement):
+        return False
+    value = statement.value
+    while isinstance(value, cst.Subscript):
+        index = value.slice[0].slice if len(value.slice) == 1 else None
+        if not isinstance(index, cst.Index):
+            return False
+        if not isinstance(index.value, (cst.Integer, cst.SimpleString)):
+            return False
+        value = value.value
+    named = all(isinstance(t.target, cst.Name) for t in statement.targets)
+    return named and isinstance(value, (cst.Name, cst.Attribute))
+
+
+def _sees(views: set[str], statement: Statement) -> bool:
+    """Whether a statement reads one of the views."""
+    read = effects(statement).reads
+    return any(r == w or r.startswith((f"{w}.", f"{w}[")) for w in views for r in read)

@@ -1,0 +1,166 @@
+"""The gradient of a non-leaf kept, and a hand-written update that keeps the leaf."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from ...model import Edit, Finding, Place, What
+from ...program import Program
+from ..analysis.effects import fresh
+from ..engine.cst_tools import dotted, expression, repeatable, same, targets, unpacked
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.imports import imports_at
+from ..engine.tree import Statement, Tree, statements_in, tree_at
+from .uncut import apply_patches, called, flag_removed
+
+Edits = tuple[Edit, ...]
+_OFF = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def retained(program: Program, finding: Finding) -> Edits | None:
+    """`x.retain_grad()` where each of the tensors gets its name: at the statement that computed
+    it, else at one that stored what a function returned."""
+    names = {n for t in finding.tensors for n in t.names}
+    causes = [e.place for e in finding.events if e.what is What.CAUSE]
+    named = [e.place for e in finding.events if e.what is What.CREATED and e.op == "named"]
+    for places in (causes, causes[:1], *([p] for p in named)):
+        edits = _after_all(program, places, names)
+        if edits:
+            return edits
+    return None
+
+
+def _after_all(program: Program, places: list[Place | None], names: set[str]) -> Edits | None:
+    """The calls after each of the statements; None where one of them has no place for them."""
+    drafts: dict[tuple[int | None, str | None], Draft] = {}
+    for place in places:
+        tree = tree_at(program, place) if place is not None else None
+        if tree is None or place is None:
+            return None
+        draft = drafts.setdefault((place.cell, place.file), Draft(tree))
+        if not _after(program, draft, place, names):
+            return None
+    edits = [draft.edit() for draft in drafts.values()]
+    whole = tuple(e for e in edits if e is not None)
+    return whole if whole and len(whole) == len(edits) else None
+
+
+def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> bool:
+    tree = draft.tree
+    statement = tree.statement(place)
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
+        return False
+    target = targets(statement)[-1]
+    if isinstance(target, (cst.Tuple, cst.List)):
+        meant = [t for t in unpacked(target) if any(same(tree, t, n) for n in names)]
+    else:
+        meant = [target]
+    if not meant or not all(repeatable(t) for t in meant):
+        return False
+    if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.ListComp):
+        draft.after(statement, [_each(program, tree, statement, target)])
+    elif len(meant) > 1:
+        display = cst.Tuple([cst.Element(t) for t in meant])
+        draft.after(statement, [_each(program, tree, statement, display)])
+    else:
+        draft.after(statement, [_call(program, meant[0])])
+    return True
+
+
+def _call(program: Program, target: cst.BaseExpression) -> cst.BaseSmallStatement | cst.If:
+    """The call; guarded where the program also runs the statement with gradients off, since
+    `retain_grad()` raises on a tensor that does not require grad."""
+    call = make("{x}.retain_grad()", x=target)
+    if not _ever_off(program):
+        return call
+    line = cst.SimpleStatementLine([call])
+    return cst.If(expression("{x}.requires_grad", x=target), cst.IndentedBlock([line]))
+
+
+def _each(
+    program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
+) -> cst.For:
+    name = cst.Name(fresh(tree, statement, "item"))
+    call = _call(program, name)
+    line = call if isinstance(call, cst.If) else cst.SimpleStatementLine([call])
+    return cst.For(name, target, cst.IndentedBlock([line]))
+
+
+def _ever_off(program: Program) -> bool:
+    named = [s for s in program.cells if not s.words.isdisjoint(_OFF)]
+    nodes = (n for source in named for n in ast.walk(source.tree))
+    return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for n in nodes)
+
+
+def flag_moved(finding: Finding, program: Program) -> Edits | None:
+    """The leaf's constructor loses `requires_grad=True`, the computed result gets it.
+
+    None where the leaf is read elsewhere (the finding then has no event for it).
+    """
+    cause = finding.event(What.CAUSE)
+    leaf = next((e for e in finding.events if e.op == "leaf"), None)
+    if cause is None or leaf is None:
+        return None
+    removed, added = flag_removed(program, leaf.place), called(program, cause.place, _FLAG)
+    return apply_patches([*removed, *added]) if removed and added else None
+
+
+def new_leaf(program: Program, place: Place) -> Edits | None:
+    """The computed value cut from its graph and made a leaf: `(…).detach().requires_grad_()`."""
+    return apply_patches(called(program, place, f"detach().{_FLAG}"))
+
+
+_FLAG = "requires_grad_"
+
+
+def in_place_update(program: Program, place: Place) -> Edits | None:
+    """`w = w - lr * w.grad` -> the same in place under no_grad, the gradient reset after it.
+
+    The leaf stays the leaf; before, every round made a new tensor whose `.grad` stays None.
+    """
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    guard = imports_at(program, place).local("torch.no_grad")
+    if tree is None or guard is None or not isinstance(statement, cst.Assign):
+        return None
+    update = _augmented(tree, statement)
+    if update is None or tree.block_of(statement) is None:
+        return None
+    body = [cst.SimpleStatementLine([update])]
+    block = cst.With([cst.WithItem(expression(f"{guard}()"))], cst.IndentedBlock(body))
+    draft = Draft(tree)
+    draft.instead(statement, [block])
+    if not _resets(tree, statement, update.target):
+        draft.after(statement, [make("{x}.grad = None", x=update.target)])
+    return draft.edits()
+
+
+_AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {
+    cst.Subtract: cst.SubtractAssign,
+    cst.Add: cst.AddAssign,
+    cst.Multiply: cst.MultiplyAssign,
+}
+
+
+def _augmented(tree: Tree, statement: cst.Assign) -> cst.AugAssign | None:
+    value = statement.value
+    if len(statement.targets) != 1 or not isinstance(value, cst.BinaryOperation):
+        return None
+    target = statement.targets[0].target
+    operator = _AUGMENTED.get(type(value.operator))
+    if operator is None or not same(tree, value.left, tree.code(target)):
+        return None
+    if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
+        return None
+    return cst.AugAssign(target, operator(), value.right)
+
+
+def _resets(tree: Tree, statement: Statement, target: cst.BaseAssignTargetExpression) -> bool:
+    """Whether the same block clears the gradient already."""
+    block = tree.block_of(statement)
+    path = dotted(target)
+    code = "" if block is None else "".join(tree.code(s) for s in statements_in(block))
+    return path is not None and (f"{path}.grad.zero_" in code or f"{path}.grad = None" in code)

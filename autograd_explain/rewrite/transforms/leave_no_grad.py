@@ -1,0 +1,187 @@
+"""Statements taken out of a block in which gradients are off, and blocks that end where they
+should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..engine.cst_tools import dotted, expression, walk
+from ..engine.draft import Draft
+from ..engine.imports import imports_at
+from ..engine.tree import Statement, Tree, statements_in, tree_at
+from .grad_mode import remove_grad_switch
+from .move_statement import independent, lifted
+
+Edits = tuple[Edit, ...]
+
+
+def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edits | None:
+    """Take the statements that gradient must pass through out of the block at `block`.
+
+    They go behind the block, or before it, where names allow; where all of the block is needed
+    (or it returns) the block itself goes.
+    """
+    tree = tree_at(program, block)
+    outer = None if tree is None else tree.statement(block)
+    if tree is None or not isinstance(outer, cst.With):
+        return None
+    inside = statements_in(outer.body)
+    wanted = _level(tree, inside, outer, needed)
+    rest = [s for s in inside if all(s is not w for w in wanted)]
+    if not wanted or not rest or any(isinstance(s, cst.Return) for s in wanted):
+        return remove_grad_switch(program, block) if wanted else None
+    draft = Draft(tree)
+    after = [s for s in rest if _index(inside, s) > _index(inside, wanted[0])]
+    before = [s for s in rest if _index(inside, s) < _index(inside, wanted[-1])]
+    pieces = [draft.piece(s) for s in wanted]
+    if independent(wanted, after):
+        draft.after(outer, pieces)
+    elif independent(wanted, before):
+        draft.before(outer, pieces)
+    else:
+        return remove_grad_switch(program, block)
+    for statement in wanted:
+        draft.remove(statement)
+    return draft.edits()
+
+
+def mode_of_caller(program: Program, block: Place) -> Edits | None:
+    """`with torch.set_grad_enabled(self.training):` in a module's `forward` goes, its body stays.
+
+    None for any other condition: there somebody decides on the mode who knows what it is for.
+    """
+    tree = tree_at(program, block)
+    outer = None if tree is None else tree.statement(block)
+    if tree is None or not isinstance(outer, cst.With):
+        return None
+    function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
+    switches = [item for item in outer.items if _follows_training(program, block, item.item)]
+    own = function is not None and any(
+        _is_training_of(node, function) for item in switches for node in walk(item)
+    )
+    if len(switches) != len(outer.items) or not own:
+        return None
+    draft = Draft(tree)
+    draft.instead(outer, [Draft(tree).piece(s) for s in statements_in(outer.body)])
+    return draft.edits()
+
+
+def _follows_training(program: Program, place: Place, node: cst.BaseExpression) -> bool:
+    """`torch.set_grad_enabled(self.training)`, `torch.inference_mode(not self.training)`."""
+    if not isinstance(node, cst.Call) or len(node.args) != 1:
+        return False
+    value = node.args[0].value
+    full = imports_at(program, place).full(dotted(node.func))
+    if full == "torch.inference_mode" and isinstance(value, cst.UnaryOperation):
+        return isinstance(value.operator, cst.Not) and isinstance(value.expression, cst.Attribute)
+    return full in _SETTERS and isinstance(value, cst.Attribute)
+
+
+_SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
+
+
+def _is_training_of(node: cst.CSTNode, method: cst.FunctionDef) -> bool:
+    """`self.training`, of the method's first parameter."""
+    first = method.params.params[:1]
+    return (
+        isinstance(node, cst.Attribute)
+        and node.attr.value == "training"
+        and isinstance(node.value, cst.Name)
+        and any(p.name.value == node.value.value for p in first)
+    )
+
+
+def without_decorator(program: Program, place: Place) -> Edits | None:
+    """The decorator on the place's line taken away; its span is no statement's."""
+    return remove_grad_switch(program, replace(place, span=None))
+
+
+def decorated_generator(program: Program, block: Place) -> Edits | None:
+    """`with torch.no_grad():` around a `yield` -> the decorator, which torch switches off again at
+    every yield."""
+    tree = tree_at(program, block)
+    outer = None if tree is None else tree.statement(block)
+    imports = imports_at(program, block)
+    if tree is None or not isinstance(outer, cst.With) or len(outer.items) != 1:
+        return None
+    function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
+    guard = outer.items[0].item
+    known = isinstance(guard, cst.Call) and imports.full(dotted(guard.func)) in (
+        "torch.no_grad",
+        "torch.inference_mode",
+    )
+    if function is None or not known:
+        return None
+    draft = Draft(tree)
+    draft.instead(outer, [Draft(tree).piece(s) for s in statements_in(outer.body)])
+    return _decorated(tree, function, guard, draft)
+
+
+def _decorated(
+    tree: Tree, function: cst.FunctionDef, guard: cst.BaseExpression, draft: Draft
+) -> Edits | None:
+    """The decorator is put in as text: a node can be replaced once only, and the body changes."""
+    edits = draft.edits()
+    if not edits:
+        return None
+    edit = edits[0]
+    line = tree.span(function).line
+    if function.decorators:
+        line = tree.span(function.decorators[0]).line
+    lines = edit.new_source.split("\n")
+    header = lines[line - 1]
+    indent = header[: len(header) - len(header.lstrip())]
+    lines.insert(line - 1, f"{indent}@{tree.code(guard)}")
+    return (Edit(edit.cell, edit.file, edit.old_source, "\n".join(lines)),)
+
+
+def block_instead_of_enter(program: Program, place: Place) -> Edits | None:
+    """`torch.no_grad().__enter__()` -> a block up to the `__exit__` or the end of the suite."""
+    tree = tree_at(program, place)
+    entered = None if tree is None else tree.statement(place)
+    guard = imports_at(program, place).local("torch.no_grad")
+    block = None if tree is None or entered is None else tree.block_of(entered)
+    if tree is None or entered is None or guard is None or block is None:
+        return None
+    following = statements_in(block)
+    rest = following[_index(following, entered) + 1 :]
+    back = next((i for i, s in enumerate(rest) if _exits(s)), None)
+    draft = Draft(tree)
+    if back is not None:
+        draft.remove(rest[back])
+        rest = rest[:back]
+    if not rest:
+        return None
+    draft.remove(entered)
+    draft.wrap(rest[0], rest[-1], lambda body: _with(guard, body))
+    return draft.edits()
+
+
+def _with(guard: str, body: cst.IndentedBlock) -> cst.With:
+    return cst.With([cst.WithItem(expression(f"{guard}()"))], body)
+
+
+def _exits(statement: Statement) -> bool:
+    return any(isinstance(n, cst.Attribute) and n.attr.value == "__exit__" for n in walk(statement))
+
+
+def _level(
+    tree: Tree, inside: list[Statement], outer: cst.With, needed: Iterable[Place]
+) -> list[Statement]:
+    """The block's own statements that hold the places, in order."""
+    found: list[Statement] = []
+    for place in needed:
+        statement = tree.statement(place)
+        level = None if statement is None else lifted(tree, statement, outer.body)
+        if level is not None and all(level is not f for f in found):
+            found.append(level)
+    return sorted(found, key=lambda s: _index(inside, s))
+
+
+def _index(statements: list[Statement], wanted: Statement) -> int:
+    return next(i for i, s in enumerate(statements) if s is wanted)

@@ -1,0 +1,208 @@
+"""Statements moved, where the names in between allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..analysis.effects import effects
+from ..engine.draft import Draft
+from ..engine.tree import Statement, Tree, statements_in, tree_at, tree_of
+from .grad_mode import run_between
+
+Edits = tuple[Edit, ...]
+
+
+def move_after(
+    program: Program, place: Place, target_place: Place, last_place: Place | None = None
+) -> Edits | None:
+    """Move the statement at `place` (or the run up to `last_place`) behind the one at the target.
+
+    Within one block, or between cells at the top level; where the target stands deeper, in a
+    loop, the statement goes behind the loop.  None where a statement in between reads or writes
+    what the moved one writes, or writes what it reads.
+    """
+    return _move(program, place, target_place, last_place, after=True)
+
+
+def move_before(
+    program: Program, place: Place, target_place: Place, last_place: Place | None = None
+) -> Edits | None:
+    """Like `move_after`, to right before the target."""
+    return _move(program, place, target_place, last_place, after=False)
+
+
+def _move(
+    program: Program, place: Place, goal: Place, last_place: Place | None, after: bool
+) -> Edits | None:
+    tree, other = tree_at(program, place), tree_at(program, goal)
+    if tree is None or other is None:
+        return None
+    first, last = tree.statement(place), tree.statement(last_place or place)
+    target = other.statement(goal)
+    if first is None or last is None or target is None:
+        return None
+    run = run_between(tree, first, last)
+    if not run:
+        return None
+    if tree is other:
+        return _move_within(tree, _with_blocks(tree, run, target), target, after)
+    return _move_across(program, (tree, run), (other, target), after)
+
+
+def _move_within(tree: Tree, run: list[Statement], target: Statement, after: bool) -> Edits | None:
+    block = tree.block_of(run[0])
+    level = lifted(tree, target, block)
+    if block is None or level is None or any(level is s for s in run):
+        return None
+    inside = statements_in(block)
+    start, end = _index(inside, run[0]), _index(inside, run[-1])
+    goal = _index(inside, level)
+    between = inside[end + 1 : goal + after] if goal > end else inside[goal + after : start]
+    if not between or not independent(run, between):
+        return None
+    draft = Draft(tree)
+    pieces = [draft.piece(s) for s in run]
+    for statement in run:
+        draft.remove(statement)
+    (draft.after if after else draft.before)(level, pieces)
+    return draft.edits()
+
+
+def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[Statement]:
+    """The run, or the `with`, `if` and `for` blocks around it that the target stands outside of.
+
+    `with torch.no_grad(): for p in params: p -= lr * p.grad` moves as a whole.
+    """
+    outer: Statement | None = run[0]
+    while outer is not None and lifted(tree, target, tree.block_of(outer)) is None:
+        outer = next(
+            (a for a in tree.ancestors(outer) if isinstance(a, cst.BaseCompoundStatement)), None
+        )
+        if not isinstance(outer, (cst.With, cst.If)) and not _only_updates(outer):
+            return run
+    return run if outer is None or outer is run[0] else [outer]
+
+
+def _only_updates(loop: cst.CSTNode | None) -> bool:
+    """A `for` whose body gives no name another value: `for p in params: p -= lr * p.grad`."""
+    return isinstance(loop, cst.For) and all(
+        isinstance(s, (cst.AugAssign, cst.Expr)) for s in statements_in(loop.body)
+    )
+
+
+def _move_across(
+    program: Program,
+    origin: tuple[Tree, list[Statement]],
+    goal: tuple[Tree, Statement],
+    after: bool,
+) -> Edits | None:
+    """From one cell's top level to another's."""
+    (tree, run), (other, target) = origin, goal
+    level = lifted(other, target, other.module)
+    if tree.block_of(run[0]) is not tree.module or level is None:
+        return None
+    between = statements_across(program, (tree, run), (other, level), after)
+    if between is None or not independent(run, between):
+        return None
+    leaving, arriving = Draft(tree), Draft(other)
+    pieces = [leaving.piece(s) for s in run]
+    for statement in run:
+        leaving.remove(statement)
+    (arriving.after if after else arriving.before)(level, pieces)
+    edits = leaving.edit(), arriving.edit()
+    if edits[0] is None or edits[1] is None:
+        return None
+    return edits[0], edits[1]
+
+
+def statements_across(
+    program: Program,
+    origin: tuple[Tree, list[Statement]],
+    goal: tuple[Tree, Statement],
+    after: bool,
+) -> list[Statement] | None:
+    """What ran between a run of one cell and a point of another; None where that is not known."""
+    (tree, run), (other, target) = origin, goal
+    cells = list(program.cells)
+    if tree.source not in cells or other.source not in cells:
+        return None
+    here, there = cells.index(tree.source), cells.index(other.source)
+    own, theirs = statements_in(tree.module), statements_in(other.module)
+    at = _index(theirs, target)
+    middle: list[Statement] = []
+    for source in cells[min(here, there) + 1 : max(here, there)]:
+        between = tree_of(source)
+        if between is None:
+            return None
+        middle += statements_in(between.module)
+    if here < there:
+        return [*own[_index(own, run[-1]) + 1 :], *middle, *theirs[: at + after]]
+    return [*theirs[at + after :], *middle, *own[: _index(own, run[0])]]
+
+
+def lifted(tree: Tree, statement: Statement, block: cst.CSTNode | None) -> Statement | None:
+    """The statement of `block` that holds this one (or is it), without leaving a function."""
+    found = statement
+    while tree.block_of(found) is not block:
+        outer = next(
+            (a for a in tree.ancestors(found) if isinstance(a, cst.BaseCompoundStatement)), None
+        )
+        if outer is None or isinstance(outer, (cst.FunctionDef, cst.ClassDef)):
+            return None
+        found = outer
+    return found
+
+
+def independent(run: list[Statement], others: list[Statement]) -> bool:
+    """Whether a run may change places with other statements, as far as names tell."""
+    own = [effects(s) for s in run]
+    return not any(e.conflicts(effects(other)) for other in others for e in own)
+
+
+def _index(statements: list[Statement], wanted: Statement) -> int:
+    return next(i for i, s in enumerate(statements) if s is wanted)
+
+
+def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
+    """The run around a statement that is switched on before and off after.
+
+    `freeze(D, True)` … `freeze(D, False)`, `D.eval()` … `D.train()`: two neighbours that differ in
+    one True/False (or are such a pair of methods).  The places of its first and last statement,
+    those of the statement itself where nothing is switched.
+    """
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    block = None if tree is None or statement is None else tree.block_of(statement)
+    if tree is None or statement is None or block is None:
+        return None
+    inside = statements_in(block)
+    first = last = _index(inside, statement)
+    while (
+        first > 0 and last + 1 < len(inside) and _toggles(tree, inside[first - 1], inside[last + 1])
+    ):
+        first, last = first - 1, last + 1
+    return tree.place(inside[first]), tree.place(inside[last])
+
+
+def _toggles(tree: Tree, before: Statement, after: Statement) -> bool:
+    left, right = list(_words(tree, before)), list(_words(tree, after))
+    if len(left) != len(right):
+        return False
+    different = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
+    pairs = {("True", "False"), ("False", "True"), ("eval", "train")}
+    return len(different) == 1 and different[0] in pairs
+
+
+def _words(tree: Tree, statement: Statement) -> Iterator[str]:
+    pending: list[cst.CSTNode] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (cst.Name, cst.BaseNumber, cst.BaseString)):
+            yield tree.code(node).strip("()")
+        elif not isinstance(node, (cst.BaseParenthesizableWhitespace, cst.Comma, cst.Semicolon)):
+            yield type(node).__name__
+            pending.extend(node.children)

@@ -1,0 +1,267 @@
+"""`x.add_(1)` -> `x = x.add(1)`: the same value in a new tensor, under the old name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..analysis.effects import can_rebind, is_own_local, loop_element_is_unseen, read_later
+from ..analysis.inplace_names import RESHAPES
+from ..analysis.inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
+from ..analysis.written_target import written_tensor
+from ..engine.cst_tools import find, head, repeatable, right_operand, same, targets, walk
+from ..engine.draft import Draft
+from ..engine.imports import Imports, imports_at
+from ..engine.tree import Statement, Tree, tree_at
+from .loop_parts import part_is_unseen
+from .no_grad_block import blocks_around
+
+_BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.MultiplyAssign: cst.Multiply,
+    cst.MatrixMultiplyAssign: cst.MatrixMultiply,
+    cst.DivideAssign: cst.Divide,
+    cst.FloorDivideAssign: cst.FloorDivide,
+    cst.ModuloAssign: cst.Modulo,
+    cst.PowerAssign: cst.Power,
+    cst.BitAndAssign: cst.BitAnd,
+    cst.BitOrAssign: cst.BitOr,
+    cst.BitXorAssign: cst.BitXor,
+    cst.LeftShiftAssign: cst.LeftShift,
+    cst.RightShiftAssign: cst.RightShift,
+}
+#: What stands in these is evaluated perhaps, or many times.
+_SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
+
+
+def out_of_place(
+    program: Program, place: Place, target: str | None = None
+) -> tuple[Edit, ...] | None:
+    """Make the in-place operation at `place` compute a new tensor and give it the old name.
+
+    Knows augmented assignments, `x.data = value`, methods and chains of methods
+    (`x.mul_(a).add_(b)`), functions (`torch.relu_(x)`, `F.relu(x, inplace=True)`,
+    `nn.init.ones_(x)`) and `out=`.  `target` is the
+    written tensor as the user writes it and chooses among several writes; `xs[0]` says that xs is
+    a container of tensors.  None for writes to parts of a tensor (see `functional_write`) and
+    where the new tensor would not reach those who read the old one.
+    """
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts: list[Draft] = []
+    for statement in tree.candidates(place):
+        site = _Site(program, tree, statement, target)
+        if isinstance(statement, cst.AugAssign) and site.means(statement.target):
+            drafts.append(_plain_operator(site, statement))
+        if isinstance(statement, cst.Assign) and _is_of_data(site, statement):
+            drafts.append(_data_assigned(site, statement))
+        for call in inplace_calls(tree, imports, statement):
+            if site.means(call.target):
+                drafts.append(_new_value(site, call))
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def value_alone(program: Program, place: Place) -> tuple[Edit, ...] | None:
+    """Drop the write where a function uses its value: `w = F.relu(self.w, inplace=True)` ->
+    `w = F.relu(self.w)`.
+
+    For a parameter, which stays the tensor that the module holds.  None where the function reads
+    the parameter again.
+    """
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    if not isinstance(tree.scope_of(statement), cst.FunctionDef):
+        return None
+    calls = inplace_calls(tree, imports_at(program, place), statement)
+    if len(calls) != 1 or not isinstance(calls[0].target, cst.Attribute):
+        return None
+    call = calls[0]
+    if isinstance(statement, cst.Expr) and statement.value is call.node:
+        return None
+    written = tree.code(call.target)
+    reads = (n for n in walk(tree.scope_of(statement)) if isinstance(n, cst.Attribute))
+    if sum(same(tree, n, written) for n in reads) > 1:
+        return None
+    draft = Draft(tree)
+    draft.replace(call.node, call.value)
+    return draft.edits()
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A statement with an in-place operation, and which tensor the caller means by it."""
+
+    program: Program
+    tree: Tree
+    statement: Statement
+    target: str | None
+
+    def means(self, written: cst.BaseExpression) -> bool:
+        tensor = without_data(written)
+        return self.target is None or any(
+            same(self.tree, node, self.target) for node in (written, tensor)
+        )
+
+    def can_assign(self, written: cst.BaseExpression) -> bool:
+        """Whether `written = …` is possible, evaluates nothing twice and reaches every reader."""
+        if isinstance(written, cst.Tuple):
+            return all(self.can_assign(e.value) for e in written.elements)
+        if isinstance(written, cst.Subscript):
+            part = written_tensor(self.program, self.tree, self.statement, written, self.target)
+            if part is not written:  # a part of a tensor
+                return False
+        elif not isinstance(written, cst.Name | cst.Attribute) or is_view(written):
+            return False
+        if self.loses_graph(written):
+            return False
+        return repeatable(written) and can_rebind(self.program, self.tree, self.statement, written)
+
+    def loses_graph(self, written: cst.BaseExpression) -> bool:
+        """Whether the new tensor is made under no_grad and read after that block.
+
+        A write under no_grad leaves the tensor its history; a new tensor has none.
+        """
+        imports = Imports.of(self.program, self.tree.source)
+        blocks = blocks_around(self.tree, imports, self.statement)
+        return isinstance(written, cst.Name) and any(
+            read_later(self.tree, block, written.value) for block in blocks
+        )
+
+
+def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
+    """`x += 1` -> `x = x + 1`."""
+    draft, written = Draft(site.tree), without_data(statement.target)
+    operator = _BINARY[type(statement.operator)](
+        whitespace_before=cst.SimpleWhitespace(" "), whitespace_after=cst.SimpleWhitespace(" ")
+    )
+    loose = isinstance(statement.value, (cst.Tuple, cst.Yield)) and not statement.value.lpar
+    if not loose and site.can_assign(written):
+        right = statement.value
+        if written is not statement.target:
+            right = _in_graph(site, right, written)
+        value = cst.BinaryOperation(written, operator, right_operand(right, operator))
+        draft.instead(statement, [_assignment(written, value)])
+    return draft
+
+
+def _is_of_data(site: _Site, statement: cst.Assign) -> bool:
+    """`x.data = value`"""
+    target = statement.targets[0].target
+    named = isinstance(target, cst.Attribute) and target.attr.value == "data"
+    return named and len(statement.targets) == 1 and site.means(target)
+
+
+def _data_assigned(site: _Site, statement: cst.Assign) -> Draft:
+    """`x.data = x.data.clamp(0)` -> `x = x.clamp(0)`."""
+    draft, written = Draft(site.tree), without_data(statement.targets[0].target)
+    if site.can_assign(written):
+        for node in walk(statement.value):
+            inner = without_data(node) if isinstance(node, cst.BaseExpression) else node
+            if inner is not node and same(site.tree, inner, site.tree.code(written)):
+                draft.replace(node, inner)
+        draft.replace(statement.targets[0].target, written)
+    return draft
+
+
+def _in_graph(
+    site: _Site, value: cst.BaseExpression, written: cst.BaseExpression
+) -> cst.BaseExpression:
+    """What is computed for a hidden write, `x.data.div_(x.data.norm())`, with the tensor itself:
+    the write is to be recorded, and so is what it takes from there."""
+    made = value.visit(_Unhidden(site.tree, site.tree.code(written)))
+    assert isinstance(made, cst.BaseExpression)
+    return made
+
+
+class _Unhidden(cst.CSTTransformer):
+    """`x.data` and `x.detach()` of one tensor as `x`."""
+
+    def __init__(self, tree: Tree, tensor: str) -> None:
+        super().__init__()
+        self._tree = tree
+        self._tensor = tensor
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        if not isinstance(updated_node, cst.BaseExpression):
+            return updated_node
+        inner = without_data(updated_node)
+        hidden = inner is not updated_node and same(self._tree, inner, self._tensor)
+        return inner if hidden else updated_node
+
+
+def _new_value(site: _Site, call: InplaceCall) -> Draft:
+    """The call's value without the write; the write becomes an assignment where it is needed."""
+    draft, statement = Draft(site.tree), site.statement
+    if call.hidden:
+        call = replace(call, value=_in_graph(site, call.value, call.target))
+    whole = getattr(statement, "value", None) is call.node
+    if whole and isinstance(statement, cst.Expr):
+        if site.can_assign(call.target):
+            draft.instead(statement, [_assignment(call.target, call.value)])
+    elif (whole and _assigned_back(site, call.target)) or _is_temporary(site, call):
+        draft.replace(call.node, call.value)
+    elif _may_come_first(site, call) and site.can_assign(call.target):
+        draft.before(statement, [_assignment(call.target, call.value)])
+        draft.replace(call.node, call.target)
+    return draft
+
+
+def _assignment(target: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign:
+    assert isinstance(target, cst.BaseAssignTargetExpression)
+    return cst.Assign([cst.AssignTarget(target)], value)
+
+
+def _assigned_back(site: _Site, target: cst.BaseExpression) -> bool:
+    """`x = x.add_(1)`: the name already gets the new value."""
+    statement = site.statement
+    single = isinstance(statement, cst.Assign) and len(statement.targets) == 1
+    return single and same(site.tree, targets(statement)[0], site.tree.code(target))
+
+
+def _is_temporary(site: _Site, call: InplaceCall) -> bool:
+    """Whether nobody can look at the written tensor once the statement is done."""
+    base = base_of(call.target)
+    if base is call.target and isinstance(base, cst.Name):
+        method = call.node.func if isinstance(call.node.func, cst.Attribute) else None
+        reshaped = method is not None and method.value is base and method.attr.value in RESHAPES
+        if part_is_unseen(site.tree, site.statement, base, reshaped):
+            return True
+    if isinstance(base, cst.Name) and is_own_local(site.tree, site.statement, base):
+        rebound = any(same(site.tree, t, base.value) for t in targets(site.statement))
+        return rebound or not read_later(site.tree, site.statement, base.value)
+    if isinstance(base, cst.Name):
+        return loop_element_is_unseen(site.tree, site.statement, base.value)
+    return isinstance(base, cst.Call | cst.BinaryOperation | cst.UnaryOperation)
+
+
+def _may_come_first(site: _Site, call: InplaceCall) -> bool:
+    """Whether the write may as well happen on a line before the statement."""
+    tree, statement = site.tree, site.statement
+    heads_run_once = (cst.BaseSmallStatement, cst.If, cst.For, cst.With)
+    if not isinstance(statement, heads_run_once) or tree.block_of(statement) is None:
+        return False
+    for ancestor in tree.ancestors(call.node):
+        if ancestor is statement:
+            break
+        if isinstance(ancestor, _SOMETIMES):
+            return False
+    inside = set(map(id, walk(call.node)))
+    readers = find(tree, statement, tree.code(call.target))
+    earlier = (
+        node
+        for node in head(statement)
+        if isinstance(node, cst.Call)
+        and tree.start(node) < tree.start(call.node)
+        and not tree.inside(call.node, node)
+    )
+    return all(id(n) in inside for n in readers) and not any(earlier)

@@ -1,0 +1,285 @@
+"""Forward statements run again, where a second backward needs them fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..analysis.effects import effects, local_names, takes_next
+from ..engine.blocks import BlockItem
+from ..engine.cst_tools import dotted, targets, unpacked
+from ..engine.draft import Draft
+from ..engine.tree import Statement, Tree, statements_in, tree_at
+from .move_statement import lifted, statements_across
+
+Edits = tuple[Edit, ...]
+
+
+def recompute_before(
+    program: Program, backward_place: Place, assignment_places: Sequence[Place]
+) -> Edits | None:
+    """Repeat forward statements right before the backward that needs them.
+
+    Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
+    by then.  None where a name that the statements read has another value there.
+    """
+    tree, goal = _goal(program, backward_place)
+    origins = [_statement(program, place) for place in assignment_places]
+    if tree is None or goal is None or not origins or any(o is None for o in origins):
+        return None
+    known = [o for o in origins if o is not None]
+    if _too_late(tree, goal, known):
+        return None
+    if not all(_repeatable(program, o, (tree, goal), known) for o in known):
+        return None
+    draft = Draft(tree)
+    draft.before(goal, [bare(statement) for _, statement in known])
+    return draft.edits()
+
+
+def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statement]]) -> bool:
+    """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
+    made = {name for _, statement in repeated for name in _writes(statement)}
+    heads = [a.iter for a in tree.ancestors(goal) if isinstance(a, cst.For)]
+    return any(_reads(head, made) for head in heads) and not _reads(goal, made)
+
+
+def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits | None:
+    """Repeat an assignment of the cells inside a function, right before the statement at `place`,
+    or before the function's first statement that reads the value.
+
+    For a closure that is called many times.  None where the function gives one of the names that
+    the assignment reads a value of its own.
+    """
+    tree, goal = _goal(program, place)
+    origin = _statement(program, origin_place)
+    if tree is None or goal is None or origin is None or not isinstance(origin[1], cst.Assign):
+        return None
+    scope, own = tree.scope_of(goal), effects(origin[1])
+    at_module = isinstance(origin[0].scope_of(origin[1]), cst.Module)
+    if not isinstance(scope, cst.FunctionDef) or not at_module or own.reads & own.writes:
+        return None
+    if {name.partition(".")[0] for name in own.reads} & local_names(scope):
+        return None
+    inside = statements_in(scope.body)
+    readers = [s for s in inside if _reads(s, own.writes) or tree.inside(goal, s)]
+    # From the assignment on the name is the function's own.
+    earlier = bool(readers) and not tree.inside(goal, readers[0])
+    draft = Draft(tree)
+    draft.before(readers[0] if earlier else goal, [bare(origin[1])])
+    return draft.edits()
+
+
+def compute_all_in_loop(
+    program: Program, places: Sequence[Place], use_place: Place
+) -> Edits | None:
+    """Move assignments, given in the order they ran in, into the loop around `use_place`."""
+    tree, goal = _goal(program, use_place)
+    origins = [_statement(program, place) for place in places]
+    if tree is None or goal is None:
+        return None
+    moves: list[tuple[Tree, Statement, bool]] = []
+    for origin in reversed(origins):
+        needed = None if origin is None else _needed_before(program, origin, (tree, goal), moves)
+        if origin is None or needed is None:
+            return None
+        moves.insert(0, (*origin, needed))
+    if _too_late(tree, goal, [(home, statement) for home, statement, _ in moves]):
+        return None
+    drafts = {id(tree): Draft(tree)}
+    pieces: list[Statement | BlockItem] = []
+    for home, statement, needed in moves:
+        leaving = drafts.setdefault(id(home), Draft(home))
+        pieces.append(bare(statement) if needed else leaving.piece(statement))
+        if not needed:
+            leaving.remove(statement)
+    drafts[id(tree)].before(goal, pieces)
+    edits = [d.edit() for d in drafts.values() if d.changed]
+    done = tuple(e for e in edits if e is not None)
+    return done if len(done) == len(edits) else None
+
+
+def _needed_before(
+    program: Program,
+    origin: tuple[Tree, Statement],
+    goal: tuple[Tree, Statement],
+    moves: Sequence[tuple[Tree, Statement, bool]],
+) -> bool | None:
+    """Whether a statement must stay as well when it goes into the loop around the goal, those in
+    `moves` going with it; None where it cannot go."""
+    tree, use = goal
+    own = effects(origin[1])
+    loops = [a for a in tree.ancestors(use) if isinstance(a, (cst.For, cst.While))]
+    loops = loops[: next((i for i, a in enumerate(loops) if tree.inside(origin[1], a)), None)]
+    if not loops or own.barrier or not _computes(origin[1]) or takes_next(origin[1]):
+        return None
+    level = lifted(tree, use, tree.module) if origin[0] is not tree else use
+    if level is None or not _same_scope(tree, use, *origin):
+        return None
+    written = _written_inside(tree, loops[-1], use)
+    if written & own.writes or (written | _writes(use)) & own.reads:
+        return None
+    between = _between(program, origin, (tree, loops[-1]))
+    if between is None:
+        return None
+    with_it = {id(s) for _, s, _ in moves}
+    others = [s for s in between if id(s) not in with_it]
+    if any(_rebinds(s, own.reads | own.writes) for s in others):
+        return None
+    read = {name for _, s, _ in moves for name in effects(s).reads}
+    if any(_reads(s, own.writes) and _writes(s) & read for s in others):
+        return None  # `labels = pred.argmax(1)`: it would stay behind with its first value
+    gone = {id(s) for _, s, needed in moves if not needed}
+    heads = [loop.iter if isinstance(loop, cst.For) else loop.test for loop in loops]
+    still = [s for s in between if id(s) not in gone]
+    return any(_reads(s, own.writes) for s in (*still, *heads))
+
+
+def _computes(statement: Statement) -> bool:
+    """An assignment that does not build on its target, or a call whose result is dropped (not one
+    that makes a container longer each time)."""
+    if isinstance(statement, cst.Expr):
+        call = statement.value if isinstance(statement.value, cst.Call) else None
+        name = (dotted(call.func) or "") if call is not None else ""
+        return bool(name) and name.rpartition(".")[2] not in ("append", "extend", "add", "insert")
+    own = effects(statement)
+    return isinstance(statement, cst.Assign) and not own.reads & own.writes
+
+
+def repeat_after(program: Program, place: Place, target_place: Place) -> Edits | None:
+    """Repeat a statement right after another: an optimizer built again on the new parameters."""
+    tree, goal = _goal(program, target_place)
+    origin = _statement(program, place)
+    if tree is None or goal is None or origin is None:
+        return None
+    # The goal must come later, so that every name the statement reads exists.
+    if not _same_scope(tree, goal, *origin) or _between(program, origin, (tree, goal)) is None:
+        return None
+    draft = Draft(tree)
+    draft.after(goal, [bare(origin[1])])
+    return draft.edits()
+
+
+def _goal(program: Program, place: Place) -> tuple[Tree | None, Statement | None]:
+    tree = tree_at(program, place)
+    goal = None if tree is None else tree.statement(place)
+    if tree is None or goal is None or tree.block_of(goal) is None:
+        return None, None
+    return tree, goal
+
+
+def _statement(program: Program, place: Place) -> tuple[Tree, Statement] | None:
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None or not isinstance(statement, cst.BaseSmallStatement):
+        return None
+    return tree, statement
+
+
+def _repeatable(
+    program: Program,
+    origin: tuple[Tree, Statement],
+    goal: tuple[Tree, Statement],
+    repeated: Sequence[tuple[Tree, Statement]],
+) -> bool:
+    """Whether a statement computes the same there as it did here, but for the parameters."""
+    tree, statement = origin
+    other, target = goal
+    own = effects(statement)
+    if own.barrier or own.reads & own.writes or takes_next(statement):
+        return False
+    if not _same_scope(other, target, tree, statement):
+        return False
+    between = _between(program, origin, goal)
+    if between is None:
+        return False
+    among = {id(s) for _, s in repeated}
+    others = [s for s in between if id(s) not in among]
+    return all(not _rebinds(s, own.reads) and not effects(s).barrier for s in others)
+
+
+def _rebinds(statement: Statement, names: set[str]) -> bool:
+    """Whether a statement gives one of the names another value (or changes it by its methods)."""
+    written = _writes(statement)
+    return any(n == w or n.startswith(w + ".") for n in names for w in written)
+
+
+def _reads(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(r == n or r.startswith(n + ".") for r in effects(node).reads for n in names)
+
+
+def _writes(statement: Statement) -> set[str]:
+    return effects(statement).writes
+
+
+def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> set[str]:
+    """What a loop writes, `use` aside.
+
+    A backward writes gradients only, whatever it is called on, and what an update by hand changes
+    is what a next round is to compute with.
+    """
+    found: set[str] = set()
+    for statement in tree.statements:
+        if not tree.inside(statement, loop) or statement is use:
+            continue
+        if isinstance(statement, cst.BaseSmallStatement):
+            learns = _is_backward(statement) or _is_update(statement)
+            found |= set() if learns else _writes(statement)
+        else:
+            leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
+            found |= {path for leaf in leaves if (path := dotted(leaf))}
+    return found
+
+
+def _is_update(statement: Statement) -> bool:
+    """`w -= lr * w.grad`"""
+    path = dotted(statement.target) if isinstance(statement, cst.AugAssign) else None
+    return path is not None and f"{path}.grad" in effects(statement).reads
+
+
+def _is_backward(statement: Statement) -> bool:
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    method = call.func if isinstance(call, cst.Call) else None
+    return isinstance(method, cst.Attribute) and method.attr.value == "backward"
+
+
+def _between(
+    program: Program, origin: tuple[Tree, Statement], goal: tuple[Tree, Statement]
+) -> list[Statement] | None:
+    """What runs from the first statement to the second, in one block or across cells."""
+    tree, statement = origin
+    other, target = goal
+    if tree is not other:
+        level = lifted(other, target, other.module)
+        if tree.block_of(statement) is not tree.module or level is None:
+            return None
+        cells = [c.cell for c in program.cells]
+        if cells.index(tree.source.cell) > cells.index(other.source.cell):
+            return None
+        return statements_across(program, (tree, [statement]), (other, level), after=False)
+    block = tree.block_of(statement)
+    level = lifted(tree, target, block)
+    if level is None:
+        return None
+    inside = [s for s in tree.statements if tree.block_of(s) is block]
+    start, end = (next(i for i, s in enumerate(inside) if s is x) for x in (statement, level))
+    inner = [] if level is target else [level]
+    return [*inside[start + 1 : end], *inner] if start < end else None
+
+
+def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement) -> bool:
+    if tree is other:
+        return tree.scope_of(statement) is tree.scope_of(target)
+    return isinstance(tree.scope_of(statement), cst.Module) and isinstance(
+        other.scope_of(target), cst.Module
+    )
+
+
+def bare(statement: Statement) -> Statement:
+    """A copy without what belongs to its line."""
+    if isinstance(statement, cst.BaseSmallStatement):
+        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return statement

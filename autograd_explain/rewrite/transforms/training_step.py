@@ -1,0 +1,167 @@
+"""Changes to the training step and to how a module holds its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..engine.cst_tools import (
+    dotted,
+    expression,
+    keyword,
+    literal_bool,
+    same,
+    targets,
+    without,
+)
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.imports import Imports, imports_at
+from ..engine.tree import Statement, Tree, tree_at
+from .move_statement import lifted, move_before
+
+Edits = tuple[Edit, ...]
+
+
+def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` moved before the backward whose gradients it wipes out."""
+    return move_before(program, zero_place, backward_place)
+
+
+def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
+    tree = tree_at(program, step_place)
+    found = None if tree is None else _step(tree, step_place)
+    if tree is None or found is None:
+        return None
+    statement, optimizer = found
+    draft = Draft(tree)
+    draft.after(statement, [make("{x}.zero_grad()", x=optimizer)])
+    return draft.edits()
+
+
+def zero_grad_before(program: Program, step_place: Place, backward_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` on a line before the backward whose gradients its step uses.
+
+    Before the loop that the backward stands in, where the step stands behind that loop.
+    """
+    tree = tree_at(program, step_place)
+    found = None if tree is None else _step(tree, step_place)
+    if tree is None or found is None or tree_at(program, backward_place) is not tree:
+        return None
+    statement, optimizer = found
+    backward = tree.statement(backward_place)
+    level = None if backward is None else lifted(tree, backward, tree.block_of(statement))
+    if level is None or tree.start(level) >= tree.start(statement):
+        return None
+    draft = Draft(tree)
+    draft.before(level, [make("{x}.zero_grad()", x=optimizer)])
+    return draft.edits()
+
+
+def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | None:
+    """The statement `optimizer.step()` at a place, and its optimizer."""
+    statement = tree.statement(place)
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    if statement is None or not isinstance(call, cst.Call) or call.args:
+        return None
+    method = call.func if isinstance(call.func, cst.Attribute) else None
+    return (statement, method.value) if method is not None and method.attr.value == "step" else None
+
+
+def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:
+    """One-line statements on lines of their own behind the one at a place."""
+    tree = tree_at(program, place)
+    found = None if tree is None else tree.statement(place)
+    if tree is None or found is None or not codes:
+        return None
+    draft = Draft(tree)
+    draft.after(found, [make(code) for code in codes])
+    return draft.edits()
+
+
+def remove_statement(program: Program, place: Place) -> Edits | None:
+    """Take the statement at a place out."""
+    tree = tree_at(program, place)
+    statement = None if tree is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    draft = Draft(tree)
+    draft.remove(statement)
+    return draft.edits()
+
+
+def module_list(program: Program, place: Place, attribute: str | None = None) -> Edits | None:
+    """`self.layers = [nn.Linear(…), …]` -> `nn.ModuleList([…])`, so that the module knows them.
+
+    A dict becomes an `nn.ModuleDict`, a list of parameters an `nn.ParameterList`.
+    """
+    return _wrapped(program, place, attribute, _registry)
+
+
+def parameter_attribute(
+    program: Program, place: Place, attribute: str | None = None
+) -> Edits | None:
+    """`self.w = torch.randn(n, requires_grad=True)` -> `self.w = nn.Parameter(torch.randn(n))`."""
+    return _wrapped(program, place, attribute, _parameter)
+
+
+def _wrapped(
+    program: Program,
+    place: Place,
+    attribute: str | None,
+    wrap: Callable[[Imports, cst.BaseExpression], cst.BaseExpression | None],
+) -> Edits | None:
+    tree = tree_at(program, place)
+    if tree is None:
+        return None
+    imports = imports_at(program, place)
+    drafts = []
+    for statement in tree.candidates(place):
+        value = _stored(tree, statement, attribute)
+        new = None if value is None else wrap(imports, value)
+        if value is not None and new is not None:
+            draft = Draft(tree)
+            draft.replace(value, new)
+            drafts.append(draft)
+    return drafts[0].edits() if len(drafts) == 1 else None
+
+
+def _stored(tree: Tree, statement: Statement, attribute: str | None) -> cst.BaseExpression | None:
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
+        return None
+    if attribute is not None and not any(same(tree, t, attribute) for t in targets(statement)):
+        return None
+    return statement.value
+
+
+def _registry(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    inner = value.elt if isinstance(value, cst.ListComp) else None
+    if isinstance(value, cst.List) and value.elements:
+        inner = value.elements[0].value
+    if isinstance(value, (cst.List, cst.ListComp)):
+        parameters = isinstance(inner, cst.Call) and _is_parameter(imports, inner)
+        kind = "ParameterList" if parameters else "ModuleList"
+    elif isinstance(value, (cst.Dict, cst.DictComp)):
+        kind = "ModuleDict"
+    else:
+        return None
+    name = imports.local(f"torch.nn.{kind}")
+    return None if name is None else expression(f"{name}({{x}})", x=value)
+
+
+def _is_parameter(imports: Imports, call: cst.Call) -> bool:
+    full = imports.full(dotted(call.func))
+    return full in {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
+
+
+def _parameter(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    name = imports.local("torch.nn.Parameter")
+    if name is None or not isinstance(value, cst.Call) or _is_parameter(imports, value):
+        return None
+    flag = keyword(value, "requires_grad")
+    plain = without(value, flag) if flag is not None and literal_bool(flag.value) else value
+    return expression(f"{name}({{x}})", x=plain)

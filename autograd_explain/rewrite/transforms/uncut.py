@@ -1,0 +1,364 @@
+"""What cut the graph taken back: a call removed, a NumPy function replaced, a flag added.
+
+Several expressions of one statement change at once here, some inside others, so the changes are
+patches of the text (everything around them stays to the letter).
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ...model import Edit, Place, Span
+from ...program import Program, Source
+from ..engine.draft import compiles
+from ..engine.imports import imports_at
+from ..engine.magics import mask
+
+Edits = tuple[Edit, ...]
+
+#: NumPy functions that torch has under the same name, and those it calls otherwise.
+_SAME = frozenset(
+    "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan "
+    "sum mean prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
+    "clip floor ceil logaddexp trace asin acos atan".split()
+)
+_OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
+_KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
+_ENDINGS = frozenset(
+    "detach item numpy tolist cpu long int bool byte short char detach_ __array__".split()
+)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """New text for a range of one source; an empty range inserts."""
+
+    source: Source
+    span: Span
+    text: str
+
+
+def apply_patches(patches: Iterable[Patch]) -> Edits | None:
+    """The patches as edits; None where two overlap or a result does not compile."""
+    by_source: dict[int, list[Patch]] = {}
+    for patch in dict.fromkeys(patches):
+        by_source.setdefault(id(patch.source), []).append(patch)
+    edits = [_edit(group) for group in by_source.values()]
+    return tuple(e for e in edits if e is not None) if edits and all(edits) else None
+
+
+def _edit(patches: list[Patch]) -> Edit | None:
+    source = patches[0].source
+    lines = source.text.split("\n")
+    patches.sort(key=lambda p: (p.span.line, p.span.column), reverse=True)
+    end = (len(lines) + 1, 0)
+    for patch in patches:
+        span = patch.span
+        if (span.end_line, span.end_column) > end:
+            return None
+        end = (span.line, span.column)
+        before = lines[span.line - 1][: span.column]
+        after = lines[span.end_line - 1][span.end_column :]
+        lines[span.line - 1 : span.end_line] = (before + patch.text + after).split("\n")
+    text = "\n".join(lines)
+    if text == source.text or not _is_program(text):
+        return None
+    return Edit(source.cell, source.file, source.text, text)
+
+
+def _is_program(text: str) -> bool:
+    masked = None if compiles(text) else mask(text)
+    return compiles(text) if masked is None else compiles(masked.text)
+
+
+# -- expressions at places -------------------------------------------------------------------
+
+
+def node_at(program: Program, place: Place | None) -> ast.expr | None:
+    """The expression at a place's span, the outermost of equal ones."""
+    source = None if place is None else program.source_at(place)
+    if place is None or source is None or place.span is None:
+        return None
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.expr) and source.span(node) == place.span:
+            return node
+    return None
+
+
+def code_of(program: Program, place: Place, node: ast.AST) -> str:
+    """A node's text as the user wrote it."""
+    source = program.source_at(place)
+    segment = None if source is None else ast.get_source_segment(source.python, node)
+    return segment or ast.unparse(node)
+
+
+def replacement(program: Program, place: Place | None, code: str) -> list[Patch]:
+    """Another expression in the place of the one at the span; [] where there is none."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or node is None or place is None or place.span is None:
+        return []
+    return [Patch(source, place.span, _fitting(source, node, code))]
+
+
+def without_cut(program: Program, place: Place | None) -> list[Patch]:
+    """`x.detach().numpy()`, `float(x)`, `x.long()` -> `x`; `x.data.clone()` -> `x.clone()`;
+    `math.sin(x)` -> `torch.sin(x)`."""
+    node = node_at(program, place)
+    if node is None or place is None:
+        return []
+    inner, behind = _inner(node), ""
+    copied = _copied(inner)
+    if copied is not None and _inner(copied) is not copied:
+        inner, behind = _inner(copied), ".clone()"
+    if inner is node:
+        return torch_instead_of_numpy(program, place)
+    code = code_of(program, place, inner)
+    whole = isinstance(inner, _ATOMS) or not behind
+    return replacement(program, place, f"{code}{behind}" if whole else f"({code}){behind}")
+
+
+def _copied(node: ast.expr) -> ast.expr | None:
+    """`x` of `x.clone()`: the copy stays, for what it protects from a later write."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.value if node.func.attr == "clone" else None
+    return None
+
+
+def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:
+    """`name=value` as the last argument of the call at the span."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or not isinstance(node, ast.Call):
+        return []
+    old = next((k for k in node.keywords if k.arg == name), None)
+    if old is not None:
+        span = source.span(old.value)
+        return [] if span is None else [Patch(source, span, value)]
+    given = [*node.args, *(k.value for k in node.keywords)]
+    last = max(given, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0), default=None)
+    return _inserted_behind(source, last or node, f"{name}={value}", bool(given))
+
+
+def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> list[Patch]:
+    span = source.span(node)
+    if span is None:
+        return []
+    column = span.end_column if some else span.end_column - 1
+    point = Span(span.end_line, column, span.end_line, column)
+    return [Patch(source, point, f", {text}" if some else text)]
+
+
+def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
+    """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`; [] for what torch lacks."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call):
+        return []
+    imports = imports_at(program, place)
+    torch = imports.local("torch")
+    module, _, name = imports.full(ast.unparse(node.func)).partition(".")
+    span = source.span(node.func)
+    if module not in ("numpy", "math") or torch is None or span is None:
+        return []
+    if name not in _SAME and name not in _OTHER:
+        return []
+    return [Patch(source, span, f"{torch}.{_OTHER.get(name, name)}"), *_renamed(source, node)]
+
+
+def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
+    """`torch.from_numpy(np.exp(-x.numpy()))` -> `torch.exp(-x)`, `place` being a part of it.
+
+    [] where no tensor is made of the array, or where torch has no such function.
+    """
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or node is None:
+        return []
+    around = _tensor_made_of(source, node)
+    torch = imports_at(program, place).local("torch")
+    if around is None or torch is None:
+        return []
+    whole, inner = source.span(around), source.span(around.args[0])
+    if whole is None or inner is None:
+        return []
+    atom = isinstance(around.args[0], _ATOMS)
+    start = Span(whole.line, whole.column, inner.line, inner.column)
+    end = Span(inner.end_line, inner.end_column, whole.end_line, whole.end_column)
+    patches = [Patch(source, start, "" if atom else "("), Patch(source, end, "" if atom else ")")]
+    for call in (n for n in ast.walk(around.args[0]) if isinstance(n, ast.Call)):
+        found = _in_torch(program, source, replace(place, span=source.span(call)), call)
+        if not found:
+            return []
+        patches += found
+    return patches
+
+
+def _in_torch(program: Program, source: Source, place: Place, call: ast.Call) -> list[Patch]:
+    """`np.exp(…)` under torch's name, `x.numpy()` without its ending; [] for other calls."""
+    tensor = _inner(call)
+    if tensor is call:
+        return torch_instead_of_numpy(program, place)
+    kept, whole = source.span(tensor), source.span(call)
+    if kept is None or whole is None:
+        return []
+    return [
+        Patch(source, Span(kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
+    ]
+
+
+def _tensor_made_of(source: Source, node: ast.expr) -> ast.Call | None:
+    """The innermost `torch.from_numpy(…)` around an expression, without other arguments."""
+    found: ast.Call | None = None
+    for call in ast.walk(source.tree):
+        if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+            continue
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        if name in ("from_numpy", "as_tensor", "tensor") and any(
+            n is node for n in ast.walk(call.args[0])
+        ):
+            found = call
+    return found
+
+
+def _renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
+    for given in node.keywords:
+        span = source.span(given)
+        if given.arg in _KEYWORDS and span is not None:
+            name = Span(span.line, span.column, span.line, span.column + len(given.arg))
+            yield Patch(source, name, _KEYWORDS[given.arg])
+
+
+def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
+    """`torch.tensor(x)` -> `x`; of several tensors -> `torch.stack(x)`.  A dtype is kept."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call) or not node.args:
+        return []
+    torch = imports_at(program, place).local("torch")
+    whole, value = source.span(node), source.span(node.args[0])
+    if torch is None or whole is None or value is None:
+        return []
+    dtype = next((k.value for k in node.keywords if k.arg == "dtype"), None)
+    behind = "" if dtype is None else f".to({code_of(program, place, dtype)})"
+    atom = many or isinstance(node.args[0], _ATOMS)
+    bracket = f"{torch}.stack(" if many else ("" if atom and not behind else "(")
+    close = ")" if bracket else ""
+    start = Span(whole.line, whole.column, value.line, value.column)
+    end = Span(value.end_line, value.end_column, whole.end_line, whole.end_column)
+    return [Patch(source, start, bracket), Patch(source, end, close + behind)]
+
+
+def flag_removed(program: Program, place: Place | None) -> list[Patch]:
+    """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `nn.Parameter(x)` -> `x`."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or place is None or not isinstance(node, ast.Call):
+        return []
+    flag = next((k for k in node.keywords if k.arg == "requires_grad"), None)
+    if flag is None:
+        wrapped = ast.unparse(node.func).endswith("Parameter") and len(node.args) == 1
+        method = getattr(node.func, "attr", "") == "requires_grad_"
+        inner = node.func.value if method and isinstance(node.func, ast.Attribute) else None
+        inner = node.args[0] if wrapped else inner
+        return [] if inner is None else replacement(program, place, code_of(program, place, inner))
+    return argument_taken_out(source, node, flag)
+
+
+def argument_taken_out(source: Source, node: ast.Call, gone: ast.keyword) -> list[Patch]:
+    """An argument with the comma before it, or behind it where it is the first."""
+    given: list[ast.AST] = sorted(
+        [*node.args, *node.keywords],
+        key=lambda n: (n.lineno, n.col_offset),  # type: ignore[attr-defined]
+    )
+    at = given.index(gone)
+    span = source.span(gone)
+    before = source.span(given[at - 1]) if at else None
+    after = source.span(given[at + 1]) if at + 1 < len(given) else None
+    if span is None:
+        return []
+    if before is not None:
+        span = Span(before.end_line, before.end_column, span.end_line, span.end_column)
+    elif after is not None:
+        span = Span(span.line, span.column, after.line, after.column)
+    return [Patch(source, span, "")]
+
+
+def called(program: Program, place: Place | None, method: str) -> list[Patch]:
+    """`.method()` behind the expression at the span, in parentheses where it needs them."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or node is None or place is None or place.span is None:
+        return []
+    span = place.span
+    start = Span(span.line, span.column, span.line, span.column)
+    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
+    if isinstance(node, _ATOMS):
+        return [Patch(source, end, f".{method}()")]
+    if _in_parentheses(source, node):
+        return [Patch(source, _behind_parenthesis(source, end), f".{method}()")]
+    return [Patch(source, start, "("), Patch(source, end, f").{method}()")]
+
+
+def numbers_in(node: ast.expr) -> bool:
+    """Whether a list literal holds a number, which torch.stack does not take."""
+    return any(isinstance(e, ast.Constant) for e in getattr(node, "elts", ()))
+
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Constant)
+
+
+def _inner(node: ast.expr) -> ast.expr:
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr not in _ENDINGS and node.func.attr not in ("to", "type"):
+                return node
+            node = node.func.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id not in ("float", "int") or len(node.args) != 1:
+                return node
+            node = node.args[0]
+        else:
+            return node
+
+
+def _fitting(source: Source, old: ast.expr, code: str) -> str:
+    """The code with parentheses where the old expression's surroundings need them."""
+    try:
+        new = ast.parse(code, mode="eval").body
+    except SyntaxError:
+        return code
+    if isinstance(new, _ATOMS) or _in_parentheses(source, old):
+        return code
+    for parent in ast.walk(source.tree):
+        if any(child is old for child in ast.iter_child_nodes(parent)):
+            loose = (ast.stmt, ast.keyword, ast.List, ast.Dict)
+            argument = isinstance(parent, ast.Call) and parent.func is not old
+            return code if isinstance(parent, loose) or argument else f"({code})"
+    return code
+
+
+def _behind_parenthesis(source: Source, end: Span) -> Span:
+    line = source.text.split("\n")[end.line - 1]
+    column = line.index(")", end.column) + 1
+    return Span(end.line, column, end.line, column)
+
+
+def _in_parentheses(source: Source, node: ast.expr) -> bool:
+    span = source.span(node)
+    if span is None:
+        return False
+    lines = source.text.split("\n")
+    before = lines[span.line - 1][: span.column].rstrip()
+    after = lines[span.end_line - 1][span.end_column :].lstrip()
+    if not before.endswith("(") or not after.startswith(")"):
+        return False
+    # The parentheses of a call are not the expression's own.
+    head = re.search(r"([\w)\]]+)\s*$", before[:-1])
+    return head is None or keyword.iskeyword(head[1])

@@ -1,0 +1,145 @@
+"""A value that two losses use, the first only as a number: where its graph ends for that one."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from knowledge.played import added, edited, explained, play
+
+from autograd_explain.model import Diagnosis
+
+NETWORKS = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+gen = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+critic = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+opt_d = torch.optim.Adam(critic.parameters())
+opt_g = torch.optim.Adam(gen.parameters())
+data = [torch.randn(5, 3) for _ in range(3)]
+"""
+
+LOOP = """
+for real in data:
+    fake = gen(torch.randn(5, 4))
+    opt_d.zero_grad()
+    loss_d = critic(fake).mean() - critic(real).mean()
+    loss_d.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    loss_g = -critic(fake).mean()
+    loss_g.backward()
+    opt_g.step()
+"""
+
+JOINED = LOOP.replace(
+    "loss_d = critic(fake).mean() - critic(real).mean()",
+    "both = torch.cat((real, fake), 0)\n    loss_d = critic(both).mean()",
+)
+
+FUNCTION = "def step(real):" + LOOP.partition(":")[2] + "for real in data:\n    step(real)\n"
+
+STRAIGHT = "real = data[0]\n" + textwrap.dedent(LOOP.partition(":\n")[2])
+
+METHODS = """
+class Training:
+    def run(self, real):
+        self.fake = gen(torch.randn(5, 4))
+        opt_d.zero_grad()
+        self.judge(real)
+        opt_g.zero_grad()
+        loss = -critic(self.fake).mean()
+        loss.backward()
+        opt_g.step()
+    def judge(self, real):
+        scores = critic(self.fake)
+        loss = scores.mean() - critic(real).mean()
+        loss.backward()
+        opt_d.step()
+training = Training()
+for real in data:
+    training.run(real)
+"""
+
+
+def proposed(found: Diagnosis) -> list[str]:
+    return [r.fix for r in found.rewrites]
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (LOOP, "loss_d = critic(fake.detach()).mean() - critic(real).mean()"),
+        (JOINED, "both = torch.cat((real, fake.detach()), 0)"),
+        (FUNCTION, "loss_d = critic(fake.detach()).mean() - critic(real).mean()"),
+        (STRAIGHT, "loss_d = critic(fake.detach()).mean() - critic(real).mean()"),
+        (METHODS, "scores = critic(self.fake.detach())"),
+    ],
+)
+def test_the_first_loss_gets_the_value_alone(program: str, line: str) -> None:
+    """The generator is trained on: the repaired program runs watched without a word."""
+    cells = (NETWORKS, program)
+    found = explained(cells)
+    assert (found.finding.cause, found.finding.variant) == ("second_backward", "shared_apart")
+    assert proposed(found) == ["detach_first", "retain_graph"]
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == [line]
+    assert play(repaired, watched=True).diagnosis is None
+
+
+def test_a_step_on_saved_parameters_rules_out_keeping_the_graph() -> None:
+    cells = (NETWORKS, STRAIGHT.replace("opt_d.step()", "opt_d.step(); opt_g.step()"))
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.variant == "shared_stepped"
+    assert "retain_graph" not in proposed(found) and "detach_first" not in proposed(found)
+
+
+def test_a_step_on_parameters_that_nothing_saved_does_not() -> None:
+    """The weight of a layer whose input needs no gradient is not needed by its backward."""
+    layers = "nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))"
+    stepped = STRAIGHT.replace("opt_d.step()", "opt_d.step(); opt_g.step()")
+    cells = (NETWORKS.replace(layers, "nn.Linear(4, 3)"), stepped)
+    found = play(cells)
+    assert found.diagnosis is not None and found.diagnosis.finding.variant == "shared"
+    assert "would not help" not in " ".join(found.output.split())
+    kept = edited(cells, next(r for r in found.diagnosis.rewrites if r.fix == "retain_graph"))
+    assert play(kept).diagnosis is None
+
+
+def test_a_value_of_an_earlier_round_is_still_carried() -> None:
+    program = """
+hidden = torch.zeros(5, 3)
+for real in data:
+    hidden = gen[2](torch.tanh(gen[0](torch.cat((hidden, real[:, :1]), 1))))
+    loss = critic(hidden).mean()
+    loss.backward()
+"""
+    found = explained((NETWORKS, program))
+    assert found.finding.variant == "carried"
+    assert proposed(found)[0] == "detach_state"
+
+
+@pytest.mark.parametrize(
+    ("kept", "read"),
+    [
+        ("memory = [(0, torch.zeros(5, 3))]", "memory[0][1]"),
+        ("memory = (torch.zeros(5, 3), 0)", "memory[0]"),
+    ],
+)
+def test_no_item_of_a_tuple_is_assigned(kept: str, read: str) -> None:
+    store = "memory[0] = (1, hidden)" if "[(" in kept else "memory = (hidden, 1)"
+    program = f"""
+{kept}
+for real in data:
+    hidden = torch.tanh(critic[0](real)[:, :3] + {read} * critic[0].bias[:3])
+    loss = hidden.mean()
+    loss.backward()
+    {store}
+"""
+    cells = (NETWORKS, program)
+    found = explained(cells)
+    assert found.finding.cause == "second_backward"
+    assert found.rewrites
+    for rewrite in found.rewrites:
+        assert play(edited(cells, rewrite)).diagnosis is None

@@ -1,0 +1,177 @@
+"""A notebook in this process: cells run one after another in a namespace, and a kernel's shell."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import itertools
+import linecache
+import os
+import pkgutil
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from types import CodeType, SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+from IPython.core.inputtransformer2 import TransformerManager
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+import autograd_explain
+from autograd_explain.intercept import guard
+from autograd_explain.program import Program, Source
+from autograd_explain.render.topic_content import cells_of
+
+__all__ = [
+    "PATIENCE",
+    "Notebook",
+    "captured",
+    "cells_of",
+    "fresh_torch",
+    "kernel_shell",
+    "python_of",
+    "run_cells",
+    "shell_with_extension",
+    "without_time_limits",
+]
+
+#: Seconds for all that users get less time for: a busy machine is no reason to fail.
+PATIENCE = 300
+#: Limits in seconds of what is looked at in the session itself, by part of the package.
+_TIMED = re.compile(r"autograd_explain\.(nodes|inspect|record)\b")
+_numbers = itertools.count(1)
+
+
+class Notebook:
+    """Cells that run one after another in one namespace: a kernel without IPython.
+
+    `program` is what the stages of the package read; its file names are this notebook's own.
+    """
+
+    def __init__(self, namespace: dict[str, Any] | None = None) -> None:
+        fresh: dict[str, Any] = {"__name__": "__main__"}
+        self.namespace = fresh if namespace is None else namespace
+        self.cells: list[Source] = []
+        self._number = next(_numbers)
+
+    @property
+    def program(self) -> Program:
+        return Program(self.cells)
+
+    def add(self, text: str) -> CodeType:
+        """The next cell, compiled and not yet run."""
+        number = len(self.cells) + 1
+        name, python = f"<notebook {self._number}, cell {number}>", python_of(text)
+        self.cells.append(Source(number, None, text, python, name))
+        linecache.cache[name] = len(python), None, python.splitlines(True), name
+        return compile(python, name, "exec")
+
+    def run(self, text: str) -> None:
+        exec(self.add(text), self.namespace)
+
+
+def run_cells(cells: Sequence[str]) -> dict[str, Any]:
+    """Run a notebook from the top; its namespace."""
+    notebook = Notebook()
+    for text in cells:
+        notebook.run(text)
+    return notebook.namespace
+
+
+def python_of(cell: str) -> str:
+    """A cell as Python, its magics translated."""
+    return str(TransformerManager().transform_cell(cell))
+
+
+# -- a shell ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def kernel_shell() -> Iterator[InteractiveShell]:
+    """IPython's shell without the extension; everything as before afterwards."""
+    main, shown = sys.modules["__main__"], warnings.showwarning
+    InteractiveShell.clear_instance()
+    guard.clear()
+    config = Config({"HistoryManager": {"hist_file": ":memory:"}})
+    shell = InteractiveShell.instance(config=config)
+    try:
+        yield shell
+    finally:
+        autograd_explain.unload_ipython_extension(shell)
+        autograd_explain._last = None
+        guard.clear()
+        shell.history_manager.end_session()
+        InteractiveShell.clear_instance()
+        sys.modules["__main__"] = main
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            sys.__dict__.pop(name, None)
+    assert warnings.showwarning is shown
+
+
+@contextlib.contextmanager
+def shell_with_extension() -> Iterator[InteractiveShell]:
+    """A shell with the extension loaded, in English, without limits in seconds."""
+    english = mock.patch.dict(os.environ, {"AUTOGRAD_EXPLAIN_LANG": "en"})
+    with fresh_torch(), english, without_time_limits(), kernel_shell() as shell:
+        shell.extension_manager.load_extension("autograd_explain")
+        yield shell
+
+
+# -- the surroundings -------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[io.StringIO]:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        yield output
+
+
+@contextlib.contextmanager
+def fresh_torch() -> Iterator[None]:
+    """A notebook may leave the grad mode, the random state, a process group or a warning that
+    comes only once."""
+    always, detect = torch.is_warn_always_enabled(), torch.is_anomaly_enabled()
+    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+    with torch.random.fork_rng(devices=()), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        torch.set_warn_always(True)
+        try:
+            yield
+        finally:
+            torch.set_warn_always(always)
+            torch.set_grad_enabled(grad)
+            torch.set_default_dtype(dtype)
+            torch.autograd.set_detect_anomaly(detect)
+            if torch.distributed.is_initialized():
+                torch.distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def without_time_limits() -> Iterator[None]:
+    """Nothing that is bounded in seconds stops early, however busy the machine is."""
+    from autograd_explain.record.detect.finding import TimeShare
+    from autograd_explain.verify import checkpoint
+
+    clocks = ("monotonic", "perf_counter", "thread_time")
+    stands = SimpleNamespace(**dict.fromkeys(clocks, lambda: 0.0))
+    with contextlib.ExitStack() as stack:
+        for module in map(importlib.import_module, filter(_TIMED.match, _modules_of_ours())):
+            if hasattr(module, "time"):
+                stack.enter_context(mock.patch.object(module, "time", stands))
+        stack.enter_context(mock.patch.object(TimeShare, "allows", lambda *_, **__: True))
+        stack.enter_context(mock.patch.object(checkpoint, "_READY_SECONDS", float(PATIENCE)))
+        yield
+
+
+@cache
+def _modules_of_ours() -> tuple[str, ...]:
+    """The package's modules but for the causes' folders, which hold programs."""
+    found = pkgutil.walk_packages(autograd_explain.__path__, "autograd_explain.")
+    return tuple(m.name for m in found if not m.name.startswith("autograd_explain.knowledge."))

@@ -1,0 +1,56 @@
+"""Values that leave the graph and come back, by whatever constructor or cast."""
+
+from __future__ import annotations
+
+import pytest
+from silent_programs import HEAD
+from test_silent import session, signals
+
+MODEL = (
+    HEAD + "import copy\nnet, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
+    "opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)\n"
+    "def loss_of(h):\n    return head(h).sum()\n"
+)
+#: How `h`, a column of three numbers, is made of `net(x)` in a helper: names alone do not tell.
+SURE = (
+    "torch.FloatTensor(net(x)[:, :1].tolist())",
+    "torch.Tensor([[v.item()] for v in net(x)[:, 0]])",
+    "torch.DoubleTensor(net(x)[:, :1].tolist()).float()",
+    "torch.tensor(net(x)[:, :1].tolist(), dtype=torch.float64).type(torch.float32)",
+    "net(x)[:, :1].detach().type(torch.float64).type(torch.FloatTensor)",
+    "copy.deepcopy(net(x)[:, :1].detach())",
+    "x.new(net(x)[:, :1].tolist())",
+    "torch.FloatTensor(net(x)[:, :1].detach().numpy())",
+)
+
+
+@pytest.mark.parametrize("made", SURE)
+def test_a_cut_is_seen_through_any_constructor_or_cast(made: str) -> None:
+    (found,) = signals((MODEL, _training(made)))
+    assert (found.name, [m.place.line for m in found.moments["cut"]][:1]) == ("graph-cut", [2])
+
+
+@pytest.mark.parametrize("cast", [".float()", ".type(torch.float32)", ".type(torch.FloatTensor)"])
+def test_a_comparison_that_is_cast_is_a_note(cast: str) -> None:
+    cells = MODEL, _training(f"(net(x) > 0){cast}[:, :1]")
+    assert signals(cells) == []
+    assert [s.evidence["way"] for s in signals(cells, sure=False)] == ["operation"]
+
+
+def test_a_number_that_goes_to_a_device_without_values_does_no_harm() -> None:
+    cells = (
+        HEAD + "w = torch.randn(3, requires_grad=True)",
+        "a = (w * w).sum().item()\nb = torch.tensor([a, 2.0], device='meta')\n"
+        "one = torch.arange(8.0)[::4][:1].numpy()\nh = torch.exp(w)\nloss = h.sum()\n"
+        "h.data.mul_(2)\nloss.backward()",
+    )
+    found, recording = session(cells, {})
+    assert [s.name for s in found] == ["silent-overwrite"] and recording.limits == ()
+
+
+def _training(made: str) -> str:
+    return (
+        "def column(x):\n"
+        f"    return {made}\n"
+        "for _ in range(3):\n    opt.zero_grad()\n    loss_of(column(x)).backward()\n    opt.step()"
+    )
