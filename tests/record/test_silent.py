@@ -2,43 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
-from notebook import Notebook
 from silent_programs import HEAD, PROGRAMS, Silent
-
-from autograd_explain.program import Program, Source
-from autograd_explain.record import Recording, Signal, watch
-
-
-class Cells(Program):
-    """Cells only: what called them, this file, is not the user's."""
-
-    def present(self, filename: str) -> Source | None:
-        return next((c for c in reversed(self.cells) if c.filename == filename), None)
-
-
-def signals(cells: tuple[str, ...], *, sure: bool = True, **names: Any) -> list[Signal]:
-    """The findings of all cells, each watched as a cell of one session."""
-    return session(cells, {"__name__": "__main__", **names}, sure=sure)[0]
-
-
-def session(
-    cells: tuple[str, ...], namespace: dict[str, Any], *, sure: bool = True
-) -> tuple[list[Signal], Recording]:
-    """The findings of all cells, and the recording that they went into."""
-    notebook, recording = Notebook(namespace), Recording()
-    found: list[Signal] = []
-    with torch.random.fork_rng(devices=()):
-        for text in cells:
-            code = notebook.add(text)
-            with watch(Cells(notebook.cells), len(notebook.cells), recording):
-                exec(code, notebook.namespace)
-            assert recording.failure is None
-            found += recording.signals() if sure else recording.notes()
-    return found, recording
+from watching import signals
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from put_back_programs import program
 from silent_programs import HEAD
-from test_silent import session, signals
+from watching import session, signals
 
 from autograd_explain.record.detect import hidden
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from test_whole import lines, watched
+from watching import lines, watched
 
 REFUSED = """\
 w = torch.ones(2, dtype=torch.complex64, requires_grad=True)

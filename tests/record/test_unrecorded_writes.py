@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from silent_programs import HEAD
-from test_silent import signals
+from watching import signals
 
 START = HEAD + "w, x = torch.randn(3, requires_grad=True), torch.randn(3)\n"
 END = "\n(h * x).sum().backward()"

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from abstract_notebook import fresh_session, history_of, marked, programs, run
 from notebook import cells_of
+from shadow_notebook import fresh_session, history_of, marked, programs, run
 
 
 @pytest.mark.parametrize("path", programs("programs"), ids=lambda p: p.stem)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from abstract_notebook import fresh_session, history_of, run
 from notebook import cells_of
+from shadow_notebook import fresh_session, history_of, run
 
 EFFECTS = """# %%
 import os, sys, random, time, subprocess, threading, warnings, atexit, logging, socket, shutil

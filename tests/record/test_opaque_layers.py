@@ -8,27 +8,9 @@ import pytest
 import torch
 from notebook import Notebook
 from torch import nn
+from watching import lines, watched
 
 from autograd_explain.record.recording import Recording
-
-
-def watched(text: str) -> tuple[Recording, dict[str, object]]:
-    """Run a cell under a recording."""
-    notebook = Notebook({"torch": torch, "nn": nn})
-    recording = Recording()
-    code = notebook.add(text)
-    with recording.watching(notebook.program, 1):
-        exec(code, notebook.namespace)
-    assert recording.limits == ()
-    return recording, notebook.namespace
-
-
-def lines(recording: Recording, entries: object) -> list[int]:
-    """The lines of the user's that entries of the log belong to."""
-    moments = recording.moments(recording.program)
-    found = [moments.made(e[2] if type(e) is tuple else e.site, 0) for e in entries]  # type: ignore[attr-defined]
-    return [m.place.line for m in found if m is not None and m.place is not None]
-
 
 LAYERS = {
     "nn.LSTM(4, 5, batch_first=True)": "torch.randn(2, 3, 4)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from silent_programs import HEAD
-from test_silent import session, signals
+from watching import session, signals
 
 MODEL = (
     HEAD + "import copy\nnet, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"

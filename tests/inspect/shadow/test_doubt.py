@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from abstract_notebook import fresh_session, history_of, marked, run
 from notebook import cells_of
+from shadow_notebook import fresh_session, history_of, marked, run
 
 ONE_OF_TWO = """# %%
 import random

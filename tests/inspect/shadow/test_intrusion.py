@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from abstract_notebook import fresh_session, history_of, run
+from shadow_notebook import fresh_session, history_of, run
 from torch import nn
 
 from autograd_explain.incident import Incident
