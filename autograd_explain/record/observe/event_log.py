@@ -37,7 +37,8 @@ class Made(NamedTuple):
 
 class Wrote(NamedTuple):
     """A write that the version counter saw.  `own` is false where the counter was an alias's own
-    (`.data`): then the tensor's other aliases saw nothing."""
+    (`.data`): then the tensor's other aliases saw nothing.  `alias` is when the written tensor
+    became an alias, 0 where it did not."""
 
     clock: int
     site: int
@@ -46,16 +47,18 @@ class Wrote(NamedTuple):
     before: int
     after: int
     own: bool
+    alias: int = 0
 
 
 class Alias(NamedTuple):
-    """`made` became an alias of `of` (addresses of tensors) on one storage."""
+    """A tensor became an alias of `of` (its address) on one storage; `parent` is when that one
+    became an alias itself, 0 where it did not."""
 
     clock: int
     site: int
     storage: int
-    made: int
     of: int
+    parent: int
 
 
 class Landmark(NamedTuple):
@@ -97,6 +100,7 @@ class EventLog:
     aliases: deque[Alias] = field(default_factory=lambda: deque(maxlen=MAX_ALIASES))
     stepped: deque[Stepped] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
     landmarks: deque[Landmark] = field(default_factory=lambda: deque(maxlen=MAX_LANDMARKS))
+    living: dict[int, tuple[Weak, int]] = field(default_factory=dict)  #: aliases by address
     born: dict[int, Born] = field(default_factory=dict)
     clock: int = 0
     user_code_in_backward: bool = False  #: a hook or a custom Function was seen
@@ -104,6 +108,22 @@ class EventLog:
     def leaf(self, where: int, tensor: torch.Tensor, site: int) -> None:
         gone = Weak(tensor, lambda _: self.born.pop(where, None))
         self.born[where] = Born(gone, site, self.tick())
+
+    def alias(self, made: torch.Tensor, of: torch.Tensor, storage: int, site: int) -> None:
+        """`made` became an alias of `of` on their `storage`."""
+        if len(self.living) >= MAX_ALIASES:
+            self.living.clear()
+        clock, source = self.tick(), of._cdata
+        self.aliases.append(Alias(clock, site, storage, source, self.alias_time(of, source)))
+        self.living[made._cdata] = Weak(made), clock
+
+    def alias_time(self, tensor: torch.Tensor, where: int) -> int:
+        """When the tensor at this address became an alias, 0 where it is none.
+
+        To be asked while it lives: its address may have been another tensor's before.
+        """
+        known = self.living.get(where)
+        return known[1] if known is not None and known[0]() is tensor else 0
 
     def maker_of(self, number: int) -> Made | None:
         """The call that made a recent node, found from the newest entry backwards."""

@@ -18,7 +18,7 @@ from ...custom_function import forward_frames
 from ..detect.contents import Content
 from ..detect.detectors import Detectors
 from .call_sites import CallSites
-from .event_log import Alias, EventLog, Wrote
+from .event_log import EventLog, Wrote
 from .tensor_facts import address, quiet, storage, tensors_in, version
 from .torch_functions import FunctionTable
 
@@ -209,7 +209,9 @@ class EventNotes:
         site = site or self.sites.here(frame, operation)
         clock = log.tick()
         own = not self.suspicion.through_data(tensor)
-        log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), old, new, own))
+        where = address(tensor)
+        alias = log.alias_time(tensor, where)
+        log.wrote.append(Wrote(clock, site, storage(tensor), where, old, new, own, alias))
         if not own:
             self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
         if log.user_code_in_backward:
@@ -217,8 +219,9 @@ class EventNotes:
 
     def wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
         """Note a write that left the version as it was; its time."""
-        clock, v = self.log.tick(), version(tensor)
-        self.log.wrote.append(Wrote(clock, site, storage(tensor), address(tensor), v, v, own))
+        log, where, v = self.log, address(tensor), version(tensor)
+        clock, alias = log.tick(), log.alias_time(tensor, where)
+        log.wrote.append(Wrote(clock, site, storage(tensor), where, v, v, own, alias))
         return clock
 
     # Aliases
@@ -255,14 +258,9 @@ class EventNotes:
                 for out in tensors_in((result,)):
                     if out is not source and storage(out) == kept:
                         site = site or self.sites.here(frame, operation)
-                        self.alias(out, source, kept, site)
+                        self.log.alias(out, source, kept, site)
         except Exception as error:
             self.broken = error
-
-    def alias(self, made: Tensor, of: Tensor, kept: int, site: int) -> None:
-        """Note that `made` shares the storage `kept` of `of`."""
-        log = self.log
-        log.aliases.append(Alias(log.tick(), site, kept, address(made), address(of)))
 
     # Gradients
 

@@ -91,22 +91,17 @@ class ObservedHistory:
     def _via(self, wrote: Wrote, saved: int) -> tuple[TraceEvent, ...]:
         """How the written tensor became an alias, from the tensor asked about on."""
         chain: list[Alias] = []
-        where = wrote.tensor
-        while where != saved and len(chain) < 16:
-            alias = self._alias(where, wrote)
-            if alias is None or alias in chain:
-                break
+        alias = self._aliases.get(wrote.alias) if wrote.tensor != saved else None
+        while alias is not None and alias.storage == wrote.storage and len(chain) < 16:
             chain.append(alias)
-            where = alias.of
+            alias = self._aliases.get(alias.parent) if alias.of != saved else None
         moments = (self._moments.made(a.site, a.clock) for a in reversed(chain))
         return tuple(m for m in moments if m is not None)
 
-    def _alias(self, where: int, wrote: Wrote) -> Alias | None:
-        """The newest alias made at an address before the write, on the written storage."""
-        for alias in reversed(self._log.aliases):
-            if alias.made == where and alias.clock < wrote.clock and alias.storage == wrote.storage:
-                return alias
-        return None
+    @cached_property
+    def _aliases(self) -> dict[int, Alias]:
+        """By their time."""
+        return {alias.clock: alias for alias in self._log.aliases}
 
     @cached_property
     def _made(self) -> list[Made]:

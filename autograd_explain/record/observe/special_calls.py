@@ -126,7 +126,7 @@ class Special:
         with Noting(self._recorder):
             site = self._site(call)
             source = call.args[0]
-            self._recorder.alias(result, source, storage(result), site)
+            self._recorder.log.alias(result, source, storage(result), site)
             self._suspicion.got_data(source, result, site)
             if source.requires_grad:
                 self._suspicion.cut(source, result, site, "data")
