@@ -15,15 +15,20 @@ import site
 import sys
 import sysconfig
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from types import CodeType
+from types import CodeType, MappingProxyType
+from typing import Any, TypeAlias
 
 from .loaded import is_generated, is_loaded, is_text_of
 from .model import Place, Span
 
 _WORD = re.compile(r"[^\W\d]\w*")
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
+_CALLED_BY_NAME = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_DEFINING = (*_CALLED_BY_NAME, ast.Lambda)
+ClassOrFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,20 @@ class Source:
             return ast.Module(body=[], type_ignores=[])
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of `tree`, as `ast.walk` gives them: outer ones first."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def parents(self) -> Mapping[ast.AST, ast.AST]:
+        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def definitions(self) -> tuple[ClassOrFunction, ...]:
+        """The classes and functions defined at its top level, branches and blocks included."""
+        return tuple(n for n in own_nodes(self.tree) if isinstance(n, _CALLED_BY_NAME))
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Every name that its code uses, and the words of its strings and comments."""
         return frozenset(_WORD.findall(unicodedata.normalize("NFKC", self.python)))
@@ -94,14 +113,23 @@ class Source:
             self.changed,
         )
 
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node stands in, innermost first."""
+        while (outer := self.parents.get(node)) is not None:
+            yield outer
+            node = outer
+
+    def function_around(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function with a name that a node stands in."""
+        return next((n for n in self.around(node) if isinstance(n, _NAMED)), None)
+
     def function_at(self, place: Place) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """The innermost function whose lines hold a place of this source."""
         line = place.line - self.offset
         found = [
             node
-            for node in ast.walk(self.tree)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            and node.lineno <= line <= (node.end_lineno or node.lineno)
+            for node in self.nodes
+            if isinstance(node, _NAMED) and node.lineno <= line <= (node.end_lineno or node.lineno)
         ]
         return max(found, key=lambda node: node.lineno, default=None)
 
@@ -129,8 +157,13 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions and classes inside it, in text order."""
     for child in ast.iter_child_nodes(function):
         yield child
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+        if not isinstance(child, _DEFINING):
             yield from own_nodes(child)
+
+
+def first_line(node: ClassOrFunction) -> int:
+    """The line of a definition's first decorator, or its own: what its code object says."""
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
 def _characters(line: str, utf8_column: int) -> int:
@@ -138,15 +171,39 @@ def _characters(line: str, utf8_column: int) -> int:
     return len(line.encode()[:utf8_column].decode(errors="ignore"))
 
 
-class Program:
-    """Every cell that ran, oldest first, and the user's files that their code lives in."""
+_NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, cells: Iterable[Source] = ()) -> None:
+
+class Program:
+    """Every cell that ran, oldest first, and the user's files that their code lives in.
+
+    `names` is the namespace of the cells as it is now, `running` the code of a failure's frames:
+    what tells the code that lives from text that something else has replaced.
+    """
+
+    def __init__(
+        self,
+        cells: Iterable[Source] = (),
+        names: Mapping[str, Any] = _NO_NAMES,
+        running: Iterable[CodeType] = (),
+    ) -> None:
         self.cells = tuple(cells)
+        self.names = names
+        self.running = tuple(running)
+        #: The program as it ran; an edited one says which.
+        self.origin: Program = self
+        #: What was computed from this program, by who computes it: kept as long as it.
+        self.derived: dict[object, Any] = {}
         self._files: dict[str, Source | None] = {}
         self._readable: dict[str, Source] = {}
         # By identity, the code object kept alive: equal ones may differ in their lines.
         self._compiled: dict[int, tuple[CodeType, Source | None]] = {}
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        """The user's files that were asked for so far, as far as they have a text."""
+        known = (self.source(name) for name, file in [*self._files.items()] if file is not None)
+        return tuple(s for s in known if s is not None and not s.changed)
 
     def cell(self, number: int | None) -> Source | None:
         """The cell In[number], or None."""

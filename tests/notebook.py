@@ -62,7 +62,7 @@ class Notebook:
 
     @property
     def program(self) -> Program:
-        return Program(self.cells)
+        return Program(self.cells, self.namespace)
 
     def add(self, text: str) -> CodeType:
         """The next cell, compiled and not yet run."""

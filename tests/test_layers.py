@@ -14,7 +14,7 @@ PACKAGE = "autograd_explain"
 ROOT = Path(autograd_explain.__file__).parent
 DATA = {
     *("model", "program", "loaded", "incident", "settings", "nodes", "isolation"),
-    "custom_function",
+    *("custom_function", "arguments", "live_definitions", "program_index"),
 }
 INSPECT = {"inspect.history", "inspect.live", "inspect.dataflow", "inspect.shadow", "inspect.scene"}
 REWRITE = {"rewrite", "rewrite.engine", "rewrite.analysis", "rewrite.transforms"}
@@ -163,3 +163,18 @@ def _served(module: str, users: dict[str, set[str]]) -> set[str]:
             else:
                 served.add(user)
     return served
+
+
+def test_one_index_reads_the_program() -> None:
+    """Who calls, defines or assigns what is asked of the index: it knows files and what lives."""
+    scans = {
+        module
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "cells" and _is_program(node.value)
+    }
+    assert scans == {f"{PACKAGE}.program_index"}
+
+
+def _is_program(node: ast.expr) -> bool:
+    return getattr(node, "attr", getattr(node, "id", "")).strip("_") == "program"

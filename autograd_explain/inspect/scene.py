@@ -15,6 +15,7 @@ from ..incident import Incident
 from ..match import Match
 from ..model import Certainty, Event, Place, Role, TensorFact, What
 from ..program import Program
+from ..program_index import ProgramIndex, index_of
 from .dataflow import GradientTracer, Slicer
 from .history import History, TraceEvent
 from .live.graph import Graph, SavedTensor
@@ -51,6 +52,11 @@ class Scene:
         if recording is not None and recording.covers(self.incident):
             return recording.history(self.program)
         return InferredHistory(self.program, self.incident, self.graph)
+
+    @property
+    def index(self) -> ProgramIndex:
+        """What the program's text says: calls, definitions, assignments."""
+        return index_of(self.program)
 
     @cached_property
     def names(self) -> Names:

@@ -129,7 +129,8 @@ class Cells:
             found.extend(self._resolve(run))
             possible.extend(run.possible)
         sources, settled = settle(found[-MAX_CELLS:], possible, frames)
-        return Program(sources), settled
+        running = [frame.code for frame in settled]
+        return Program(sources, self._shell.user_ns, running), settled
 
     @property
     def runs(self) -> tuple[Run, ...]:

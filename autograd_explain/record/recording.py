@@ -15,6 +15,7 @@ from ..isolation.weak_references import hide
 from ..loaded import is_generated
 from ..nodes import GraphTraversal
 from ..program import Program
+from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
@@ -198,7 +199,9 @@ class Recording:
         self.program = program
         self._since = self.log.clock
         self._cells.add(cell)
-        own = frozenset(s.filename for s in program.cells if s.cell == cell and cell is not None)
+        own = frozenset(
+            s.filename for s in index_of(program).runs if s.cell == cell and cell is not None
+        )
         self.sites.enter(program.is_user_code, cell, own)
         self.suspicion.begin()
         self._limits.clear()

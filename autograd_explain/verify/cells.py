@@ -13,6 +13,7 @@ from typing import Any
 
 from ..model import Edit
 from ..program import Program, Source
+from ..program_index import index_of
 
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _FUTURE = 0
@@ -33,7 +34,7 @@ def cells_of(program: Program, last: int) -> tuple[Cell, ...]:
     """The runs up to In[last], oldest first.  A run that a magic compiled in parts is one cell;
     of several with one number the last counts, one of IPython's history before any other."""
     runs: dict[int, Source] = {}
-    for source in program.cells:
+    for source in index_of(program).runs:
         if source.cell is None:
             continue
         known = runs.setdefault(source.cell, source)

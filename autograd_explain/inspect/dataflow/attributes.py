@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...program import Source
+from ...program_index import index_of
 from . import safe_lookup
 from .expression import ExprAt, Scope
 from .names import from_key
@@ -80,8 +81,9 @@ def stores(slicer: Slicing, owner: Any, attr: str) -> list[ExprAt]:
     outside of classes count.
     """
     found: list[ExprAt] = []
+    index = index_of(slicer.program)
     for source in slicer.sources(owner):
-        for body in bodies(source.tree):
+        for body in filter(index.lives, bodies(source.tree)):
             found.extend(_stores_in(slicer, source, body, owner, attr))
     return found
 

@@ -6,20 +6,19 @@ import ast
 import types
 from typing import Any
 
+from ...arguments import FunctionNode, bound_arguments, default, parameters
 from ...program import Source
+from ...program_index import index_of
 from . import safe_lookup
 from .containers import through_iteration
 from .expression import ExprAt, Scope
 from .protocol import Slicing
-from .reaching_definitions import FUNCTIONS, FunctionNode
+from .reaching_definitions import FUNCTIONS
 from .scopes import enclosing
 from .syntax import (
-    bound_argument,
-    defaults,
     definition,
     first_parameter,
     is_container,
-    parameters,
     returns,
 )
 
@@ -105,14 +104,13 @@ def argument(slicer: Slicing, scope: Scope, name: str) -> ExprAt | None:
     calls = [scope.call] if scope.call is not None else _calls_of(slicer, scope)
     for call in calls:
         if isinstance(call.node, ast.Call):
-            found = bound_argument(scope.body, call.node, name)
-            if found is not None:
-                # A default stands in the definition, an argument at the call.
-                inside = found in defaults(scope.body)
-                return ExprAt(
-                    enclosing(slicer, scope) or slicer.top(scope.source) if inside else call.scope,
-                    found,
-                )
+            given = bound_arguments(scope.body, call.node).get(name)
+            if given is not None:
+                return ExprAt(call.scope, given)
+            # A default stands in the definition, an argument at the call.
+            value = default(scope.body, name)
+            if value is not None:
+                return ExprAt(enclosing(slicer, scope) or slicer.top(scope.source), value)
     return None
 
 
@@ -125,9 +123,12 @@ def _calls_of(slicer: Slicing, scope: Scope) -> list[ExprAt]:
     if cls is not None and name == "__init__":
         names = {cls.name}
     found = []
+    lives = index_of(slicer.program).lives
     for source in slicer.sources():
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and _calls(slicer, source, node, names, name, scope):
+        for node in source.nodes:
+            if not isinstance(node, ast.Call) or not lives(node):
+                continue
+            if _calls(slicer, source, node, names, name, scope):
                 outer = slicer.scope_of(source, slicer.index(source).body_of(node))
                 found.append(ExprAt(outer, node))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ...program_index import index_of
 from .calls import from_call
 from .expression import ExprAt, Scope
 from .protocol import Slicing
@@ -43,7 +44,7 @@ def _aliases(slicer: Slicing, base: ExprAt) -> list[tuple[Scope, str]]:
                     f"self.{attr}",
                 )
                 for body in bodies(source.tree)
-                if isinstance(body, FUNCTIONS)
+                if isinstance(body, FUNCTIONS) and index_of(slicer.program).lives(body)
             ]
         return found
     for scope, binding in slicer.bindings(base, key):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ...arguments import parameters
+from ...program_index import index_of
 from . import safe_lookup
 from .evaluate import Named, evaluate
 from .expression import ExprAt, Scope
@@ -12,7 +14,6 @@ from .names import bound
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, all_bindings, key_of, reaching
 from .scopes import enclosing
-from .syntax import parameters
 
 
 def value(slicer: Slicing, spot: ExprAt, depth: int = 0) -> Any:
@@ -80,5 +81,6 @@ def _bound_later(slicer: Slicing, spot: ExprAt, key: str) -> bool:
         return True
     if isinstance(scope.body, FUNCTIONS) or scope.source.cell is None:
         return False
-    later = (c for c in slicer.program.cells if (c.cell or 0) > (scope.source.cell or 0))
+    runs = index_of(slicer.program).runs
+    later = (c for c in runs if (c.cell or 0) > (scope.source.cell or 0))
     return any(all_bindings(c.tree, key) for c in later)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...arguments import parameters
 from .expression import ExprAt, Scope
 from .protocol import Slicing
 from .reaching_definitions import (
@@ -19,7 +20,7 @@ from .reaching_definitions import (
     reaching,
 )
 from .scopes import enclosing, may_bind, sources_before, users_of_global
-from .syntax import declares_global, parameters
+from .syntax import declares_global
 
 
 def bindings(slicer: Slicing, spot: ExprAt, key: str) -> list[tuple[Scope, Binding]]:

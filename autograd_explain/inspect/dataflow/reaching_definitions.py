@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ...arguments import FunctionNode
+
 
 class How(Enum):
     """How a statement binds."""
@@ -30,7 +32,6 @@ class Each(Enum):
 
 #: The way from a value to the part meant: a tuple index, a mapping key, or any element.
 Part = int | str | Each
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Body = ast.Module | FunctionNode
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)

@@ -7,12 +7,14 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from ...arguments import parameters
 from ...program import Source
+from ...program_index import index_of
 from . import safe_lookup
 from .expression import Scope
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, Body, all_bindings, head_of
-from .syntax import bodies, declares_global, first_parameter, parameters
+from .syntax import bodies, declares_global, first_parameter
 
 
 def top(slicer: Slicing, source: Source) -> Scope:
@@ -37,7 +39,6 @@ def scope_of(slicer: Slicing, source: Source, body: Body, receiver: Any = None) 
 def sources(slicer: Slicing, owner: Any = safe_lookup.MISSING) -> list[Source]:
     """Everything of the user's that may have run: cells newest first, then files, those of the
     owner's class among them."""
-    cells = list(reversed(slicer.program.cells))
     kind = owner if isinstance(owner, type) else type(owner)
     files = {
         f.__code__.co_filename
@@ -45,20 +46,21 @@ def sources(slicer: Slicing, owner: Any = safe_lookup.MISSING) -> list[Source]:
         for f in vars(c).values()
         if isinstance(f, types.FunctionType)
     }
-    files |= {f.filename for f in slicer.incident.frames}
-    others = [slicer.program.source(f) for f in sorted(files)]
-    return [*cells, *(s for s in others if s is not None and s.cell is None)]
+    index = index_of(slicer.program)
+    owned = [s for f in sorted(files) if (s := slicer.program.source(f)) is not None]
+    others = dict.fromkeys(s for s in (*owned, *index.files) if s.cell is None)
+    return [*reversed(index.cells), *others]
 
 
 def sources_before(slicer: Slicing, source: Source, whole: bool) -> list[Source]:
     """What ran before a source, newest first; `whole`: at the end, so with the source itself."""
-    cells = list(slicer.program.cells)
     if source.cell is None:
         return [source] if whole else []
+    runs = index_of(slicer.program).runs
     if whole:
         # A function's globals are those of the moment of the call: the failing cell is last.
-        return list(reversed(cells))
-    earlier = [c for c in cells if c.cell is not None and c.cell < source.cell]
+        return list(reversed(runs))
+    earlier = [c for c in runs if c.cell is not None and c.cell < source.cell]
     return list(reversed(earlier))
 
 
@@ -85,6 +87,7 @@ def users_of_global(slicer: Slicing, key: str, *, binding: bool = False) -> list
         if (may_bind(source, key) if binding else head in source.words)
         for body in bodies(source.tree)
         if isinstance(body, FUNCTIONS)
+        and index_of(slicer.program).lives(body)
         and head not in parameters(body)
         and (not all_bindings(body, head) or declares_global(body, head))
     ]

@@ -6,13 +6,14 @@ import ast
 import types
 from collections.abc import Iterator, Sequence
 
+from ...arguments import FunctionNode, positional_parameters
 from ...program import Source
+from ...program_index import functions_of
 from .reaching_definitions import (
     FUNCTIONS,
     BindingIndex,
     Body,
     Each,
-    FunctionNode,
     Part,
     constant_of,
     key_of,
@@ -28,55 +29,14 @@ def returns(body: Body) -> list[ast.expr]:
     return list(reversed(found))
 
 
-def parameters(body: FunctionNode) -> list[str]:
-    a = body.args
-    named = [*a.posonlyargs, *a.args, *a.kwonlyargs]
-    extra = [x for x in (a.vararg, a.kwarg) if x is not None]
-    return [x.arg for x in (*named, *extra)]
-
-
 def first_parameter(body: FunctionNode) -> str:
-    positional = [*body.args.posonlyargs, *body.args.args]
-    return positional[0].arg if positional else ""
-
-
-def defaults(body: FunctionNode) -> list[ast.expr]:
-    return [*body.args.defaults, *(d for d in body.args.kw_defaults if d is not None)]
-
-
-def bound_argument(body: FunctionNode, call: ast.Call, name: str) -> ast.expr | None:
-    """The argument or default for a parameter, `self` taken into account."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    positional = [a.arg for a in (*body.args.posonlyargs, *body.args.args)]
-    if name in positional:
-        bound_self = bool(positional) and positional[0] in ("self", "cls")
-        if name == positional[0] and bound_self:
-            return call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        place = positional.index(name) - bound_self
-        if place < len(call.args) and not any(
-            isinstance(a, ast.Starred) for a in call.args[: place + 1]
-        ):
-            return call.args[place]
-        behind = len(positional) - positional.index(name)
-        if behind <= len(body.args.defaults):
-            return body.args.defaults[-behind]
-    for parameter, default in zip(body.args.kwonlyargs, body.args.kw_defaults, strict=False):
-        if parameter.arg == name and default is not None:
-            return default
-    return None
+    return next(iter(positional_parameters(body)), "")
 
 
 def definition(source: Source, code: types.CodeType) -> tuple[Source, FunctionNode] | None:
-    for node in ast.walk(source.tree):
-        if not isinstance(node, FUNCTIONS):
-            continue
-        name = getattr(node, "name", "<lambda>")
-        lines = [d.lineno for d in getattr(node, "decorator_list", ())] + [node.lineno]
-        if name == code.co_name and min(lines) == code.co_firstlineno:
-            return source, node
-    return None
+    """The function of the source that a code object was compiled from."""
+    found = functions_of(source, code)
+    return (source, found[0]) if found else None
 
 
 def bodies(tree: ast.Module) -> Iterator[Body]:

@@ -10,14 +10,15 @@ from typing import TypeGuard, cast
 
 import torch
 
+from ...arguments import parameters
 from ...model import Place
 from ...program import Program, Source, called_name, own_nodes
+from ...program_index import Definition, index_of
 from ..dataflow import ExprAt
 from ..scene import Scene
 from .call_levels import path_of
 from .expressions import computation, inside, surfaced
 from .no_graph import NoGraph, is_recording_off
-from .user_definitions import Definition, calls, definition, method
 
 #: Methods that change what they are called on, or take something out of it.
 _CHANGING = frozenset(
@@ -52,7 +53,7 @@ def suspects(scene: Scene) -> list[Divergence]:
 
 def _passed(scene: Scene) -> list[tuple[Source, ast.Call]]:
     """The checkpoint calls that the failing graph was made through; all where none is known."""
-    every = list(calls(scene.program, "checkpoint", "checkpoint_sequential"))
+    every = list(scene.index.calls("checkpoint", "checkpoint_sequential"))
     makers = (scene.history.maker(n) for n in scene.graph.nodes[:_MANY])
     lines = {(p.cell, p.file, p.line) for m in makers if m is not None for p in path_of(m)}
     places = ((x, x[0].place(x[1].lineno)) for x in every)
@@ -83,18 +84,14 @@ def _bodies(scene: Scene, source: Source, call: ast.Call) -> Iterator[Definition
         return
     value = scene.incident.namespace.get(ast.unparse(given))
     if isinstance(value, torch.nn.Module):
-        modules = (method(scene.program, type(m), "forward") for m in value.modules())
+        modules = (scene.index.method(type(m), "forward") for m in value.modules())
         yield from (m for m in modules if m is not None)
         return
-    live = definition(scene.program, value)
+    live = scene.index.definition(value)
     if live is not None:
         yield live
         return
-    name = str(getattr(given, "attr", getattr(given, "id", "")))
-    for cell in scene.program.cells:
-        for node in ast.walk(cell.tree):
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                yield Definition(cell, node)
+    yield from scene.index.functions(str(getattr(given, "attr", getattr(given, "id", ""))))
 
 
 def _inside(body: Definition) -> Iterator[Divergence]:
@@ -139,8 +136,7 @@ def _head(node: ast.expr) -> str:
 
 def _local_names(body: Definition) -> set[str]:
     """What the function itself binds, its parameters but `self` included."""
-    arguments = body.node.args
-    names = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    names = set(parameters(body.node))
     stored = (n for n in own_nodes(body.node) if isinstance(n, ast.Name))
     names |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
     return names - {"self"}
@@ -165,7 +161,7 @@ def _between(source: Source, call: ast.Call) -> Iterator[Divergence]:
 
 def reentrant_calls(program: Program) -> list[tuple[Source, ast.Call]]:
     """The checkpoints that ask for the reentrant kind, by name or by saying nothing."""
-    found = calls(program, "checkpoint", "checkpoint_sequential")
+    found = index_of(program).calls("checkpoint", "checkpoint_sequential")
     return [(s, c) for s, c in found if not any(_is_off(k) for k in c.keywords)]
 
 

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ...arguments import bound_arguments
 from ...model import Place
-from ...program import Program, Source, called_name, own_nodes
-from .user_definitions import called_so
+from ...program import Program, Source, called_name
+from ...program_index import index_of
 
 #: Methods that put one value into a container.
 PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
@@ -46,13 +47,12 @@ def put_of(program: Program, name: str) -> tuple[str, Store] | None:
 
 
 def _puts(program: Program, name: str, keys: list[str]) -> Iterator[Store]:
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, (ast.Expr, ast.Assign)):
-                for value, rest in _given(node, name, keys):
-                    put = _part(program, Store(source, value), rest, _DEPTH)
-                    if put is not None:
-                        yield put
+    for source, node in index_of(program).nodes(ast.stmt):
+        if isinstance(node, (ast.Expr, ast.Assign)):
+            for value, rest in _given(node, name, keys):
+                put = _part(program, Store(source, value), rest, _DEPTH)
+                if put is not None:
+                    yield put
 
 
 def _given(
@@ -110,7 +110,7 @@ def _part(program: Program, put: Store, keys: list[str], depth: int) -> Store | 
 
 def _returned(program: Program, name: str) -> Store | None:
     """What the user's one function of this name returns, where that is one display."""
-    found = called_so(program, name)
+    found = index_of(program).function(name)
     values = () if found is None else found.returned
     shown = len(values) == 1 and isinstance(values[0], (ast.Dict, ast.Tuple, ast.List, ast.Call))
     return Store(found.source, values[0]) if found is not None and shown else None
@@ -131,32 +131,17 @@ def _element(value: ast.expr, key: str) -> ast.expr | None:
 def _argument(program: Program, put: Store, keys: list[str], depth: int) -> Store | None:
     """What the one call of the function around hands over as the name (or among its `**name`)."""
     name = put.value.id if isinstance(put.value, ast.Name) else ""
-    function = _function(put)
+    function = put.source.function_around(put.value)
     if function is None:
         return None
     arguments = function.args
-    calls = list(_calls(program, function.name))
+    calls = list(index_of(program).calls(function.name))
     if len(calls) != 1:
         return None
     source, call = calls[0]
     if arguments.kwarg is not None and arguments.kwarg.arg == name:
         given, rest = [k.value for k in call.keywords if repr(k.arg) == keys[0]], keys[1:]
     else:
-        every = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        every = every[1:] if every[:1] in (["self"], ["cls"]) else every
-        at = every.index(name) if name in every else len(call.args)
-        given, rest = [k.value for k in call.keywords if k.arg == name], keys
-        given = given or call.args[at : at + 1]
+        bound = bound_arguments(function, call)
+        given, rest = [bound[name]] if name in bound else [], keys
     return _part(program, Store(source, given[0]), rest, depth) if len(given) == 1 else None
-
-
-def _function(put: Store) -> ast.FunctionDef | None:
-    found = [n for n in ast.walk(put.source.tree) if isinstance(n, ast.FunctionDef)]
-    return next((f for f in found if any(n is put.value for n in own_nodes(f))), None)
-
-
-def _calls(program: Program, name: str) -> Iterator[tuple[Source, ast.Call]]:
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and called_name(node) == name:
-                yield source, node

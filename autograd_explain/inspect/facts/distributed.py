@@ -9,7 +9,6 @@ import torch
 
 from ...model import Place
 from ..scene import Scene
-from .user_definitions import calls
 
 if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
@@ -57,6 +56,6 @@ def parameter_at(scene: Scene, index: str) -> str:
 
 def constructor(scene: Scene) -> Place | None:
     """The one call that wraps a model."""
-    found = list(calls(scene.program, "DistributedDataParallel", "DDP"))
+    found = list(scene.index.calls("DistributedDataParallel", "DDP"))
     source, call = found[0] if len(found) == 1 else (None, None)
     return None if source is None or call is None else source.place(call.lineno, None, call)

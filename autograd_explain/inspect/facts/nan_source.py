@@ -165,8 +165,7 @@ def forward_operation(scene: Scene, name: str) -> tuple[Place, str] | None:
     """The one call of an operation (`nextafter`) in the cells that ran, with its text."""
     found = [
         (source.place(node.lineno, None, node), ast.unparse(node))
-        for source in scene.program.cells
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call) and _word(node) == name.strip("_").replace("_", "")
+        for source, node in scene.index.nodes(ast.Call)
+        if _word(node) == name.strip("_").replace("_", "")
     ]
     return found[0] if len(found) == 1 else None

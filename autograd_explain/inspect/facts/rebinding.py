@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 
+from ...arguments import parameters
 from ...model import Place
 from ...program import Program, called_name
+from ...program_index import index_of
 from .statements import statement_at
 
 
@@ -37,8 +39,7 @@ def hands_back_argument(program: Program, place: Place, name: str) -> bool:
     if scope is None or not _is_argument(scope, name) or not _handed_back(scope, name):
         return False
     called = getattr(scope, "name", "")
-    sources = [s for s in (*program.cells, program.source_at(place)) if s is not None]
-    return not any(_value_is_dropped(s.tree, called) for s in sources)
+    return not any(_value_is_dropped(s.tree, called) for s in index_of(program).sources)
 
 
 def _value_is_dropped(tree: ast.Module, name: str) -> bool:
@@ -79,9 +80,7 @@ def _bound_by_loop(scope: ast.AST, statement: ast.stmt, name: str) -> bool:
 def _is_argument(scope: ast.AST, name: str) -> bool:
     if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
-    arguments = scope.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    return any(a.arg == name for a in every)
+    return name in parameters(scope)
 
 
 def _handed_back(scope: ast.AST, name: str) -> bool:

@@ -120,9 +120,7 @@ def _keepers(scene: Scene, call: Place, name: str) -> Iterator[Place]:
     statement = statement_at(scene.program, call)
     if source is None or statement is None:
         return
-    scopes = [n for n in ast.walk(source.tree) if isinstance(n, (ast.FunctionDef, ast.Module))]
-    scope = next((s for s in scopes if any(n is statement for n in own_nodes(s))), source.tree)
-    for node in own_nodes(scope):
+    for node in own_nodes(source.function_around(statement) or source.tree):
         value = _kept_value(node)
         if isinstance(value, ast.Name) and value.id == name:
             yield source.place(value.lineno, call.function, value)

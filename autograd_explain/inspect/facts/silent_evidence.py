@@ -10,6 +10,7 @@ import torch
 
 from ...model import Certainty, Event, Place, Role, TensorFact, What
 from ...program import Program
+from ...program_index import index_of
 from ..history import TraceEvent
 from ..live.shapes import shown_shape
 from ..scene import Scene
@@ -79,11 +80,8 @@ def text_of(scene: Scene, place: Place | None) -> str:
 
 def assignments(program: Program, target: str) -> Iterator[tuple[Place, ast.Assign]]:
     """The statements `target = …` of the cells, oldest first."""
-    for source in program.cells:
-        found = [n for n in ast.walk(source.tree) if isinstance(n, ast.Assign)]
-        for node in sorted(found, key=lambda n: n.lineno):
-            if any(ast.unparse(t) == target for t in node.targets):
-                yield source.place(node.lineno, None, node), node
+    for source, node in index_of(program).assignments(target):
+        yield source.place(node.lineno, None, node), node
 
 
 def worst_difference(scene: Scene) -> GradientDifference | None:

@@ -14,6 +14,7 @@ import torch
 
 from ...incident import Incident
 from ...program import Program, Source
+from ...program_index import index_of
 from .budget import OutOfBudget, RunEnded, RunLimits, TooBig
 from .control_flow import BranchChoices, Flow
 from .imports import ShadowImports
@@ -86,7 +87,7 @@ class ShadowRun(ShadowState):
 
     def _cells(self) -> list[Source]:
         """The cells up to the failing one, each once; of equal ones the last two runs."""
-        cells = list(self.program.cells)
+        cells = list(index_of(self.program).runs)
         number = self.incident.cell
         last = max((i for i, c in enumerate(cells) if c.cell == number), default=len(cells) - 1)
         failing = {frame.filename for frame in self.incident.user_frames}

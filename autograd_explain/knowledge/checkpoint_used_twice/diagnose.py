@@ -3,7 +3,7 @@
 import ast
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.user_definitions import functions, method
+from autograd_explain.inspect.facts.user_definitions import functions
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding, Place
 from autograd_explain.program import own_nodes
@@ -26,7 +26,7 @@ def diagnose(scene: Scene) -> Finding | None:
 
 def _second_read(scene: Scene) -> Place | None:
     for cls in functions(scene):
-        backward = method(scene.program, cls, "backward")
+        backward = scene.index.method(cls, "backward")
         reads = [] if backward is None else [n for n in own_nodes(backward.node) if _reads(n)]
         if backward is not None and len(reads) > 1:
             return backward.at(reads[1])

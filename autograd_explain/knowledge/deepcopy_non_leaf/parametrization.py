@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import Imports
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
@@ -20,9 +21,8 @@ def parametrized(
     as the function of the same name in its module `parametrizations`; None where one of them
     cannot be changed."""
     patches: list[Patch] = []
-    files = [program.source_at(p) for p in asked]
-    # Of a cell that ran twice, the newest run counts.
-    for source in {s.text: s for s in (*program.cells, *files) if s is not None}.values():
+    files = [s for p in asked if (s := program.source_at(p)) is not None]
+    for source in dict.fromkeys((*index_of(program).sources, *files)):
         found = list(_mentions(program, source, function))
         if None in found:
             return None

@@ -2,8 +2,9 @@
 
 import ast
 
+from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.user_definitions import function_of_node, functions, method
+from autograd_explain.inspect.facts.user_definitions import function_of_node, functions
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -34,7 +35,7 @@ VARIANTS = {
 
 def diagnose(scene: Scene) -> Finding | None:
     cls = _function(scene)
-    backward = method(scene.program, cls, "backward")
+    backward = scene.index.method(cls, "backward")
     returned = () if backward is None else backward.returned
     at = backward.at(returned[0]) if backward is not None and len(returned) == 1 else None
     return finding_from_message(
@@ -71,10 +72,10 @@ def _function(scene: Scene) -> type | None:
 
 def _inputs(scene: Scene, cls: type | None) -> list[str]:
     """The parameters of `forward` without `ctx`, which it has where `setup_context` is not."""
-    forward = method(scene.program, cls, "forward")
+    forward = scene.index.method(cls, "forward")
     if forward is None or isinstance(forward.node, ast.Lambda):
         return []
-    names = [a.arg for a in (*forward.node.args.posonlyargs, *forward.node.args.args)]
+    names = positional_parameters(forward.node)
     if forward.node.args.vararg is not None:
         names.append(f"*{forward.node.args.vararg.arg}")
     return names if "setup_context" in vars(cls) else names[1:]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Span
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
@@ -13,13 +14,10 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
     if finding.variant != "batching":
         return
     name = finding.facts.get("function", "")
-    for source in reversed(program.cells):
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                edits = apply_patches([_rule(source, node)])
-                if edits:
-                    yield Proposal("generate_rule", edits)
-                return
+    for source, node in index_of(program).classes(name)[:1]:
+        edits = apply_patches([_rule(source, node)])
+        if edits:
+            yield Proposal("generate_rule", edits)
 
 
 def _rule(source: Source, node: ast.ClassDef) -> Patch:

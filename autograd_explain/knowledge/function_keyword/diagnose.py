@@ -2,9 +2,9 @@
 
 import ast
 
+from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.user_definitions import method
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 
@@ -42,8 +42,8 @@ def diagnose(scene: Scene) -> Finding | None:
 
 def _inputs(scene: Scene, cls: object) -> str:
     """The parameters of `forward` that `apply` fills."""
-    forward = method(scene.program, cls, "forward") if isinstance(cls, type) else None
+    forward = scene.index.method(cls, "forward") if isinstance(cls, type) else None
     if forward is None or isinstance(forward.node, ast.Lambda) or forward.node.args.vararg:
         return ""
-    names = [a.arg for a in (*forward.node.args.posonlyargs, *forward.node.args.args)]
+    names = positional_parameters(forward.node)
     return ", ".join(names if "setup_context" in vars(cls) else names[1:])

@@ -1,7 +1,7 @@
 """A custom Function lacks a method that this kind of differentiation needs."""
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.user_definitions import functions, method
+from autograd_explain.inspect.facts.user_definitions import functions
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 
@@ -24,7 +24,7 @@ def diagnose(scene: Scene) -> Finding | None:
         return finding_from_message(scene, "function_methods", EXAMPLE, at=None)
     lacking = [c for c in functions(scene) if not _has_backward(c)]
     cls = lacking[0] if len(lacking) == 1 else None
-    forward = method(scene.program, cls, "forward")
+    forward = scene.index.method(cls, "forward")
     return finding_from_message(
         scene,
         "function_methods",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Place, Span, What
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -58,12 +59,9 @@ def _static(program: Program, place: Place, call: ast.expr) -> list[Patch]:
 
 
 def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
-    """The methods of the class of this name in the newest cell that defines it."""
-    for source in reversed(program.cells):
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                yield from ((source, n) for n in node.body if isinstance(n, ast.FunctionDef))
-                return
+    """The methods of the class of this name as it was defined last."""
+    for source, node in index_of(program).classes(name)[:1]:
+        yield from ((source, n) for n in node.body if isinstance(n, ast.FunctionDef))
 
 
 def _decorated(source: Source, method: ast.FunctionDef) -> Iterator[Patch]:

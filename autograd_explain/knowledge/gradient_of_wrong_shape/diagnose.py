@@ -58,14 +58,11 @@ Owner = tuple[ExprAt, ast.ClassDef]
 
 def _function_class(scene: Scene, name: str) -> Owner | None:
     """The user's `autograd.Function` of that name."""
-    slicer = scene.slicer
-    for source in slicer.sources():
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                backward = _method(node, "backward")
-                if backward is not None:
-                    scope = slicer.scope_of(source, backward)
-                    return ExprAt(scope, ast.Name("backward")), node
+    for source, node in scene.index.classes(name):
+        backward = _method(node, "backward")
+        if backward is not None:
+            scope = scene.slicer.scope_of(source, backward)
+            return ExprAt(scope, ast.Name("backward")), node
     return None
 
 

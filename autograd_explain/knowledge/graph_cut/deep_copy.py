@@ -6,6 +6,7 @@ import ast
 
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -35,7 +36,7 @@ def _imported(program: Program, source: Source) -> list[Patch]:
     imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
     span = source.span((plain or statements)[0]) if statements else None
-    known = any(_is_known(s, "copy") for s in {*program.cells, source})
+    known = any(_is_known(s, "copy") for s in {*index_of(program).sources, source})
     if span is None or span.column or known:
         return []
     start = Span(span.line, 0, span.line, 0)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Event, Finding, Place, Safety, What
 from autograd_explain.program import Program, called_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
@@ -107,8 +108,7 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
 def _is_list(program: Program, node: ast.expr) -> bool:
     """Whether the program makes a list of what the expression names."""
     key = ast.unparse(node)
-    nodes = [n for source in program.cells for n in ast.walk(source.tree)]
-    for n in nodes:
+    for _, n in index_of(program).nodes(ast.AST):
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
             if n.func.attr in ("append", "extend") and ast.unparse(n.func.value) == key:
                 return True
@@ -170,9 +170,8 @@ def _fits_loss(finding: Finding, program: Program, use: Place | None) -> bool:
     called = {called_name(n) for n in _statement_calls(program, use)}
     made = {
         ast.unparse(t)
-        for source in program.cells
-        for n in ast.walk(source.tree)
-        if isinstance(n, ast.Assign) and called_name(n.value) in _TAKES_SCORES
+        for _, n in index_of(program).nodes(ast.Assign)
+        if called_name(n.value) in _TAKES_SCORES
         for t in n.targets
     }
     return bool(called.intersection(_TAKES_SCORES) or called.intersection(made))
@@ -205,7 +204,7 @@ def _create_graph(finding: Finding, program: Program, place: Place) -> Iterator[
 def _rsample(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
     """Only distributions with a reparametrised draw have `rsample`."""
     node, source = node_at(program, place), program.source_at(place)
-    names = {called_name(n) for s in program.cells for n in ast.walk(s.tree)}
+    names = {called_name(n) for _, n in index_of(program).nodes(ast.Call)}
     if names.intersection(_DISCRETE) or not names.intersection(_REPARAMETRISED):
         return
     if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

@@ -9,6 +9,7 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.cst_tools import dotted, parse, statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
@@ -28,7 +29,7 @@ def thawed_in_turn(program: Program, freezing: Place) -> tuple[Edit, ...] | None
     helper = None if tree is None or inner is None else tree.scope_of(inner)
     if not isinstance(helper, cst.FunctionDef) or not _takes_module(helper):
         return None
-    calls = [c for s in program.cells for c in _calls(tree_of(s), helper.name.value)]
+    calls = [c for s in index_of(program).sources for c in _calls(tree_of(s), helper.name.value)]
     turns = list(_turns(calls))
     modules = {path for _, _, path in calls}
     if any(_stays_frozen(turns, module) for module in modules):

@@ -80,12 +80,8 @@ def _only_reads(node: ast.AST) -> bool:
 
 def _function(source: Source, node: ast.AST) -> Function | None:
     """The innermost function around an expression."""
-    found = None
-    for outer in ast.walk(source.tree):
-        if isinstance(outer, (ast.FunctionDef, ast.Lambda)):
-            if any(n is node for n in ast.walk(outer)):
-                found = outer
-    return found
+    around = (n for n in source.around(node) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
+    return next(around, None)
 
 
 def _flowing(function: Function, returned: ast.expr) -> Iterator[ast.Call]:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.user_definitions import Definition, calls
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import Definition, index_of
 
 _REGISTERS = ("register_hook", "register_post_accumulate_grad_hook", "register_prehook",
               "register_full_backward_hook", "register_full_backward_pre_hook")  # fmt: skip
@@ -50,7 +50,7 @@ class _Method(ast.Call):
 
 
 def _registered(program: Program) -> Iterator[tuple[Source, _Method, ast.expr]]:
-    for source, call in calls(program, *_REGISTERS):
+    for source, call in index_of(program).calls(*_REGISTERS):
         if isinstance(call.func, ast.Attribute) and call.args:
             yield source, call, call.args[0]  # type: ignore[misc]
 
@@ -60,9 +60,4 @@ def _meant(program: Program, source: Source, given: ast.expr) -> list[Definition
     if isinstance(given, ast.Lambda):
         return [Definition(source, given)]
     name = str(getattr(given, "attr", getattr(given, "id", "")))
-    return [
-        Definition(other, node)
-        for other in program.cells
-        for node in ast.walk(other.tree)
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
+    return index_of(program).functions(name)

@@ -9,6 +9,7 @@ from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebind
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at, write_of
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import (
     clone_argument,
     functional_write,
@@ -134,9 +135,6 @@ def _last_parts(finding: Finding) -> set[str]:
 
 def _gradient_is_read(names: set[str], program: Program) -> bool:
     return any(
-        isinstance(node, ast.Attribute)
-        and node.attr == "grad"
-        and ast.unparse(node.value).rsplit(".", 1)[-1] in names
-        for cell in program.cells
-        for node in ast.walk(cell.tree)
+        node.attr == "grad" and ast.unparse(node.value).rsplit(".", 1)[-1] in names
+        for _, node in index_of(program).nodes(ast.Attribute)
     )

@@ -66,12 +66,10 @@ def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> str:
         "" if root is None else root.text,
         *(() if made is None else stored_names(scene, made)),
     }
-    for source in scene.program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                if node.func.attr in ("mean", "sum") and ast.unparse(node.func.value) in names:
-                    if not node.args and not node.keywords:
-                        return node.func.attr
+    for _, node in scene.index.nodes(ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"):
+            if ast.unparse(node.func.value) in names and not node.args and not node.keywords:
+                return node.func.attr
     text = " ".join((*names, "" if made is None else made.text)).lower()
     return "mean" if any(word in text for word in _LOSSES) else "sum"
 

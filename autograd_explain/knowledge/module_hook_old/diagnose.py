@@ -1,7 +1,6 @@
 """A module's backward hook of the old kind."""
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.user_definitions import calls
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 
@@ -21,7 +20,7 @@ _OLD = ("register_backward_hook", "register_module_backward_hook")
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    found = list(calls(scene.program, *_OLD))
+    found = list(scene.index.calls(*_OLD))
     source, call = found[0] if len(found) == 1 else (None, None)
     at = None if source is None or call is None else source.place(call.lineno, None, call)
     mixed = scene.match.pattern.startswith("module-hook-mixed")

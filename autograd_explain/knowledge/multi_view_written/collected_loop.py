@@ -14,6 +14,7 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import (
     bound_in,
     can_rebind,
@@ -105,8 +106,7 @@ def element_is_read(program: Program, place: Place, name: str) -> bool:
 
 
 def _names_of_cells(program: Program) -> set[str]:
-    nodes = (n for source in program.cells for n in ast.walk(source.tree))
-    return {n.id for n in nodes if isinstance(n, ast.Name)}
+    return {n.id for _, n in index_of(program).nodes(ast.Name)}
 
 
 def _found(

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.model import Edit, Place
-from autograd_explain.program import Program, Source, own_nodes
+from autograd_explain.program import Program, own_nodes
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -52,7 +52,7 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
         return None
     code, text = code_of(program, leaf, original), ast.unparse(node)
     patches: list[Patch] = []
-    own = list(own_nodes(_function_around(source, node)))
+    own = list(own_nodes(source.function_around(node) or source.tree))
     updated = {id(n.target) for n in own if isinstance(n, ast.AugAssign)}  # the same tensor
     if sum(_is_bound(n, text) and id(n) not in updated for n in own) > 1:
         return None
@@ -67,18 +67,13 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
 def undetached(program: Program, read: Place | None, maker: Place | None) -> Edits | None:
     """`[l.weight.data for l in layers]` without `.data`, where nothing is written in place."""
     source, node = None if read is None else program.source_at(read), node_at(program, read)
-    if source is None or node is None or _is_written(_function_around(source, node), node):
+    if (
+        source is None
+        or node is None
+        or _is_written(source.function_around(node) or source.tree, node)
+    ):
         return None
     return apply_patches(without_cut(program, maker))
-
-
-def _function_around(source: Source, node: ast.AST) -> ast.AST:
-    found: ast.AST = source.tree
-    for outer in ast.walk(source.tree):
-        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if any(n is node for n in ast.walk(outer)):
-                found = outer  # inner functions come later in the walk
-    return found
 
 
 def _is_bound(node: ast.AST, text: str) -> bool:

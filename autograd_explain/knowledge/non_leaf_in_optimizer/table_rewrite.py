@@ -6,6 +6,7 @@ import ast
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program, called_name, own_nodes
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
@@ -61,10 +62,9 @@ def _is_text(node: ast.expr) -> bool:
 
 def _is_only_use(program: Program, value: ast.expr) -> bool:
     """Whether nothing but the statement with this value looks into a table of parameters."""
-    newest = {source.text: source for source in program.cells}.values()
-    nodes = [n for source in newest for n in ast.walk(source.tree)]
-    uses = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == "_parameters"]
-    return len(uses) == 1 and any(isinstance(n, ast.Assign) and n.value is value for n in nodes)
+    index = index_of(program)
+    uses = [n for _, n in index.nodes(ast.Attribute) if n.attr == "_parameters"]
+    return len(uses) == 1 and any(n.value is value for _, n in index.nodes(ast.Assign))
 
 
 def _runs_in_forward(program: Program, name: str) -> bool:
@@ -72,14 +72,12 @@ def _runs_in_forward(program: Program, name: str) -> bool:
     that runs before it does."""
     calls: dict[str, set[str]] = {}
     hooked: set[str] = set()
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.FunctionDef):
-                made = {called_name(n) for n in own_nodes(node)}
-                calls[node.name] = calls.get(node.name, set()) | made
-            elif isinstance(node, ast.Call) and called_name(node) == "register_forward_pre_hook":
-                given = [n for a in node.args for n in ast.walk(a)]
-                hooked |= {str(getattr(n, "attr", getattr(n, "id", ""))) for n in given}
+    for _, node in index_of(program).nodes(ast.FunctionDef):
+        made = {called_name(n) for n in own_nodes(node)}
+        calls[node.name] = calls.get(node.name, set()) | made
+    for _, call in index_of(program).calls("register_forward_pre_hook"):
+        given = [n for a in call.args for n in ast.walk(a)]
+        hooked |= {str(getattr(n, "attr", getattr(n, "id", ""))) for n in given}
     reached, pending = set(), [*_FORWARD, *hooked]
     while pending:
         function = pending.pop()

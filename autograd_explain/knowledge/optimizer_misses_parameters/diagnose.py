@@ -98,9 +98,8 @@ def _by_attribute(scene: Scene, attribute: str) -> list[Place]:
     """`self.model.head = …` in a method, the only statement outside constructors that sets it."""
     found = [
         source.place(node.lineno, function.name, node)
-        for source in scene.program.cells if attribute
-        for function in ast.walk(source.tree)
-        if isinstance(function, ast.FunctionDef) and function.name != "__init__"
+        for source, function in scene.index.nodes(ast.FunctionDef)
+        if attribute and function.name != "__init__"
         for node in ast.walk(function)
         if isinstance(node, ast.Assign)
         and any(isinstance(t, ast.Attribute) and t.attr == attribute for t in node.targets)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
+from autograd_explain.program_index import index_of
 
 #: Functions that exchange a parameter of the module they are given first.
 _OF_ARGUMENT = frozenset({
@@ -18,10 +19,9 @@ _OF_ARGUMENT = frozenset({
 def exchanges(program: Program, owner: str) -> Iterator[Place]:
     """`net.load_state_dict(state, assign=True)`, `weight_norm(net.fc)` and the like for a module,
     in the order of the program."""
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and _concerns(node, owner):
-                yield _place(source, node)
+    for source, node in index_of(program).nodes(ast.Call, each_run=True):
+        if _concerns(node, owner):
+            yield _place(source, node)
 
 
 def assigns(node: ast.AST) -> bool:

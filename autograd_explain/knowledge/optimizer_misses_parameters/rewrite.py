@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import remove_statement, repeat_after, then
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
@@ -31,10 +32,9 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 
 def _used_between(program: Program, made: Place, replaced: Place, name: str) -> bool:
     """Whether a line from the one place to the other reads the optimizer (a scheduler does)."""
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name:
-                at = (source.cell or 0, node.lineno + source.offset)
-                if (made.cell or 0, made.line) < at < (replaced.cell or 0, replaced.line):
-                    return True
+    for source, node in index_of(program).nodes(ast.Name, each_run=True):
+        if isinstance(node.ctx, ast.Load) and node.id == name:
+            at = (source.cell or 0, node.lineno + source.offset)
+            if (made.cell or 0, made.line) < at < (replaced.cell or 0, replaced.line):
+                return True
     return False

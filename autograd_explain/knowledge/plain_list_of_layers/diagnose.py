@@ -49,9 +49,7 @@ def _statement(scene: Scene, owner: str, attribute: str) -> Place | None:
     """`self.layers = […]` in the class; None where several statements could be meant."""
     found = [
         source.place(node.lineno, None, node)
-        for source in scene.program.cells
-        for cls in ast.walk(source.tree)
-        if isinstance(cls, ast.ClassDef) and cls.name == owner
+        for source, cls in reversed(scene.index.classes(owner))
         for node in ast.walk(cls)
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and _stores(node, attribute)
     ]

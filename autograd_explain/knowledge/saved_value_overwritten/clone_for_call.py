@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from autograd_explain.arguments import bind
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.analysis.effects import can_rebind, is_own_local, read_later
@@ -18,10 +19,10 @@ from autograd_explain.rewrite.analysis.inplace_writes import is_view
 from autograd_explain.rewrite.analysis.written_target import written_tensor
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
+    given_by,
     head,
-    keyword,
     method,
-    positional,
+    positional_parameters,
     repeatable,
     targets,
     unpacked,
@@ -120,15 +121,8 @@ def _given(
     tree: Tree, call: cst.Call, function: cst.FunctionDef, name: str
 ) -> cst.BaseExpression | None:
     """The argument for a parameter, by its name or its position."""
-    named = keyword(call, name)
-    if named is not None:
-        return named.value
-    parameters = [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
-    if _is_bound(tree, call, function):
-        parameters = parameters[1:]
-    given = positional(call)
-    at = parameters.index(name) if name in parameters else len(given)
-    return given[at].value if at < len(given) else None
+    skipped = 1 if _is_bound(tree, call, function) else 0
+    return bind(positional_parameters(function)[skipped:], given_by(call)).get(name)
 
 
 def _is_bound(tree: Tree, call: cst.Call, function: cst.FunctionDef) -> bool:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.inplace_writes import is_given_anew
 from autograd_explain.rewrite.engine.cst_tools import dotted, statement, targets, walk
 from autograd_explain.rewrite.engine.draft import Draft
@@ -62,11 +63,8 @@ def _is_registered(program: Program, tree: Tree, hook: cst.FunctionDef) -> bool:
     """Whether the program registers the function itself, or what the function around it makes."""
     maker = next((a for a in tree.ancestors(hook) if isinstance(a, cst.FunctionDef)), None)
     names = {hook.name.value} | ({f"{maker.name.value}()"} if maker is not None else set())
-    for source in program.cells:
-        other = tree_of(source)
-        if other is not None and names & _registered(other):
-            return True
-    return tree.source.cell is None and bool(names & _registered(tree))
+    trees = (tree_of(source) for source in index_of(program).sources)
+    return any(names & _registered(t) for t in (*trees, tree) if t is not None)
 
 
 def _registered(tree: Tree) -> set[str]:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program, called_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import bound_in, effects, local_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, head, keyword, literal_bool, walk
 from autograd_explain.rewrite.engine.draft import Draft
@@ -125,9 +126,7 @@ def _heads(node: cst.CSTNode) -> set[str]:
 
 def _is_once_only(program: Program, imports: Imports, computed: _Computed) -> bool:
     """Whether computing it anew would draw other numbers or make other parameters or objects."""
-    classes = {
-        n.name for c in program.cells for n in ast.walk(c.tree) if isinstance(n, ast.ClassDef)
-    }
+    classes = {n.name for _, n in index_of(program).nodes(ast.ClassDef)}
     statements = (*computed.before, computed.stored)
     calls = (n for s in statements for n in walk(s) if isinstance(n, cst.Call))
     return any(differs_each_time(imports, s) for s in statements) or any(
@@ -139,7 +138,7 @@ def _is_changed(program: Program, name: str) -> bool:
     """Whether the program stores the attribute elsewhere, changes what it holds, keeps what it read
     outside of loops and functions, asks for its gradient, or reaches it by its name as a text."""
     stores = 0
-    for source in program.cells:
+    for source in index_of(program).sources:
         kept = {id(n) for s in source.tree.body if isinstance(s, ast.Assign) for n in ast.walk(s)}
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Constant) and node.value == name:

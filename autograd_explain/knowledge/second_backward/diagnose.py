@@ -247,7 +247,7 @@ def _ran_twice(scene: Scene) -> bool:
     cell = scene.program.cell(number)
     if cell is None or len(scene.incident.user_frames) != 1 or _in_loop(scene):
         return False
-    earlier = [c for c in scene.program.cells if c.cell != number and c.text == cell.text]
+    earlier = [c for c in scene.index.runs_of(cell.text) if c.cell != number]
     root = scene.roots[0] if scene.roots else None
     made = None if root is None else scene.history.creation(root)
     return bool(earlier) and (made is None or made.place.cell != number)
@@ -270,7 +270,7 @@ def _loss_of_another_cell(scene: Scene) -> str:
     failing = scene.program.cell(scene.incident.cell)
     if made is None or made.place.cell is None or failing is None:
         return ""
-    first = min(c.cell for c in scene.program.cells if c.cell and c.text == failing.text)
+    first = min(c.cell for c in scene.index.runs_of(failing.text) if c.cell)
     return label(made.place) if made.place.cell < first else ""
 
 
@@ -351,7 +351,7 @@ def _is_local(frame: LiveFrame, name: str) -> bool:
 def _grows(scene: Scene, name: str) -> bool:
     """Whether some statement of the program appends to a list of that name."""
     last = name.rsplit(".", 1)[-1]
-    return any(f"{last}.append(" in cell.text for cell in scene.program.cells)
+    return any(f"{last}.append(" in source.text for source in scene.index.sources)
 
 
 def _without_item(name: str) -> str:

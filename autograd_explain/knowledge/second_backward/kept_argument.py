@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from autograd_explain.arguments import bind, given_by
 from autograd_explain.program import Program, called_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import bound_in
 from autograd_explain.rewrite.engine.cst_tools import (
     Renamed,
     clauses,
     dotted,
     expression,
+    positional_parameters,
     unpacked,
     walk,
 )
@@ -140,12 +143,10 @@ def _is_only_iterated(local: str, run: Sequence[Statement]) -> bool:
 
 def _given(where: Constructor, local: str) -> Iterator[ast.expr]:
     """What the program's calls of the class give for a parameter, its default included."""
-    plain = (*where.method.params.posonly_params, *where.method.params.params)
-    names = [p.name.value for p in plain][1:]
-    for call in _nodes(where.program):
-        if isinstance(call, ast.Call) and called_name(call) == where.owner.name.value:
-            yield from (a for n, a in zip(names, call.args, strict=False) if n == local)
-            yield from (k.value for k in call.keywords if k.arg == local)
+    names = positional_parameters(where.method)[1:]
+    for _, call in index_of(where.program).calls(where.owner.name.value):
+        given = bind(names, given_by(call)).get(local)
+        yield from () if given is None else (given,)
 
 
 def _may_run_out(node: ast.expr) -> bool:
@@ -183,9 +184,7 @@ def _may_be_module(program: Program, owner: cst.ClassDef) -> bool:
 
 
 def _nodes(program: Program) -> Iterator[ast.AST]:
-    newest = {source.text: source for source in program.cells}.values()
-    for source in newest:
-        yield from ast.walk(source.tree)
+    return (node for _, node in index_of(program).nodes(ast.AST))
 
 
 def free_attribute(tree: Tree, local: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, own_nodes
+from autograd_explain.program_index import index_of
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
 
@@ -134,10 +135,9 @@ def _filled_elsewhere(program: Program, statement: ast.Assign) -> bool:
 
 
 def _assignments(program: Program) -> Iterator[ast.Assign | ast.AugAssign | ast.AnnAssign]:
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-                yield node
+    for _, node in index_of(program).nodes(ast.stmt):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            yield node
 
 
 def _empty(value: ast.expr) -> bool:

@@ -9,11 +9,12 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import dotted, keyword, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 
 Edits = tuple[Edit, ...]
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
@@ -106,20 +107,11 @@ def _is_new_each_time(imports: Imports, call: cst.Call) -> bool:
 
 def _is_stored(program: Program, name: str) -> bool:
     """Whether the program sets or deletes an attribute, which a property does not allow."""
-    for source in program.cells:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and node.attr == name:
-                if not isinstance(node.ctx, ast.Load):
-                    return True
-            if isinstance(node, ast.Constant) and node.value == name:
-                return True  # `vars(graph).pop("adj")`
-    return False
+    index = index_of(program)
+    stored = (n.attr for _, n in index.nodes(ast.Attribute) if not isinstance(n.ctx, ast.Load))
+    texts = (n.value for _, n in index.nodes(ast.Constant))  # `vars(graph).pop("adj")`
+    return name in stored or name in texts
 
 
 def _memory_is_used(program: Program) -> bool:
-    for source in program.cells:
-        tree = tree_of(source)
-        for node in walk(tree.module) if tree is not None else ():
-            if isinstance(node, cst.Attribute) and node.attr.value in _MEMORY:
-                return True
-    return False
+    return any(node.attr in _MEMORY for _, node in index_of(program).nodes(ast.Attribute))

@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from autograd_explain.arguments import bound_arguments
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program, Source, called_name, own_nodes
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.numpy_detour import (
     departures,
@@ -100,23 +102,14 @@ def _beside(program: Program, place: Place) -> list[Patch] | None:
 
 def _inside(program: Program, call: ast.Call, name: str) -> list[_Way]:
     """The user's one function of this name, and what it calls the value it is given."""
-    newest = {s.text: s for s in program.cells}.values()
-    found = [
-        (source, node)
-        for source in newest
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef) and node.name == called_name(call)
-    ]
-    if len(found) != 1:
+    found = index_of(program).function(called_name(call))
+    if found is None:
         return []
-    source, function = found[0]
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    names = names[names[:1] == ["self"] :]
-    given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+    source, function = found.source, found.node
     return [
         (source, function, own, value)
-        for own, value in given
-        if own and ast.unparse(value) == name and _is_one_value(function, own, 0)
+        for own, value in bound_arguments(function, call).items()
+        if ast.unparse(value) == name and _is_one_value(function, own, 0)
     ]
 
 
@@ -221,8 +214,7 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
             return True
     if isinstance(node, ast.Call) and called_name(node) in ("numpy", "tolist"):
         return True
-    calls = [n for s in program.cells for n in ast.walk(s.tree) if isinstance(n, ast.Call)]
-    return any(called_name(c) in _RETURNS and names & _read(c) for c in calls)
+    return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS))
 
 
 def _read(call: ast.Call) -> set[str]:

@@ -12,6 +12,7 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.inplace_writes import without_data
 from autograd_explain.rewrite.engine.cst_tools import repeatable, targets, unpacked, walk
 from autograd_explain.rewrite.engine.draft import Draft
@@ -44,7 +45,7 @@ def through_tensor(
     used = _only_use(tree, bound[0], writing)
     if used is None or _bound_between(tree, bound[0], writing):
         return None
-    if any(_names(cell, used.value) for cell in program.cells if cell is not source):
+    if any(_names(cell, used.value) for cell in index_of(program).sources if cell is not source):
         return None
     draft = Draft(tree)
     # Not `.detach()`: nothing can be assigned to a call.

@@ -8,10 +8,20 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
+from autograd_explain.arguments import bind
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program, Source
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import effects, local_names
-from autograd_explain.rewrite.engine.cst_tools import Renamed, dotted, targets, unpacked, walk
+from autograd_explain.rewrite.engine.cst_tools import (
+    Renamed,
+    dotted,
+    given_by,
+    positional_parameters,
+    targets,
+    unpacked,
+    walk,
+)
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.move_statement import independent, lifted
@@ -85,7 +95,7 @@ def _only_call(
 ) -> cst.Call | None:
     """The caller's one call of the function; None where the program, or one of the sources (they
     may be files), names it elsewhere too."""
-    nodes = (n for source in {*program.cells, *sources} for n in ast.walk(source.tree))
+    nodes = (n for source in {*index_of(program).sources, *sources} for n in ast.walk(source.tree))
     said = (getattr(n, "attr" if method else "id", "") for n in nodes)
     calls = [
         n
@@ -98,18 +108,12 @@ def _only_call(
 def _arguments(function: cst.FunctionDef, call: cst.Call) -> dict[str, cst.BaseExpression] | None:
     """What the call passes for each parameter that it gives a plain path; None where `*` or `**`
     make that unknown."""
-    given = function.params
-    named = [p.name.value for p in (*given.posonly_params, *given.params)]
-    found: dict[str, cst.BaseExpression] = {}
+    if any(argument.star for argument in call.args):
+        return None
+    named, owner = positional_parameters(function), list[tuple[str, cst.BaseExpression]]()
     if named[:1] == ["self"] and isinstance(call.func, cst.Attribute):
-        found[named.pop(0)] = call.func.value
-    for i, argument in enumerate(call.args):
-        if argument.star:
-            return None
-        if argument.keyword is not None:
-            found[argument.keyword.value] = argument.value
-        elif i < len(named):
-            found[named[i]] = argument.value
+        owner.append(("", call.func.value))
+    found = bind(named, [*owner, *given_by(call)])
     return {name: value for name, value in found.items() if dotted(value) is not None}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Edit, Finding, Place, Safety, What
 from autograd_explain.program import Program, Source, called_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import (
     clone_alias,
     clone_operand,
@@ -103,7 +104,7 @@ def _own_memory(finding: Finding, program: Program) -> Edits:
     for place in finding.places.get("shared", ()):
         return clone_alias(program, place)
     written = finding.facts["written"]
-    shared = [found for source in program.cells for found in _sharing(source)]
+    shared = [found for source in index_of(program).sources for found in _sharing(source)]
     named = [place for name, place in shared if name == written]
     found = named or [place for _, place in shared]
     return clone_alias(program, found[0]) if len(found) == 1 else None

@@ -6,6 +6,7 @@ import libcst as cst
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import used_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, same, targets, walk
 from autograd_explain.rewrite.engine.draft import Draft
@@ -112,7 +113,7 @@ def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> E
 def _used_up(program: Program, name: str) -> bool:
     """Whether the program makes what a name stands for with `zip(…)` or a generator: it can be
     gone through once only."""
-    for source in program.cells:
+    for source in index_of(program).sources:
         tree = tree_of(source)
         for statement in () if tree is None else tree.statements:
             if isinstance(statement, cst.Assign) and any(
@@ -132,7 +133,7 @@ def _is_given_once(program: Program, tree: Tree, loop: cst.For, names: set[str])
         return False
     if not names & {n.name.value for n in walk(function.params) if isinstance(n, cst.Param)}:
         return False
-    trees = (tree_of(source) for source in program.cells)
+    trees = (tree_of(source) for source in index_of(program).sources)
     calls = (n for t in trees if t is not None for n in walk(t.module) if isinstance(n, cst.Call))
     given = (a.value for c in calls if _name_of(c) == function.name.value for a in c.args)
     return any(_goes_once(program, value) for value in given)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.proposal import Proposal
@@ -122,7 +123,7 @@ def _repeat_forward(
 
 def _position(program: Program, place: Place) -> tuple[int, int]:
     """Cells run one after the other, so this orders statements of cells in time."""
-    cells = [cell.cell for cell in program.cells]
+    cells = [run.cell for run in index_of(program).runs]
     return (cells.index(place.cell) if place.cell in cells else -1), place.line
 
 

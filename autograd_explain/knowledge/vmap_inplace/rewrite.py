@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
@@ -31,5 +32,4 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
 
 
 def _is_statement(program: Program, node: ast.expr) -> bool:
-    found = (n for s in program.cells for n in ast.walk(s.tree) if isinstance(n, ast.Expr))
-    return any(n.value is node for n in found)
+    return any(n.value is node for _, n in index_of(program).nodes(ast.Expr))

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from ..observe.code_positions import CodePosition
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
 
 def flows_into(cut: CodePosition, root: CodePosition) -> bool:
     """Whether what a statement computed is read, over any number of assignments in the same
@@ -16,11 +14,13 @@ def flows_into(cut: CodePosition, root: CodePosition) -> bool:
     loss = _receiver(root.node)
     if cut.statement is None or cut.source is not root.source or not loss:
         return False
-    scope = _scope(cut.source.tree, cut.statement)
-    if scope is not _scope(root.source.tree, root.statement or cut.statement):
+    source = cut.source
+    function = source.function_around(cut.statement)
+    if function is not source.function_around(root.statement or cut.statement):
         return False
     known = set(_targets(cut.statement))
-    assignments = [n for n in ast.walk(scope) if isinstance(n, _ASSIGNING)]
+    within = ast.walk(function or source.tree)
+    assignments = [n for n in within if isinstance(n, _ASSIGNING)]
     while loss not in known:
         more = {t for a in assignments if _reads(a) & known for t in _targets(a)} - known
         if not more:
@@ -51,12 +51,3 @@ def _reads(statement: ast.AST) -> set[str]:
     value = getattr(statement, "value", None)
     nodes = ast.walk(value) if value is not None else ()
     return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
-
-
-def _scope(tree: ast.Module, statement: ast.stmt) -> ast.AST:
-    """The function around a statement, else the whole text."""
-    found: ast.AST = tree
-    for node in ast.walk(tree):
-        if isinstance(node, _FUNCTIONS) and any(n is statement for n in ast.walk(node)):
-            found = node
-    return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ...inspect.history import TraceEvent
 from ...model import Place
 from ...program import Program, Source
+from ...program_index import index_of
 from ..observe.call_sites import CallFrame, CallSite
 from ..observe.code_positions import CodePosition, spot_of
 from .array_writes import changes, may_write_array, writes_array, written_array
@@ -103,7 +104,7 @@ def _around(
     spot = spot_of(program, steps[at])
     if spot is None or spot.statement is None:
         return
-    scope = _scope(spot.source.tree, spot.statement)
+    scope = spot.source.function_around(spot.statement) or spot.source.tree
     loop = _loop(scope, spot.statement, spot.statement)
     for statement in _simple(scope):
         again = loop is not None and _contains(loop, statement)
@@ -146,11 +147,7 @@ def _at_one_level(
         if not (forward and first.statement is last.statement):
             yield from ((first.source, s) for s in _within(first, last))
         return
-    cells = list(program.cells)
-    if first.source not in cells or last.source not in cells:
-        return
-    start, end = cells.index(first.source), cells.index(last.source)
-    for source in cells[start : end + 1]:
+    for source in index_of(program).runs_between(first.source, last.source) or ():
         for statement in _simple(source.tree, own=True):
             after = source is not first.source or statement.lineno > first.line
             before = source is not last.source or statement.lineno < last.line
@@ -176,7 +173,7 @@ def _within(first: CodePosition, last: CodePosition) -> Iterator[ast.stmt]:
     a, b = first.statement, last.statement
     if a is None or b is None:
         return
-    scope = _scope(first.source.tree, a)
+    scope = first.source.function_around(a) or first.source.tree
     simple = _simple(scope, own=isinstance(scope, ast.Module))
     if a not in simple or b not in simple:
         return
@@ -186,14 +183,6 @@ def _within(first: CodePosition, last: CodePosition) -> Iterator[ast.stmt]:
         loop = _loop(scope, a, b)
         inside = [s for s in simple if loop is not None and _contains(loop, s)]
         yield from (s for s in inside if simple.index(s) > i or simple.index(s) < j)
-
-
-def _scope(tree: ast.Module, statement: ast.stmt) -> ast.AST:
-    found: ast.AST = tree
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _contains(node, statement):
-            found = node
-    return found
 
 
 def _loop(scope: ast.AST, a: ast.stmt, b: ast.stmt) -> ast.AST | None:
@@ -215,12 +204,8 @@ def _functions(program: Program, statement: ast.stmt) -> list[tuple[Source, ast.
         if isinstance(node, ast.Call):
             function = node.func
             names.add(function.attr if isinstance(function, ast.Attribute) else _name(function))
-    return [
-        (source, node)
-        for source in program.cells
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef) and node.name in names
-    ]
+    found = index_of(program).nodes(ast.FunctionDef)
+    return [(source, node) for source, node in found if node.name in names]
 
 
 def _name(node: ast.expr) -> str:

@@ -11,6 +11,7 @@ from types import CodeType, SimpleNamespace
 from ...loaded import is_generated
 from ...model import Place
 from ...program import Program, Source
+from ...program_index import index_of
 from .call_sites import CallFrame
 
 
@@ -63,7 +64,7 @@ def spot_of(program: Program, step: CallFrame) -> CodePosition | None:
 def _source(program: Program, step: CallFrame) -> Source | None:
     """The text that ran: of equal cells under one file name the one that was running."""
     own = step.cell is not None and not is_generated(step.code)
-    for source in program.cells if own else ():
+    for source in index_of(program).runs if own else ():
         if source.cell == step.cell and source.filename == step.code.co_filename:
             return source
     return program.source_of(step.code)

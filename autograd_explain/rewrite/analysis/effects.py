@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from ...program import Program
+from ...program_index import index_of
 from ..engine.cst_tools import clauses, dotted, targets, unpacked, walk
 from ..engine.magics import is_masked
 from ..engine.tree import Statement, Tree
@@ -231,13 +232,10 @@ def can_rebind(
 
 def _is_property(program: Program, tree: Tree, name: str) -> bool:
     """Whether a class of the program has a property of this name."""
-    sources = {id(s): s for s in (*program.cells, tree.source)}
     return any(
-        isinstance(node, ast.FunctionDef)
-        and node.name == name
-        and any(ast.unparse(d).rpartition(".")[2] == "property" for d in node.decorator_list)
-        for source in sources.values()
-        for node in ast.walk(source.tree)
+        ast.unparse(decorator).rpartition(".")[2] == "property"
+        for found in index_of(program).functions(name)
+        for decorator in getattr(found.node, "decorator_list", ())
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 import libcst as cst
 
 from ...program import Program
+from ...program_index import index_of
 from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, tree_of
@@ -103,7 +104,7 @@ def _values(
     if local or (isinstance(scope, cst.FunctionDef) and _is_parameter(scope, code)):
         yield from local
         return
-    for source in program.cells if tree.source.cell is not None else ():
+    for source in index_of(program).namespace(tree.source):
         other = tree_of(source)
         if other is not None and other is not tree:
             yield from _assigned(other, other.module, code)

@@ -233,6 +233,16 @@ def positional(call: cst.Call) -> list[cst.Arg]:
     return [a for a in call.args if a.keyword is None]
 
 
+def positional_parameters(function: cst.FunctionDef) -> list[str]:
+    """The names of the parameters that a position can fill."""
+    return [p.name.value for p in (*function.params.posonly_params, *function.params.params)]
+
+
+def given_by(call: cst.Call) -> list[tuple[str, cst.BaseExpression]]:
+    """A call's arguments as `arguments.bind` wants them."""
+    return [(a.star or ("" if a.keyword is None else a.keyword.value), a.value) for a in call.args]
+
+
 def without(call: cst.Call, *gone: cst.Arg) -> cst.Call:
     """The call without some arguments; commas and layout of the others stay."""
     kept = [a for a in call.args if not any(a is g for g in gone)]

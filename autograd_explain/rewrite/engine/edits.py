@@ -19,13 +19,20 @@ class EditedProgram(Program):
     """A program with edits applied; its files are the edited texts, not what is on disk."""
 
     def __init__(self, base: Program, changed: Mapping[Key, Source]) -> None:
-        super().__init__(changed.get((c.cell, c.file), c) for c in base.cells)
+        cells = (changed.get((c.cell, c.file), c) for c in base.cells)
+        super().__init__(cells, running=base.running)
+        self.origin = base.origin
         self._base = base
         self._changed = dict(changed)
 
     def source(self, filename: str) -> Source | None:
         changed = next((s for s in self._changed.values() if s.filename == filename), None)
         return changed or super().source(filename) or self._base.source(filename)
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        known = (self.source(file.filename) for file in self._base.files)
+        return tuple(dict.fromkeys(s for s in (*known, *super().files) if s is not None))
 
 
 @dataclass(frozen=True)

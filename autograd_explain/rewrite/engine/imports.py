@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...model import Place
 from ...program import Program, Source
+from ...program_index import index_of
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Imports:
 
     @classmethod
     def of(cls, program: Program, source: Source) -> Imports:
-        others = [c for c in program.cells if c is not source] if source.cell is not None else []
+        others = (s for s in index_of(program).namespace(source) if s is not source)
         return cls(tuple(pair for s in (*others, source) for pair in s.imports))
 
     def full(self, path: str | None) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...arguments import bound_arguments, default, parameters
 from ...program import Program, called_name, own_nodes
+from ...program_index import index_of
 from ..engine.imports import Imports
 
 #: What NumPy only asks of any object, and what gives one number.
@@ -43,9 +45,9 @@ def is_numpy_call(imports: Imports, node: ast.AST) -> bool:
 
 
 def _nodes(program: Program) -> Iterator[_Node]:
-    for source in {s.text: s for s in program.cells}.values():
+    for source in index_of(program).sources:
         imports = Imports.of(program, source)
-        yield from ((node, imports) for node in ast.walk(source.tree))
+        yield from ((node, imports) for node in source.nodes)
 
 
 def _given(node: ast.AST, nodes: list[_Node], name: str) -> Iterator[ast.expr]:
@@ -72,18 +74,17 @@ def _arguments(
     function: ast.FunctionDef | ast.AsyncFunctionDef, nodes: list[_Node], name: str
 ) -> Iterator[ast.expr]:
     """What the calls of a function give for a parameter of it."""
-    given = function.args
-    names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    if name not in names:
+    if name not in parameters(function):
         return
-    names = names[names[0] == "self" :]
-    yield from (d for d in (*given.defaults, *given.kw_defaults) if d is not None)
+    value = default(function, name)
+    if value is not None:
+        yield value
     owners = {n.name for n, _ in nodes if isinstance(n, ast.ClassDef) and function in n.body}
     called = owners if function.name == "__init__" else {function.name}
     for call in (n for n, _ in nodes if isinstance(n, ast.Call)):
         if called_name(call) in called or function.name in _BY_OBJECT:
-            yield from (a for n, a in zip(names, call.args, strict=False) if n == name)
-            yield from (k.value for k in call.keywords if k.arg == name)
+            given = bound_arguments(function, call).get(name)
+            yield from () if given is None else (given,)
 
 
 def _parts(value: ast.AST) -> Iterator[ast.expr]:

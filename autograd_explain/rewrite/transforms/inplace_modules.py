@@ -10,6 +10,7 @@ import libcst as cst
 
 from ...model import Edit, Place
 from ...program import Program, called_name
+from ...program_index import index_of
 from ..analysis.inplace_names import MODULE_INPLACE_POSITION
 from ..engine.cst_tools import (
     dotted,
@@ -70,14 +71,8 @@ def _is_called_for_its_write(program: Program, flag: _Flag) -> bool:
     if not isinstance(made, (cst.Assign, cst.AnnAssign)) or made.value is not flag.call:
         return False
     names = {path.rpartition(".")[2] for t in targets(made) if (path := dotted(t))}
-    sources = {id(s): s for s in (*program.cells, flag.tree.source)}.values()
-    calls = (
-        node.value
-        for source in sources
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-    )
-    return any(called_name(call) in names for call in calls)
+    statements = (node for _, node in index_of(program).nodes(ast.Expr))
+    return any(called_name(s.value) in names for s in statements)
 
 
 def _constructed_here(program: Program, tree: Tree, place: Place) -> list[_Flag]:
@@ -123,10 +118,10 @@ def _behind(
         for node in _with_bases(program, tree, classes[0]) if classes else ():
             yield from _assigned_in(program, node[0], node[1], f"self.{attribute}", place)
     elif not owner:
-        cells = [t for t in map(tree_of, reversed(program.cells)) if t is not None] or [tree]
-        for other in cells if place.cell is not None else [tree]:
+        for source in reversed(index_of(program).namespace(tree.source)):
+            other = tree_of(source)
             # A cell that ran later gave the name another module.
-            if _assigns(other, name):
+            if other is not None and _assigns(other, name):
                 yield from _assigned_in(program, other, other.module, name, place)
                 return
 
@@ -182,8 +177,7 @@ def _definition(
     program: Program, tree: Tree, name: str
 ) -> tuple[Tree, cst.FunctionDef | cst.ClassDef] | None:
     """The newest definition of a function or class of that name."""
-    trees = [tree] if tree.source.cell is None else [tree_of(c) for c in reversed(program.cells)]
-    for other in trees:
+    for other in map(tree_of, reversed(index_of(program).namespace(tree.source))):
         for node in reversed(other.statements if other is not None else ()):
             if isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.name.value == name:
                 assert other is not None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 
 from ...model import Edit, Finding, Place, What
 from ...program import Program
+from ...program_index import index_of
 from ..analysis.effects import fresh
 from ..engine.cst_tools import dotted, expression, repeatable, same, targets, unpacked
 from ..engine.cst_tools import statement as make
@@ -90,8 +89,8 @@ def _each(
 
 
 def _ever_off(program: Program) -> bool:
-    named = [s for s in program.cells if not s.words.isdisjoint(_OFF)]
-    nodes = (n for source in named for n in ast.walk(source.tree))
+    named = [s for s in index_of(program).sources if not s.words.isdisjoint(_OFF)]
+    nodes = (n for source in named for n in source.nodes)
     return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for n in nodes)
 
 

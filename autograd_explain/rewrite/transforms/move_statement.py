@@ -8,6 +8,7 @@ import libcst as cst
 
 from ...model import Edit, Place
 from ...program import Program
+from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.draft import Draft
 from ..engine.tree import Statement, Tree, statements_in, tree_at, tree_of
@@ -127,14 +128,14 @@ def statements_across(
 ) -> list[Statement] | None:
     """What ran between a run of one cell and a point of another; None where that is not known."""
     (tree, run), (other, target) = origin, goal
-    cells = list(program.cells)
-    if tree.source not in cells or other.source not in cells:
+    runs = index_of(program).runs
+    if tree.source not in runs or other.source not in runs:
         return None
-    here, there = cells.index(tree.source), cells.index(other.source)
+    here, there = runs.index(tree.source), runs.index(other.source)
     own, theirs = statements_in(tree.module), statements_in(other.module)
     at = _index(theirs, target)
     middle: list[Statement] = []
-    for source in cells[min(here, there) + 1 : max(here, there)]:
+    for source in runs[min(here, there) + 1 : max(here, there)]:
         between = tree_of(source)
         if between is None:
             return None

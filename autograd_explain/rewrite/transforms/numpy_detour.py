@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ...model import Place
 from ...program import Program, Source, called_name, own_nodes
+from ...program_index import index_of
 from ..engine.imports import Imports
 from .array_values import is_numpy_call, may_be_array
 from .uncut import (
@@ -95,8 +96,8 @@ def _read_elsewhere(text: _Text, parts: tuple[ast.stmt, ...], arrays: frozenset[
     """Whether anything else uses an array: a condition, an earlier line of a loop, another cell."""
     inside = {id(n) for p in parts for n in ast.walk(p)}
     local = not isinstance(text.scope, ast.Module)
-    newest = {s.text: s for s in text.program.cells}.values()
-    roots = [text.scope] if local else [text.source.tree, *(s.tree for s in newest)]
+    sharing = index_of(text.program).namespace(text.source)
+    roots = [text.scope] if local else [text.source.tree, *(s.tree for s in sharing)]
     return any(_is_array(n, arrays) and id(n) not in inside for r in roots for n in ast.walk(r))
 
 

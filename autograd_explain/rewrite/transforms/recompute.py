@@ -8,6 +8,7 @@ import libcst as cst
 
 from ...model import Edit, Place
 from ...program import Program
+from ...program_index import index_of
 from ..analysis.effects import effects, local_names, takes_next
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import dotted, targets, unpacked
@@ -256,8 +257,8 @@ def _between(
         level = lifted(other, target, other.module)
         if tree.block_of(statement) is not tree.module or level is None:
             return None
-        cells = [c.cell for c in program.cells]
-        if cells.index(tree.source.cell) > cells.index(other.source.cell):
+        runs = [run.cell for run in index_of(program).runs]
+        if runs.index(tree.source.cell) > runs.index(other.source.cell):
             return None
         return statements_across(program, (tree, [statement]), (other, level), after=False)
     block = tree.block_of(statement)

@@ -1,0 +1,109 @@
+"""Which of the user's classes and functions live, of several that were defined under one name.
+
+A notebook defines a class, and later defines it again or imports it from a file: the older text is
+still there, and says nothing of what runs now.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+from .isolation.type_checks import bases, class_table, is_a
+from .program import Source, first_line
+
+
+class Defined(NamedTuple):
+    """A definition at the top level of a cell or file."""
+
+    cell: int | None
+    file: str | None
+    name: str
+
+
+#: The source that a code object was compiled from.
+SourceOf = Callable[[CodeType], Source | None]
+
+
+def outlived(
+    defined: Iterable[Defined],
+    names: Mapping[str, Any],
+    running: Iterable[CodeType],
+    source_of: SourceOf,
+) -> frozenset[Defined]:
+    """Those of the definitions whose name stands for another of the user's now, and of which
+    nothing else lives: no instance, no function kept as a hook, no frame."""
+    doubted = {d for d in defined if _is_another(d, _definitions(names.get(d.name), source_of))}
+    if not doubted:
+        return frozenset()
+    alive = {_defined(code, source_of) for code in running}
+    for value in (*names.values(), *_living(source_of)):
+        alive |= _definitions(value, source_of)
+    return frozenset(doubted - alive)
+
+
+def _is_another(defined: Defined, now: set[Defined]) -> bool:
+    return bool(now) and defined not in now
+
+
+def _living(source_of: SourceOf) -> Iterator[Any]:
+    """Every function of the user's that Python holds, and the class of every object.
+
+    Not every class and method: in a circle with themselves, they stay until a collection.
+    """
+    classes = set()
+    for value in gc.get_objects():
+        kind = type(value)
+        if kind is FunctionType:
+            if "<locals>" in value.__qualname__ or "." not in value.__qualname__:
+                yield value
+        elif kind is not type:
+            classes.add(kind)
+    for kind in classes:
+        yield kind
+        yield class_table(kind).get("_forward_cls")  # of the node of an autograd.Function
+
+
+def code_of(value: Any) -> CodeType | None:
+    """The code of a plain or bound function, under decorators that say what they wrap."""
+    while True:
+        if is_a(value, MethodType) or is_a(value, staticmethod) or is_a(value, classmethod):
+            value = value.__func__
+        elif is_a(value, functools.partial):
+            value = value.func
+        elif is_a(value, FunctionType) and is_a(value.__dict__.get("__wrapped__"), FunctionType):
+            value = value.__dict__["__wrapped__"]
+        else:
+            return value.__code__ if is_a(value, FunctionType) else None
+
+
+def _definitions(value: Any, source_of: SourceOf) -> set[Defined]:
+    """The user's definitions that a function is of, or a class with its bases."""
+    kinds = bases(value) if is_a(value, type) else ()
+    codes = [c for kind in kinds for v in class_table(kind).values() if (c := _code_in(v))]
+    own = code_of(value)
+    return {
+        d
+        for code in (*codes, *([] if own is None else [own]))
+        if (d := _defined(code, source_of)) is not None
+    }
+
+
+def _code_in(value: Any) -> CodeType | None:
+    """The code of what a class holds: a method's, a property's."""
+    if is_a(value, property):
+        return code_of(value.fget)
+    return code_of(value.func if is_a(value, functools.cached_property) else value)
+
+
+def _defined(code: CodeType, source_of: SourceOf) -> Defined | None:
+    """The definition at the top level that a code object stands in."""
+    source = source_of(code)
+    line = code.co_firstlineno
+    for node in () if source is None else source.definitions:
+        if source is not None and first_line(node) <= line <= (node.end_lineno or line):
+            return Defined(source.cell, source.file, node.name)
+    return None

@@ -1,0 +1,264 @@
+"""What the user's code says, over all cells and files: calls, definitions, assignments, scopes.
+
+One reader for all questions of the kind "who calls `push`, where is `bank` bound".  Identity comes
+before spelling: a class or function that another definition has replaced is not read (see
+`live_definitions`), a live function is found by its code object, and only then the name decides.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import CodeType
+from typing import Any, TypeVar
+
+from .arguments import FunctionNode
+from .isolation.type_checks import bases, class_table, is_a
+from .live_definitions import Defined, code_of, outlived
+from .model import Place
+from .program import Program, Source, called_name, first_line, own_nodes
+
+N = TypeVar("N", bound=ast.AST)
+_FILES = 200  #: followed through imports
+
+
+def index_of(program: Program) -> ProgramIndex:
+    """The program's one index."""
+    known: ProgramIndex | None = program.derived.get(ProgramIndex)
+    if known is None:
+        known = program.derived[ProgramIndex] = ProgramIndex(program)
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A function's source: `node` is its `def` or `lambda`."""
+
+    source: Source
+    node: FunctionNode
+
+    @property
+    def name(self) -> str | None:
+        return getattr(self.node, "name", None)
+
+    @property
+    def place(self) -> Place:
+        return self.source.place(self.node.lineno, None, None)
+
+    @property
+    def returned(self) -> tuple[ast.expr, ...]:
+        """The expressions that it returns, in the order of the text."""
+        if isinstance(self.node, ast.Lambda):
+            return (self.node.body,)
+        found = [n for n in own_nodes(self.node) if isinstance(n, ast.Return)]
+        return tuple(n.value for n in found if n.value is not None)
+
+    def at(self, node: ast.AST) -> Place:
+        """The place of an expression or statement inside."""
+        return self.source.place(getattr(node, "lineno", 1), self.name, node)
+
+
+class ProgramIndex:
+    """Questions about the text of one program; get it with `index_of`."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    # -- where to look -----------------------------------------------------------------------
+
+    @cached_property
+    def cells(self) -> tuple[Source, ...]:
+        """The cells in the order in which they ran, of equal ones the newest run."""
+        newest: dict[tuple[str, str], Source] = {}
+        for source in reversed(self.runs):
+            newest.setdefault((source.text, source.python), source)
+        return tuple(reversed(newest.values()))
+
+    @property
+    def runs(self) -> tuple[Source, ...]:
+        """The cells in the order in which they ran, one that ran again once more."""
+        return self._program.cells
+
+    def runs_of(self, text: str) -> tuple[Source, ...]:
+        """The runs of one text, oldest first."""
+        return tuple(s for s in self.runs if s.text == text)
+
+    def runs_between(self, first: Source, last: Source) -> tuple[Source, ...] | None:
+        """The cells from one run to a later one, both included; None where these are no runs, or
+        in the other order."""
+        if first not in self.runs or last not in self.runs:
+            return None
+        start, end = self.runs.index(first), self.runs.index(last)
+        return self.runs[start : end + 1] if start <= end else None
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        """The user's files: those that the cells import, directly or through others, those in
+        which the failure happened, and those in which code of the program was met otherwise."""
+        return tuple(dict.fromkeys((*self._imports, *self._program.files)))
+
+    @cached_property
+    def _imports(self) -> tuple[Source, ...]:
+        found: dict[str, Source] = {}
+        names = dict.fromkeys(code.co_filename for code in self._program.running)
+        running = (self._program.source(name) for name in names)
+        pending = [s for s in running if s is not None and s.cell is None]
+        pending += [f for s in self.cells for f in self._imported(s)]
+        while pending and len(found) < _FILES:
+            source = pending.pop(0)
+            if source.filename not in found:
+                found[source.filename] = source
+                pending += self._imported(source)
+        return tuple(found.values())
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Every text of the program once: cells, then files."""
+        return (*self.cells, *self.files)
+
+    def namespace(self, source: Source) -> tuple[Source, ...]:
+        """The sources whose top levels share their names with this one, oldest first: cells share
+        theirs, a file has its own."""
+        return (source,) if source.cell is None else self.cells
+
+    def _imported(self, source: Source) -> list[Source]:
+        files = (getattr(sys.modules.get(name), "__dict__", {}).get("__file__")
+                 for name in self._modules(source))  # fmt: skip
+        found = (self._program.source(file) for file in files if is_a(file, str))
+        return [s for s in found if s is not None and s.cell is None]
+
+    def _modules(self, source: Source) -> Iterator[str]:
+        """The full names under which what a source imports may be a module."""
+        package = self._package(source)
+        for node in source.nodes:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                parts = package[: len(package) - node.level + 1] if node.level else []
+                base = ".".join([*parts, *filter(None, [node.module])])
+                yield base
+                yield from (f"{base}.{alias.name}" for alias in node.names)
+
+    def _package(self, source: Source) -> list[str]:
+        """The package that relative imports in a file start from."""
+        for module in list(sys.modules.values()) if source.file else ():
+            held = getattr(module, "__dict__", {})
+            if held.get("__file__") == source.filename and is_a(held.get("__package__"), str):
+                return str(held["__package__"]).split(".")
+        return []
+
+    # -- what lives --------------------------------------------------------------------------
+
+    @cached_property
+    def outlived(self) -> frozenset[Defined]:
+        """The definitions that newer ones have replaced for good."""
+        program = self._program
+        if program.origin is not program:  # an edit moves lines; what lives is as before
+            return index_of(program.origin).outlived
+        defined = [Defined(s.cell, s.file, d.name) for s in self.cells for d in s.definitions]
+        known = {s.filename for s in self.sources}
+
+        def source_of(code: CodeType) -> Source | None:
+            return program.source_of(code) if code.co_filename in known else None
+
+        return outlived(defined, program.names, program.running, source_of)
+
+    @cached_property
+    def _skipped(self) -> frozenset[ast.AST]:
+        """The nodes of definitions that nothing lives of."""
+        return frozenset(
+            node
+            for s in self.sources
+            for d in s.definitions
+            if Defined(s.cell, s.file, d.name) in self.outlived
+            for node in ast.walk(d)
+        )
+
+    def lives(self, node: ast.AST) -> bool:
+        """Whether a node is not part of a definition that another has replaced."""
+        return node not in self._skipped
+
+    # -- what is written ---------------------------------------------------------------------
+
+    def nodes(
+        self, kind: type[N], *, newest_first: bool = False, each_run: bool = False
+    ) -> Iterator[tuple[Source, N]]:
+        """The nodes of a kind in all that lives of the program, source by source; with `each_run`
+        those of a cell that ran twice come twice."""
+        sources = (*self.runs, *self.files) if each_run else self.sources
+        for source in reversed(sources) if newest_first else sources:
+            for node in source.nodes:
+                if isinstance(node, kind) and self.lives(node):
+                    yield source, node
+
+    def calls(self, *names: str) -> Iterator[tuple[Source, ast.Call]]:
+        """The calls of what has one of these (last) names, newest cell first."""
+        for source, call in self.nodes(ast.Call, newest_first=True):
+            if called_name(call) in names:
+                yield source, call
+
+    def functions(self, name: str) -> list[Definition]:
+        """The functions and methods of this name."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return [
+            Definition(source, node)
+            for source, node in self.nodes(ast.stmt)
+            if isinstance(node, kinds) and node.name == name
+        ]
+
+    def function(self, name: str) -> Definition | None:
+        """The one function of this name: what the name stands for now, else the only one."""
+        live = self.definition(self._program.names.get(name))
+        found = self.functions(name)
+        if live is not None:  # methods have no say in what the name is
+            others = [d for d in found if d.node not in d.source.definitions]
+            found = [*others, *(d for d in found if d.node is live.node)]
+        return found[0] if len(found) == 1 else None
+
+    def classes(self, name: str) -> list[tuple[Source, ast.ClassDef]]:
+        """The classes of this name, the newest first."""
+        found = self.nodes(ast.ClassDef, newest_first=True)
+        return [(source, node) for source, node in found if node.name == name]
+
+    def assignments(self, target: str) -> Iterator[tuple[Source, ast.Assign]]:
+        """The statements `target = …` of every run, in the order in which they stand."""
+        for source in (*self.runs, *self.files):
+            found = [n for n in source.nodes if isinstance(n, ast.Assign)]
+            for node in sorted(found, key=lambda n: n.lineno):
+                if any(ast.unparse(t) == target for t in node.targets):
+                    if self.lives(node):
+                        yield source, node
+
+    # -- what a live object is written as ----------------------------------------------------
+
+    def definition(self, function: Any) -> Definition | None:
+        """The source of a live function of the user's; None for anything else."""
+        code = code_of(function)
+        source = None if code is None else self._program.source_of(code)
+        if code is None or source is None:
+            return None
+        found = functions_of(source, code)
+        return Definition(source, found[0]) if len(found) == 1 else None
+
+    def method(self, cls: type | None, name: str) -> Definition | None:
+        """The source of a class's method as the user wrote it."""
+        for owner in bases(cls) if cls is not None else ():
+            if name in class_table(owner):
+                return self.definition(class_table(owner)[name])
+        return None
+
+
+def functions_of(source: Source, code: CodeType) -> list[FunctionNode]:
+    """The functions that a code object of a source may be of: two lambdas can share a line."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return [n for n in source.nodes if isinstance(n, kinds) and _is_of(n, code)]
+
+
+def _is_of(node: FunctionNode, code: CodeType) -> bool:
+    line = code.co_firstlineno
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and node.lineno == line
+    return code.co_name == node.name and line in (first_line(node), node.lineno)

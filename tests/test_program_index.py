@@ -1,0 +1,111 @@
+"""What the index says of programs whose text alone would mislead."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from notebook import Notebook
+
+from autograd_explain.model import Edit
+from autograd_explain.program import Program
+from autograd_explain.program_index import ProgramIndex, index_of
+from autograd_explain.rewrite import apply
+
+
+def index_after(*cells: str) -> ProgramIndex:
+    notebook = Notebook()
+    for cell in cells:
+        notebook.run(textwrap.dedent(cell))
+    return index_of(notebook.program)
+
+
+OLD = """
+class Bank:
+    def keep(self, row):
+        return store(row)
+"""
+NEW = """
+class Bank:
+    def keep(self, row):
+        return store(row, 1)
+"""
+STORE = "def store(row, times=0):\n    return row\n"
+
+
+def test_a_class_defined_again_is_read_once() -> None:
+    index = index_after(STORE, OLD, NEW, "bank = Bank()")
+    assert [source.cell for source, _ in index.calls("store")] == [3]
+    assert [source.cell for source, _ in index.classes("Bank")] == [3]
+
+
+def test_the_older_class_counts_while_an_object_of_it_lives() -> None:
+    index = index_after(STORE, OLD, "bank = Bank()", NEW)
+    assert [source.cell for source, _ in index.calls("store")] == [4, 2]
+
+
+def test_the_older_class_counts_as_the_base_of_the_newer() -> None:
+    index = index_after(STORE, OLD, "class Bank(Bank):\n    def drop(self): pass", "b = Bank()")
+    assert [source.cell for source, _ in index.calls("store")] == [2]
+
+
+def test_an_older_function_counts_while_it_is_a_hook() -> None:
+    hook = "def hook(grad):\n    return grad * {}\n"
+    register = "import torch\nx = torch.ones(2, requires_grad=True)\nhandle = x.register_hook(hook)"
+    index = index_after(hook.format(2), register, hook.format(3))
+    assert [d.source.cell for d in index.functions("hook")] == [1, 3]
+    assert index.function("hook").source.cell == 3
+    index = index_after(hook.format(2), hook.format(3), register)
+    assert [d.source.cell for d in index.functions("hook")] == [2]
+
+
+def test_a_function_whose_name_became_a_value_still_counts() -> None:
+    index = index_after("def loss(x):\n    return x\n", "loss = loss(2)")
+    assert index.function("loss").source.cell == 1
+
+
+def test_a_function_is_not_taken_for_a_method_of_its_name() -> None:
+    index = index_after("class Bank:\n    def keep(self): pass\n", "def keep(): pass\n")
+    assert index.function("keep") is None
+
+
+def test_a_cell_that_ran_twice_is_read_once() -> None:
+    index = index_after("x = 1", "y = abs(x)", "x = 2", "y = abs(x)")
+    assert [source.cell for source, _ in index.calls("abs")] == [4]
+    assert [source.cell for source, _ in index.assignments("y")] == [2, 4]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    return tmp_path
+
+
+def test_files_are_read_through_their_imports(folder: Path) -> None:
+    (folder / "outer_part.py").write_text("from inner_part import deep\n\ndef f():\n    deep()\n")
+    (folder / "inner_part.py").write_text("def deep():\n    return max(1, 2)\n")
+    index = index_after("import outer_part")
+    assert [Path(s.file or "").name for s, _ in index.calls("max")] == ["inner_part.py"]
+    assert [Path(s.file or "").name for s in index.files] == ["outer_part.py", "inner_part.py"]
+
+
+def test_a_file_replaces_the_cell_that_it_was_copied_from(folder: Path) -> None:
+    (folder / "banks_part.py").write_text(STORE + OLD)
+    index = index_after(STORE, OLD, "from banks_part import Bank, store")
+    assert [s.cell for s, _ in index.calls("store")] == [None]
+    assert [s.cell for s, _ in index.nodes(ast.ClassDef)] == [None]
+
+
+def test_what_lives_is_the_same_in_an_edited_program() -> None:
+    notebook = Notebook()
+    for cell in (STORE, OLD, NEW, "bank = Bank()"):
+        notebook.run(cell)
+    program: Program = notebook.program
+    old = program.cells[1].text
+    edited = apply(program, [Edit(2, None, old, "# kept\n# for later\n" + old)])
+    assert edited is not None
+    assert [source.cell for source, _ in index_of(edited.program).calls("store")] == [3]
