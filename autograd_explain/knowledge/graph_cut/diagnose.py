@@ -156,8 +156,13 @@ def _of_nothing(scene: Scene, found: NoGraph) -> Finding:
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*cause, scene.failed()),
-        variant="" if leaf is None else "flag",
+        variant=_without_reason(found) if leaf is None else "flag",
     )
+
+
+def _without_reason(found: NoGraph) -> str:
+    """Whether something that requires grad is behind the value, and was lost where nobody sees."""
+    return "lost" if found.trace.carries else ""
 
 
 def _root_name(found: NoGraph) -> str:

@@ -41,6 +41,7 @@ from autograd_explain.model import (
     TensorFact,
     What,
 )
+from autograd_explain.program import called_name
 
 from .memoization import Memoized, remembered
 from .saved_read import saved_read

@@ -6,20 +6,26 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts import view_write
-from autograd_explain.inspect.facts.expressions import event_at, inside, place_of
+from autograd_explain.inspect.facts.expressions import event_at, inside, place_of, surfaced
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, What
 
+from .refused_read import refused_read
+
+#: Raised where such a view is read, not where something was written.
+READ = (
+    "view-nograd-base-modified",
+    "view-of-view-base-modified-nograd",
+    "view-inference-base-modified",
+)
 PATTERNS = (
     "view-nograd-inplace",
-    "view-nograd-base-modified",
     "view-of-view-nograd-inplace",
-    "view-of-view-base-modified-nograd",
     "view-inference-inplace",
-    "view-inference-base-modified",
     "view-of-view-inference-inplace",
+    *READ,
 )
 
 EXAMPLE = {
@@ -32,11 +38,13 @@ EXAMPLE = {
     "place": "In[2]:4",
     "function": "halves",
     "base": "frame",
+    "call": "left.sum()",
 }
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    found = view_write.find(scene)
+    read = scene.match.pattern in READ
+    found = refused_read(scene) if read else view_write.find(scene)
     if found is None:
         return None
     found, off = view_write.made_unrecorded(scene, found)
@@ -56,12 +64,18 @@ def diagnose(scene: Scene) -> Finding | None:
             "place": label(place),
             "function": (off.scope.function or "") if off is not None else "",
             "base": _base_name(scene, found),
+            "call": spot.text if read and (spot := surfaced(scene)) is not None else "",
         },
         tensors=(culprit,),
-        events=(view_write.changed(scene, found), *_made(scene, found), scene.failed()),
-        variant="parameter" if _writes_parameter(found) else "",
+        events=(*_written(scene, found), *_made(scene, found), scene.failed()),
+        variant="base" if read else "parameter" if _writes_parameter(found) else "",
         places={} if off is None or off_place is None else {off.by.value: (off_place,)},
     )
+
+
+def _written(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
+    """The refused write; where the view was read, a sound write came before and is not known."""
+    return () if scene.match.pattern in READ else (view_write.changed(scene, found),)
 
 
 def _made(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
