@@ -136,12 +136,6 @@ class Cells:
         running = [frame.code for frame in settled]
         return Program(sources, self._shell.user_ns, running), settled
 
-    def as_of(self, run: Run, program: Program) -> Program:
-        """The program up to a run: what came after a failure says nothing about it."""
-        if not run.earlier:
-            return program
-        return Program(cell for cell in program.cells if _in_time(cell, run))
-
     def failed_before_loading(self, error: BaseException) -> Run | None:
         """The run of the cell that raised an error before the extension was loaded."""
         cells = {source.filename: source for source in self._before_loading()}
