@@ -8,8 +8,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    D = TypeVar("D")
+    #: What a cause's diagnosis hands to its rewrites; a plain `Finding` hands over anything.
+    D_co = TypeVar("D_co", covariant=True, default=object)
+else:
+    from typing import TypeVar
+
+    D_co = TypeVar("D_co", covariant=True)  # `default` wants Python 3.13
 
 
 class Kind(str, Enum):
@@ -53,6 +65,15 @@ class What(str, Enum):
     DETACHED = "detached"
     FREED = "freed"
     FAILED = "failed"
+
+
+class Relation(str, Enum):
+    """What the tensor made at an event's line is to the tensor that the finding is about."""
+
+    OPERAND = "operand"  #: what the operation that cut the graph read
+    ALIAS = "alias"  #: shares its memory
+    LEAF = "leaf"  #: the only leaf behind it
+    NAMED = "named"  #: itself, where what a function returned got its name
 
 
 class Safety(str, Enum):
@@ -146,8 +167,10 @@ class TensorFact:
 class Event:
     """Something that happened at one of the user's lines.
 
-    `version` is the version counter after the event.  `chain` holds the user's outer lines
-    (outermost first) that led to `place`.
+    `op` is an operation of torch by its name there ("add_", "AddmmBackward0", "step"), None where
+    none is known.  `version` is the version counter after the event.  `chain` holds the user's
+    outer lines (outermost first) that led to `place`.  `relation` tells what was made there from
+    the finding's tensor itself.
     """
 
     what: What
@@ -156,6 +179,7 @@ class Event:
     version: int | None = None
     certainty: Certainty = Certainty.INFERRED
     chain: tuple[Place, ...] = ()
+    relation: Relation | None = None
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -164,6 +188,7 @@ class Event:
             "op": self.op,
             "version": self.version,
             "certainty": self.certainty.value,
+            "relation": None if self.relation is None else self.relation.value,
         }
 
 
@@ -229,13 +254,13 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Generic[D_co]):
     """A diagnosis: which cause, how sure, and what the live objects and the source show.
 
     `facts` fill the `{placeholders}` of the cause's texts.  `variant` chooses the sections
-    `## summary <variant>` and `## cause <variant>` where the cause has them.  `places` are
-    further statements that the cause's rewrites need; the report does not show them.  `awaited`
-    are names of tensors that never got a gradient: a rewrite that gives them none repairs nothing.
+    `## summary <variant>` and `## cause <variant>` where the cause has them.  `details` is a
+    frozen dataclass of the cause's own, for its rewrites alone.  `awaited` are names of tensors
+    that never got a gradient: a rewrite that gives them none repairs nothing.
     """
 
     cause: str
@@ -244,8 +269,17 @@ class Finding:
     tensors: tuple[TensorFact, ...] = ()
     events: tuple[Event, ...] = ()
     variant: str = ""
-    places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
     awaited: tuple[str, ...] = ()
+    details: D_co = cast(Any, None)  # noqa: RUF009 -- a cast makes nothing
+
+    def with_details(self, details: D) -> Finding[D]:
+        """The same finding, handing this to the rewrites."""
+        return cast("Finding[D]", replace(self, details=cast(Any, details)))
+
+    def place(self, what: What) -> Place | None:
+        """The place of the first event of this sort."""
+        event = self.event(what)
+        return None if event is None else event.place
 
     def event(self, what: What) -> Event | None:
         """The first event of this sort, which is the guilty one, or None."""

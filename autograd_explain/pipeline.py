@@ -50,7 +50,8 @@ def explain_incident(
     if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
         return None
     notes = tuple(_reachable(n, finding, incident.cell) for n in notes)
-    diagnosis = Diagnosis(incident.kind, incident.message, finding, rewrites, notes)
+    told = finding.with_details(None)  # a report pickles where the cause's folder is unknown
+    diagnosis = Diagnosis(incident.kind, incident.message, told, rewrites, notes)
     return render(diagnosis, options, causes)
 
 

@@ -96,7 +96,13 @@ def _modules(folder: Path) -> Iterator[str]:
         imported = {
             a.asname or a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names
         }
-        if function not in defined | imported:
+        assigned = {  # `propose: Propose[Details] = by_table(…)`
+            ast.unparse(target)
+            for n in tree.body
+            if isinstance(n, (ast.Assign, ast.AnnAssign))
+            for target in (n.targets if isinstance(n, ast.Assign) else [n.target])
+        }
+        if function not in defined | imported | assigned:
             yield f"{path.name}: has no function {function!r}"
 
 

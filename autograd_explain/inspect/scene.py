@@ -7,13 +7,12 @@ user's code again, changes a tensor, or keeps one.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import torch
 
 from ..incident import Incident
 from ..match import Match
-from ..model import Certainty, Event, Place, Role, TensorFact, What
+from ..model import Certainty, Event, Place, Relation, Role, TensorFact, What
 from ..program import Program
 from ..program_index import ProgramIndex, index_of
 from .dataflow import GradientTracer, Slicer
@@ -39,12 +38,11 @@ class Scene:
     @cached_property
     def roots(self) -> tuple[torch.Tensor, ...]:
         """The tensors whose backward (or grad) call failed; () outside a backward."""
-        found = roots_of(self.incident.frames)
-        return tuple(r for r in found if isinstance(r, torch.Tensor))
+        return tuple(roots_of(self.incident.frames))
 
     @cached_property
     def graph(self) -> Graph:
-        return Graph(tuple(roots_of(self.incident.frames)))
+        return Graph(self.roots)
 
     @cached_property
     def history(self) -> History:
@@ -116,18 +114,28 @@ class Scene:
             current_version=_version(tensor) if saved is None else saved.current_version,
         )
 
-    def event(self, what: What, moment: TraceEvent | None, **changes: Any) -> Event | None:
-        """A moment of the history as an event of the report."""
+    def event(
+        self,
+        what: What,
+        moment: TraceEvent | None,
+        *,
+        op: str | None = None,
+        version: int | None = None,
+        certainty: Certainty | None = None,
+        relation: Relation | None = None,
+    ) -> Event | None:
+        """A moment of the history as an event of the report; what is not given is the moment's."""
         if moment is None:
             return None
-        values = {
-            "place": moment.place,
-            "op": moment.op,
-            "version": moment.version,
-            "certainty": self.history.certainty,
-            "chain": moment.chain,
-        }
-        return Event(what, **{**values, **changes})
+        return Event(
+            what,
+            moment.place,
+            op=moment.op if op is None else op,
+            version=moment.version if version is None else version,
+            certainty=self.history.certainty if certainty is None else certainty,
+            chain=moment.chain,
+            relation=relation,
+        )
 
     def failed(self) -> Event:
         """The event of the line at which torch raised: that one was always observed."""

@@ -1,7 +1,7 @@
 """What a folder of the knowledge base holds, and how the folders are found.
 
     knowledge/<cause>/
-      diagnose.py   PATTERNS, EXAMPLE, diagnose(scene) -> Finding | None
+      diagnose.py   PATTERNS, EXAMPLE, Details, diagnose(scene) -> Finding[Details] | None
       rewrite.py    propose(finding, program) -> Iterator[Proposal]      (optional)
       en.md ja.md zh.md
       case.py fixed.py          (notebooks, cells split by `# %%`)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..model import Certainty, Diagnosis, Event, Finding, Kind, Place, Role, TensorFact, What
+from ..model import (
+    Certainty,
+    Diagnosis,
+    Event,
+    Finding,
+    Kind,
+    Place,
+    Relation,
+    Role,
+    TensorFact,
+    What,
+)
 from .labels import label, word
 from .places import short_place, where_of
 from .texts import Passage
@@ -65,7 +76,7 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
 
 def _phase(event: Event, finding: Finding) -> int:
     """An alias matters for the write: it is told after what was saved, unless it stands above."""
-    if event.op != "alias":
+    if event.relation is not Relation.ALIAS:
         return _PHASE.get(event.what, 2)
     saved = finding.event(What.SAVED)
     return 0 if saved is not None and _stands_above(event.place, saved.place) else 1
@@ -150,9 +161,9 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return _cause_label(event, diagnosis, language)
         case What.FAILED:
             return _failed_label(diagnosis, culprit, language)
-        case What.CREATED if event.op == "operand":
+        case What.CREATED if event.relation is Relation.OPERAND:
             return label("carried", language)
-        case What.CREATED if event.op == "alias":
+        case What.CREATED if event.relation is Relation.ALIAS:
             return label("alias", language)
         case _:
             return label(event.what.value, language, name=name)

@@ -42,6 +42,9 @@ Leaves and gradients
     requires_grad_last(program, place)
     module_list(program, place, attribute=None)
     parameter_attribute(program, place, attribute=None)
+A table of rewrites
+    by_table(*rows, at=What.CAUSE) -> propose     rows: Fix(key, edit, when=…, changes=False): where
+                                                  when(details) holds, edit(site: Site) is proposed
 Edits
     apply(program, edits) -> Edited | None        Edited.program; Edited.place(old) -> new place
     then(program, edits, step, *places)           edits, and step(edited_program, *places) on top
@@ -56,6 +59,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .engine.edits import Edited, apply, merge, then
+    from .engine.fixes import Fix, Propose, Site, by_table
     from .engine.imports import torch_at
     from .engine.proposal import Proposal
     from .transforms.backward import detach_after, keep_graph
@@ -90,6 +94,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "engine.edits": "Edited apply merge then",
+    "engine.fixes": "Fix Propose Site by_table",
     "engine.imports": "torch_at",
     "engine.proposal": "Proposal",
     "transforms.backward": "detach_after keep_graph",
@@ -110,10 +115,14 @@ _MODULE = {name: module for module, names in _HOMES.items() for name in names.sp
 
 __all__ = [
     "Edited",
+    "Fix",
     "IndexFacts",
     "Proposal",
+    "Propose",
+    "Site",
     "apply",
     "block_instead_of_switch",
+    "by_table",
     "clone_alias",
     "clone_argument",
     "clone_before_write",

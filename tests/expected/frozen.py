@@ -109,10 +109,10 @@ def ran(notebook: Case, mode: str) -> Ran:
 
 def block(notebook: Case, mode: str) -> str:
     """What is kept of a notebook, without its heading."""
-    return "".join(f"{line}\n" for line in lines_of(ran(notebook, mode)))
+    return "".join(f"{line}\n" for line in _lines(ran(notebook, mode)))
 
 
-def lines_of(ran: Ran) -> Iterator[str]:
+def _lines(ran: Ran) -> Iterator[str]:
     if not ran.reports:
         yield "nothing"
     for report in ran.reports:
@@ -127,7 +127,8 @@ def lines_of(ran: Ran) -> Iterator[str]:
 
 
 def _event(event: Mapping[str, Any]) -> str:
-    how = f"({event['op'] or '?'}, {event['certainty']})"
+    relation = f", {event['relation']}" if event["relation"] else ""
+    how = f"({event['op'] or '?'}, {event['certainty']}{relation})"
     place = event["place"]
     where = f"{_home(place)}:{place['line']} {place['source']}" if place else "?"
     return f"  {event['what']:9} {where} {how}"

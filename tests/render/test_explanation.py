@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autograd_explain.model import Certainty, Event, Place, Span, What
+from autograd_explain.model import Certainty, Event, Place, Relation, Span, What
 from autograd_explain.render import LANGUAGES, Explanation
 from autograd_explain.render.explanation import texts_of
 from autograd_explain.render.rows import rows_of
@@ -229,7 +229,8 @@ def test_nothing_of_the_users_breaks_out(
 
 @pytest.mark.parametrize(("line", "order"), [(1, [1, 2, 4, 9]), (3, [2, 3, 4, 9])])
 def test_an_alias_stands_where_the_program_has_it(line: int, order: list[int]) -> None:
-    alias = Event(What.CREATED, Place(3, None, line, "alias = hidden.detach()"), "alias")
+    alias = Event(What.CREATED, Place(3, None, line, "alias = hidden.detach()"))
+    alias = replace(alias, relation=Relation.ALIAS)
     shown = explanation(finding(SAVED, WRITE, alias, NEEDS), CLONE)
     numbers = [row.line for row in rows_of(shown.diagnosis, "en")]
     assert numbers == order

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from ...model import Event, Place, What
+from ...model import Event, Place, Relation, What
 from ..dataflow import ExprAt, Slicer, failing_spots
 from ..dataflow.reaching_definitions import Part, head_of
 from ..scene import Scene
@@ -75,20 +75,21 @@ def places_of(scene: Scene, spots: Iterable[ExprAt]) -> tuple[Place, ...]:
     return tuple(p for p in (place_of(scene, s) for s in spots) if p is not None)
 
 
-def places_at(scene: Scene, **spots: ExprAt | None) -> dict[str, tuple[Place, ...]]:
-    """`Finding.places` of one expression each; one that is not known is left out."""
-    found = {name: places_of(scene, [s]) for name, s in spots.items() if s is not None}
-    return {name: places for name, places in found.items() if places}
-
-
-def event_at(scene: Scene, what: What, spot: ExprAt, op: str | None = None) -> Event:
+def event_at(
+    scene: Scene,
+    what: What,
+    spot: ExprAt,
+    op: str | None = None,
+    relation: Relation | None = None,
+) -> Event:
     """An event at an expression; it was concluded from the source."""
     chain: list[Place] = []
     call = spot.scope.call
     while call is not None and len(chain) < 10:
         chain.append(scene.slicer.place(call))
         call = call.scope.call
-    return Event(what, place_of(scene, spot), op, chain=tuple(reversed(chain)))
+    place = place_of(scene, spot)
+    return Event(what, place, op, chain=tuple(reversed(chain)), relation=relation)
 
 
 def stored_names(scene: Scene, spot: ExprAt) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import Enum
 
 from ...model import Confidence, Event, Finding, Place, TensorFact, What
 from ..dataflow import ExprAt
@@ -18,8 +18,10 @@ from .overwrite import label
 _CLASS = re.compile(r"<class '(?:builtins\.|__main__\.)?([\w.]+)'>")
 
 
-#: For `finding_from_message`: the statement to change is the expression that failed.
-FAILING: Any = object()
+class At(Enum):
+    """For `finding_from_message`: the statement to change is the expression that failed."""
+
+    FAILING = "failing"
 
 
 def finding_from_message(
@@ -29,42 +31,43 @@ def finding_from_message(
     variants: Mapping[str, str] | None = None,
     *,
     facts: Mapping[str, str] | None = None,
-    at: ExprAt | Place | None = FAILING,
-    op: str | None = None,
+    at: ExprAt | Place | At | None = At.FAILING,
     more: Sequence[Event] = (),
     tensors: Sequence[TensorFact] = (),
-    **changes: Any,
-) -> Finding:
+    variant: str | None = None,
+    confidence: Confidence | None = None,
+) -> Finding[None]:
     """The finding whose facts are named like those of `example`.
 
     A fact is given in `facts`, or captured by the message, or one of `call` (the expression that
     failed) and `place` (where the statement to change stands, else the failing one); "" where
-    nothing is known.  `at` is the statement to change, `op` what its rewrite goes by; None where
-    it is unknown: an error of a backward pass surfaces far from it.  `more` are further events.
-    `variants` chooses the variant by the message's id.
+    nothing is known.  `at` is the statement to change; None where it is unknown: an error of a
+    backward pass surfaces far from it.  `more` are further events.  `variants` chooses the variant
+    by the message's id, where `variant` does not.  What the rewrites need besides is added by
+    `with_details`.
     """
-    at = failing_place(scene) if at is FAILING else at
-    blamed = _blamed(scene, at, op)
+    at = failing_place(scene) if isinstance(at, At) else at
+    blamed = _blamed(scene, at)
     known = {n: _plain(v) for n, v in {**_of_line(scene), **scene.match.captures}.items()}
     known |= {"place": label(blamed.place)} if blamed is not None else {}
     known |= facts or {}
     failed = () if scene.place is None else (scene.failed(),)
-    values: dict[str, Any] = {
-        "cause": cause,
-        "confidence": Confidence.GENERAL if scene.place is None else Confidence.LIKELY,
-        "facts": {name: str(known.get(name, "")) for name in example},
-        "tensors": tuple(tensors),
-        "events": (*(() if blamed is None else (blamed,)), *more, *failed),
-        "variant": (variants or {}).get(scene.match.pattern, ""),
-    }
-    return Finding(**{**values, **changes})
+    unsure = Confidence.GENERAL if scene.place is None else Confidence.LIKELY
+    return Finding(
+        cause=cause,
+        confidence=unsure if confidence is None else confidence,
+        facts={name: str(known.get(name, "")) for name in example},
+        tensors=tuple(tensors),
+        events=(*(() if blamed is None else (blamed,)), *more, *failed),
+        variant=(variants or {}).get(scene.match.pattern, "") if variant is None else variant,
+    )
 
 
-def _blamed(scene: Scene, at: ExprAt | Place | None, op: str | None) -> Event | None:
+def _blamed(scene: Scene, at: ExprAt | Place | None) -> Event | None:
     """The statement to change; of an expression with the calls that led to it."""
     if isinstance(at, ExprAt):
-        return event_at(scene, What.CAUSE, at, op)
-    return None if at is None else Event(What.CAUSE, at, op)
+        return event_at(scene, What.CAUSE, at)
+    return None if at is None else Event(What.CAUSE, at)
 
 
 def _plain(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
@@ -19,11 +20,22 @@ from .statements import (
     Form,
     SourceWrite,
     base_of,
+    in_place_op,
     resolve,
     statement_at,
     write_of,
     written_tensor,
 )
+
+
+class Purpose(Enum):
+    """What the leaf was written for; also the variant of the texts."""
+
+    UPDATE = "update"  #: of a parameter
+    INIT = "init"  #: of its values
+    INDEX = "index"  #: of a part of a value
+    ARITHMETIC = "arithmetic"  #: on a value
+    MODULE = "module"  #: an in-place module computes with it
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +51,17 @@ class LeafWrite:
     module: str = ""
 
     @property
-    def purpose(self) -> str:
-        """ "update" of a parameter, "init" of its values, "index" or "arithmetic" on a value,
-        "module" where an in-place module computes with it."""
+    def purpose(self) -> Purpose:
         used = self.write.form is Form.CALL and not isinstance(self.write.statement, ast.Expr)
         if used or self.write.is_part:
-            return "module" if self.module else "arithmetic"  # the result goes on being used
+            return (
+                Purpose.MODULE if self.module else Purpose.ARITHMETIC
+            )  # the result goes on being used
         if self._reads_grad or self._has_grad:
-            return "update"
+            return Purpose.UPDATE
         if self.write.form is Form.INIT or isinstance(self.leaf, torch.nn.Parameter):
-            return "init"
-        return "index" if self.write.form is Form.ITEM else "arithmetic"
+            return Purpose.INIT
+        return Purpose.INDEX if self.write.form is Form.ITEM else Purpose.ARITHMETIC
 
     @property
     def _reads_grad(self) -> bool:
@@ -91,9 +103,7 @@ def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite
             call = _call_with(statement, frame, given, ran)
             if call is None:
                 return None
-            write = SourceWrite(
-                Form.CALL, statement, call.args[0], f"{type(module).__name__}(inplace=True)"
-            )
+            write = SourceWrite(Form.CALL, statement, call.args[0], in_place_op(module))
             return _found(scene, write, given, ast.unparse(call.func))
     return None
 
@@ -151,7 +161,16 @@ def _outer_names(scene: Scene) -> Iterator[str]:
             yield ast.unparse(base_of(statement.target))
 
 
-def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding:
+@dataclass(frozen=True)
+class LeafWriteDetails:
+    """What the rewrites go by; `calls` are those of the module with a leaf that requires grad."""
+
+    purpose: Purpose
+    module: str
+    calls: tuple[Place, ...]
+
+
+def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWriteDetails]:
     """The finding of a cause that is this write."""
     leaf, place = found.leaf, scene.place
     proven = leaf is not None and leaf.is_leaf and leaf.requires_grad
@@ -166,8 +185,12 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding:
         },
         tensors=(_leaf_fact(scene, found),),
         events=_refused(scene, found),
-        variant=found.purpose,
-        places={"calls": tuple(_alike(scene, found))} if found.purpose == "module" else {},
+        variant=found.purpose.value,
+        details=LeafWriteDetails(
+            found.purpose,
+            found.module,
+            tuple(_alike(scene, found)) if found.purpose is Purpose.MODULE else (),
+        ),
     )
 
 
@@ -199,7 +222,6 @@ def _refused(scene: Scene, found: LeafWrite) -> tuple[Event, ...]:
     """The write is where torch raised, so it was observed; the calling lines lead to it."""
     frames = scene.incident.user_frames[:-1]
     places = tuple(p for p in map(scene.incident.place_of, frames) if p is not None)
-    changed = Event(
-        What.CHANGED, scene.place, found.write.op, certainty=Certainty.OBSERVED, chain=places
-    )
+    op = found.write.op or None
+    changed = Event(What.CHANGED, scene.place, op, certainty=Certainty.OBSERVED, chain=places)
     return (changed, scene.failed())

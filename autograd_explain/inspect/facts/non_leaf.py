@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ...model import Event, Role, TensorFact, What
+from ...model import Event, Relation, Role, TensorFact, What
 from ...program import called_name
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
@@ -103,7 +103,7 @@ def events(scene: Scene, found: NonLeaf, op: str | None) -> tuple[Event, ...]:
     cause = event_at(scene, What.CAUSE, found.maker, op)
     named = [] if found.stored else [_named(scene, s) for s in reversed(found.maker.via)]
     leaf = None if found.leaf_names else _leaf_maker(scene, found.maker)
-    made = [] if leaf is None else [event_at(scene, What.CREATED, leaf, "leaf")]
+    made = [] if leaf is None else [event_at(scene, What.CREATED, leaf, relation=Relation.LEAF)]
     return (cause, *made, *(e for e in named if e is not None))
 
 
@@ -128,7 +128,7 @@ def _named(scene: Scene, spot: ExprAt) -> Event | None:
     for scope, binding in slicer.bindings(spot, spot.text):
         if isinstance(binding.statement, ast.Assign) and not binding.path:
             place = slicer.place_of(scope, binding.statement)
-            return Event(What.CREATED, place, "named")
+            return Event(What.CREATED, place, relation=Relation.NAMED)
     return None
 
 

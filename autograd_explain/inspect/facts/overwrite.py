@@ -12,7 +12,7 @@ from itertools import islice
 
 import torch
 
-from ...model import Event, Place, Role, TensorFact, What
+from ...model import Event, Place, Relation, Role, TensorFact, What
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
 from ..live.names import shares_memory
@@ -175,7 +175,7 @@ def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
     guilty = overwrite.guilty
     # One line that makes the other name and writes through it says so itself.
     aliases = () if guilty is None else (m for m in guilty.via if not _same_line(m, guilty))
-    via = [scene.event(What.CREATED, m, op="alias") for m in aliases]
+    via = [scene.event(What.CREATED, m, relation=Relation.ALIAS) for m in aliases]
     return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -30,10 +30,10 @@ def moment(scene: Scene, role: str) -> TraceEvent | None:
 
 
 def event(
-    scene: Scene, what: What, role: str, certainty: Certainty = Certainty.OBSERVED, **changes: Any
+    scene: Scene, what: What, role: str, certainty: Certainty = Certainty.OBSERVED
 ) -> Event | None:
     """The first moment in a role as an event of the report."""
-    return scene.event(what, moment(scene, role), certainty=certainty, **changes)
+    return scene.event(what, moment(scene, role), certainty=certainty)
 
 
 def tensors(scene: Scene, key: str) -> tuple[torch.Tensor, ...]:

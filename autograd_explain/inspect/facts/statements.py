@@ -13,6 +13,7 @@ import torch
 from ...incident import LiveFrame
 from ...model import Place
 from ...program import Program
+from ..shadow.torch_names import operation_of_module
 
 MISSING: Any = object()
 
@@ -38,6 +39,13 @@ FILLS = frozenset(
         *("dirac_", "sparse_"),
     }
 )
+
+
+def in_place_op(module: object) -> str:
+    """torch's name of what an in-place module of its own does (`relu_`); "" for others."""
+    if isinstance(module, torch.nn.Module) and type(module).__module__.startswith("torch."):
+        return operation_of_module(module)
+    return ""
 
 
 @dataclass(frozen=True)

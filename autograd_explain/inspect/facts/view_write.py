@@ -19,7 +19,7 @@ from ..live.shapes import shape_of
 from ..scene import Scene
 from .base_write import MAKES_PARTS
 from .expressions import event_at, inside, outer_names, surfaced
-from .statements import SourceWrite, base_of, write_of
+from .statements import SourceWrite, base_of, in_place_op, write_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def find(scene: Scene) -> ViewWrite | None:
         return None
     written, op, module = _written(scene, at)
     tensor = _tensor(scene, written)
-    maker = None if written is None else view_maker(scene, written)
+    maker = None if written is None else _view_maker(scene, written)
     if written is None:
         return _inside_library(scene)
     return ViewWrite(written, tensor, maker, op, module)
@@ -55,7 +55,7 @@ def _inside_library(scene: Scene) -> ViewWrite | None:
             given = live.frame.f_locals.get("input")
             tensor = given if isinstance(given, torch.Tensor) else None
             name = _module_name(scene, module)
-            return ViewWrite(None, tensor, None, f"{type(module).__name__}(inplace=True)", name)
+            return ViewWrite(None, tensor, None, in_place_op(module), name)
     return None
 
 
@@ -112,8 +112,7 @@ def _module_call(scene: Scene, at: ExprAt) -> ast.Call | None:
 
 
 def _in_place_name(scene: Scene, at: ExprAt, call: ast.Call) -> str:
-    module = scene.slicer.value(inside(at, call.func))
-    return f"{type(module).__name__}(inplace=True)"
+    return in_place_op(scene.slicer.value(inside(at, call.func)))
 
 
 def _tensor(scene: Scene, written: ExprAt | None) -> torch.Tensor | None:
@@ -129,8 +128,7 @@ def _tensor(scene: Scene, written: ExprAt | None) -> torch.Tensor | None:
     return None
 
 
-def view_maker(scene: Scene, written: ExprAt) -> ExprAt | None:
-    """What made an expression's value a view, the statement that writes it left out."""
+def _view_maker(scene: Scene, written: ExprAt) -> ExprAt | None:
     loop = _loop(scene, written)
     if loop is not None:
         return loop
@@ -274,11 +272,11 @@ def _looked_into(scene: Scene, found: ViewWrite) -> ExprAt | None:
 
 def changed(scene: Scene, found: ViewWrite) -> Event:
     """The write is where torch raised, so it was observed."""
-    return Event(What.CHANGED, scene.place, found.op, certainty=Certainty.OBSERVED)
+    return Event(What.CHANGED, scene.place, found.op or None, certainty=Certainty.OBSERVED)
 
 
-def created(scene: Scene, found: ViewWrite, op: str) -> tuple[Event, ...]:
-    return () if found.maker is None else (event_at(scene, What.CREATED, found.maker, op),)
+def created(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
+    return () if found.maker is None else (event_at(scene, What.CREATED, found.maker),)
 
 
 def requires_grad(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a failed backward began from: tensors, or edges of the graph."""
+"""The tensors that a failed backward began from."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.autograd.graph import GradientEdge
 
 from ...incident import LiveFrame
 
 
-def roots_of(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor | GradientEdge]:
+def roots_of(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor]:
     """Roots are locals of torch's own frames: `self` in Tensor.backward, `tensors` in
     torch.autograd.backward, `outputs` in torch.autograd.grad (torch/autograd/__init__.py)."""
     for live in reversed(frames):
@@ -23,8 +22,8 @@ def roots_of(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor | GradientE
             found = values.get("self")
         else:
             continue
-        if isinstance(found, (torch.Tensor, GradientEdge)):
+        if isinstance(found, torch.Tensor):
             found = (found,)
         if found is not None:
-            yield from (r for r in found if isinstance(r, (torch.Tensor, GradientEdge)))
+            yield from (t for t in found if isinstance(t, torch.Tensor))
             return

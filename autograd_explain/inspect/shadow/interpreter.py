@@ -156,7 +156,7 @@ class Hooks:
             return UNKNOWN
         if isinstance(owner, torch.Tensor) or is_array(owner):
             operands = (owner, _without_unknown(key))
-            return self.operations.operate(site, operator.getitem, operands, "getitem")
+            return self.operations.operate(site, operator.getitem, operands, "__getitem__")
         walk.budget.spend(1)
         walk.stack.append(site)
         try:

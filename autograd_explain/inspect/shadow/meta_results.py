@@ -21,7 +21,7 @@ def substitute(op: str, inputs: tuple[Any, ...], error: Exception) -> Any:
             return _number(owner)
         if op in ("tolist", "numpy"):
             return _numbers(owner, op)
-        if op == "getitem":
+        if op == "__getitem__":
             return owner[_without_masks(inputs[1])]
         if op == "copy_" and len(inputs) == 3:
             owner[_without_masks(inputs[1])] = inputs[2]

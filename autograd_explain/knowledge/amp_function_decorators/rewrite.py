@@ -3,20 +3,19 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program, Source
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
+from autograd_explain.program import Source
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+)
 
 _OLD = ("torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd")
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    source = None if cause is None or cause.place is None else program.source_at(cause.place)
-    edits = apply_patches(_renamed(source)) if source is not None else None
-    if edits:
-        yield Proposal("torch_amp", edits)
+def _torch_amp(site: Site[object]) -> Edits:
+    source = site.program.source_at(site.place)
+    return None if source is None else apply_patches(_renamed(source))
 
 
 def _renamed(source: Source) -> Iterator[Patch]:
@@ -30,3 +29,6 @@ def _renamed(source: Source) -> Iterator[Patch]:
             given = [] if call is None else [ast.unparse(k) for k in call.keywords]
             arguments = ", ".join([*given, "device_type='cuda'"])
             yield Patch(source, span, f"torch.amp.{name.rsplit('.', 1)[1]}({arguments})")
+
+
+propose: Propose[object] = by_table(Fix("torch_amp", _torch_amp))

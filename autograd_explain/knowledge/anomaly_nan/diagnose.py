@@ -1,6 +1,7 @@
 """Anomaly mode found a NaN: which operation of the forward pass, and which input value."""
 
 import ast
+from dataclasses import dataclass, replace
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.nan_source import NanSource, find
@@ -19,22 +20,31 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """The graph node whose gradient is no number, and the input at which it is not."""
+
+    node: str
+    value: str
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find(scene)
     known = found is not None and bool(found.value)
-    return finding_from_message(
+    told = finding_from_message(
         scene,
         "anomaly_nan",
         EXAMPLE,
         facts=_facts(found),
         at=None if found is None else found.place,
-        events=_events(scene, found),
         tensors=()
         if found is None or found.tensor is None
         else (scene.fact(Role.CULPRIT, found.tensor, found.operand),),
         variant=_variant(found),
         confidence=Confidence.PROVEN if known else Confidence.LIKELY,
     )
+    node, value = ("", "") if found is None else (found.name, found.value)
+    return replace(told, events=_events(scene, found)).with_details(Details(node, value))
 
 
 def _variant(found: NanSource | None) -> str:

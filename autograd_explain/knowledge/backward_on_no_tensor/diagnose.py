@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import method_call, place_of, places_at
+from autograd_explain.inspect.facts.expressions import method_call, place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.other_object import is_value, kind_of, tensors_in
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = ("backward-on-non-tensor",)
 
@@ -28,7 +29,18 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    object: str
+    part: str  #: the one tensor in it
+    all_losses: bool
+    root: Place | None
+    maker: Place | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = method_call(scene, "backward")
     found = getattr(scene.incident.exception, "obj", None)  # Python 3.10 and later keep it
     if shown is None or is_value(found) or isinstance(found, torch.Tensor):
@@ -47,11 +59,17 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker_place": label(place_of(scene, maker)),
             "part": part,
         },
-        op="add" if all_losses else None,
         variant=kind_of(found),
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (shown.text,)),),
-        places=places_at(scene, root=shown, maker=maker if _is_uncalled(found) else None),
+    ).with_details(
+        Details(
+            shown.text,
+            part,
+            all_losses,
+            place_of(scene, shown),
+            place_of(scene, maker) if _is_uncalled(found) else None,
+        )
     )
 
 

@@ -1,29 +1,37 @@
 """Go backward from the tensor in the object, or from the sum of them; call the method."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    node_at,
+    replacement,
+)
 
-from autograd_explain.model import Finding, Place, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
-
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    roots, makers = finding.places.get("root", ()), finding.places.get("maker", ())
-    cause = finding.event(What.CAUSE)
-    if finding.facts["part"]:
-        yield from _instead(program, roots, "part", finding.facts["part"])
-    elif cause is not None and cause.op == "add":
-        yield from _instead(program, roots, "add", f"sum({finding.facts['object']})")
-    for place in makers:
-        node = node_at(program, place)
-        code = "" if node is None else f"{code_of(program, place, node)}()"
-        yield from _instead(program, (place,), "call", code)
+from .diagnose import Details
 
 
-def _instead(
-    program: Program, places: tuple[Place, ...], fix: str, code: str
-) -> Iterator[Proposal]:
-    edits = apply_patches(p for place in places for p in replacement(program, place, code))
-    if edits:
-        yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _called(site: Site[Details]) -> Edits:
+    maker = site.details.maker
+    node = node_at(site.program, maker)
+    if node is None or maker is None:
+        return None
+    code = f"{code_of(site.program, maker, node)}()"
+    return apply_patches(replacement(site.program, maker, code))
+
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "part",
+        lambda s: apply_patches(replacement(s.program, s.details.root, s.details.part)),
+        when=lambda d: d.part != "",
+        changes=True,
+    ),
+    Fix(
+        "add",
+        lambda s: apply_patches(replacement(s.program, s.details.root, f"sum({s.details.object})")),
+        when=lambda d: d.all_losses and not d.part,
+        changes=True,
+    ),
+    Fix("call", _called, changes=True),
+)

@@ -1,5 +1,7 @@
 """`.grad` was read of a tensor that the user takes for the leaf: a cast or copy came between."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.grad_access import non_leaf_read
 from autograd_explain.inspect.facts.non_leaf import Between, NonLeaf, events, fact
@@ -18,7 +20,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    update: bool  #: `w = w - lr * w.grad`
+    named: bool  #: the leaf has a name of its own
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = non_leaf_read(scene)
     if found is None or not (found.lost_leaf or found.renamed_leaf):
         return None
@@ -36,6 +46,10 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit,),
         events=(*events(scene, found, culprit.grad_fn), scene.failed()),
         variant=_variant(found),
+        details=Details(
+            update=found.between is Between.UPDATE and not found.renamed_leaf,
+            named=found.renamed_leaf,
+        ),
     )
 
 

@@ -1,17 +1,8 @@
 """`use_reentrant=False`."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
-
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    edits = apply_patches(keyword_added(program, cause.place, "use_reentrant", "False"))
-    if edits:
-        yield Proposal("non_reentrant", edits)
+propose: Propose[object] = by_table(
+    Fix("non_reentrant", lambda s: keyword_set(s.program, s.place, "use_reentrant", "False")),
+)

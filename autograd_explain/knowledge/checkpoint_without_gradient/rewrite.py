@@ -1,16 +1,17 @@
 """`use_reentrant=False`, in every checkpoint that would go on unrecorded."""
 
-from collections.abc import Iterator
+from autograd_explain.model import What
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    keyword_added,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
+
+def _non_reentrant(site: Site[object]) -> Edits:
+    causes = [e for e in site.finding.events if e.what is What.CAUSE]
+    patches = [keyword_added(site.program, e.place, "use_reentrant", "False") for e in causes]
+    return apply_patches(p for group in patches for p in group) if all(patches) else None
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    causes = [e for e in finding.events if e.what is What.CAUSE]
-    patches = [keyword_added(program, e.place, "use_reentrant", "False") for e in causes]
-    edits = apply_patches(p for group in patches for p in group) if all(patches) else None
-    if edits:
-        yield Proposal("non_reentrant", edits)
+propose: Propose[object] = by_table(Fix("non_reentrant", _non_reentrant))

@@ -1,5 +1,7 @@
 """`backward(create_graph=True)` leaves gradients that hold their parameters, and the other way."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import argument, calls_in, failing_call, receiver
@@ -15,7 +17,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    again: bool  #: another backward or grad may need the graph
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "backward")
     if call is None:
         return None
@@ -27,11 +36,10 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"root": "" if root is None else root.text, "call": call.text},
         at=call,
-        op="again" if again else "once",
         variant="again" if again else "",
         confidence=Confidence.PROVEN if argument(call, 9, "create_graph") else Confidence.LIKELY,
         tensors=(TensorFact(Role.ROOT, ("" if root is None else root.text,)),),
-    )
+    ).with_details(Details(again))
 
 
 def _differentiated_again(scene: Scene, call: ExprAt) -> bool:

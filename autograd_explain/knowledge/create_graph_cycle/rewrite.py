@@ -1,17 +1,16 @@
 """No graph of the gradient where nothing differentiates it."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_removed,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.op != "once":
-        return
-    edits = keyword_removed(program, cause.place, "create_graph")
-    if edits:
-        yield Proposal("first_order", edits)
+propose: Propose[Details] = by_table(
+    Fix(
+        "first_order",
+        lambda s: keyword_removed(s.program, s.place, "create_graph"),
+        when=lambda d: not d.again,
+    ),
+)

@@ -1,16 +1,18 @@
 """`use_reentrant=False` in every checkpoint."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    keyword_added,
+)
 
-from autograd_explain.model import Finding
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    places = finding.places.get("checkpoints", ())
-    patches = [p for at in places for p in keyword_added(program, at, "use_reentrant", "False")]
-    edits = apply_patches(patches) if patches else None
-    if edits:
-        yield Proposal("non_reentrant", edits)
+def _non_reentrant(site: Site[Details]) -> Edits:
+    places = site.details.checkpoints
+    groups = [keyword_added(site.program, at, "use_reentrant", "False") for at in places]
+    return apply_patches(p for group in groups for p in group)
+
+
+propose: Propose[Details] = by_table(Fix("non_reentrant", _non_reentrant))

@@ -3,6 +3,7 @@
 import ast
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,7 +12,6 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import (
     event_at,
     place_of,
-    places_at,
     places_of,
 )
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -25,7 +25,7 @@ from autograd_explain.inspect.facts.torch_call import (
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, What
+from autograd_explain.model import Confidence, Event, Finding, Place, What
 
 from .old_norm import OldNorm, old_norm
 
@@ -43,7 +43,20 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    copied: Place | None
+    copied_text: str
+    direct: bool  #: the tensor itself is copied
+    stored: bool  #: in an attribute, by one of the program's statements
+    looks_back: bool  #: the stored value is only looked at: its graph is kept for nothing
+    norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
+    asked: tuple[Place, ...]  #: for that function
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     tensor: Any = local(scene, "__deepcopy__", "self", "torch/_tensor.py")
     if not isinstance(tensor, torch.Tensor) or tensor.is_leaf:
         return None
@@ -74,15 +87,22 @@ def diagnose(scene: Scene) -> Finding | None:
             "place": label(place_of(scene, causes[0])),
         },
         at=causes[0],
-        op=_norm_op(norm) if norm else _op(scene, attribute, stored, root is tensor),
         more=_further(scene, causes[1:]),
         variant=_variant(norm, stored, root is tensor),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        places={
-            **places_at(scene, copied=copied),
-            **({} if norm is None else {"asked": places_of(scene, norm.asked)}),
-        },
+    ).with_details(
+        Details(
+            copied=place_of(scene, copied),
+            copied_text="" if copied is None else copied.text,
+            direct=norm is None and root is tensor,
+            stored=norm is None and bool(stored) and root is not tensor,
+            looks_back=norm is None
+            and root is not tensor
+            and _looks_back(scene, attribute, stored),
+            norm=norm.function if norm is not None and norm.replaceable else "",
+            asked=() if norm is None else places_of(scene, norm.asked),
+        )
     )
 
 
@@ -92,10 +112,6 @@ def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:
     if stored:
         return ""
     return "tensor" if direct else "container"
-
-
-def _norm_op(norm: OldNorm) -> str:
-    return norm.function if norm.replaceable else "clear"
 
 
 def _further(scene: Scene, spots: Sequence[ExprAt | None]) -> list[Event]:
@@ -129,15 +145,13 @@ def _nothing(node: ast.AST) -> bool:
     )
 
 
-def _op(scene: Scene, attribute: str, stored: list[ExprAt], direct: bool) -> str:
-    """Whether the stored value only looks back: then its graph is kept for nothing."""
-    if direct:
-        return "clone"
-    if not stored or len(stored) > 1:
-        return "clear"
+def _looks_back(scene: Scene, attribute: str, stored: list[ExprAt]) -> bool:
+    """Whether one statement stores the value and nothing reads it."""
+    if len(stored) != 1:
+        return False
     for source in scene.slicer.sources():
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Attribute) and node.attr == attribute:
                 if isinstance(node.ctx, ast.Load):
-                    return "clear"
-    return "detach"
+                    return False
+    return True

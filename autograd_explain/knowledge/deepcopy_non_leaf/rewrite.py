@@ -1,47 +1,38 @@
 """Store the value without its graph, drop it before copying, or copy the values themselves."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Finding, Place, Safety, What
+from autograd_explain.model import Finding, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
-from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+    line_before,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    node_at,
+    replacement,
+)
 
+from .diagnose import Details
 from .parametrization import parametrized
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, copied = finding.event(What.CAUSE), finding.places.get("copied", ())
-    if cause is None or cause.place is None:
-        return
-    if cause.op == "detach":
-        edits = call_behind(program, cause.place, "detach")
-        if edits:
-            yield Proposal("detach", edits)
-    if cause.op in _NORMS:
-        edits = parametrized(program, cause.op, finding.places.get("asked", ()))
-        if edits and cause.op == "weight_norm":
-            yield Proposal("parametrization", edits)
-        elif edits:
-            yield Proposal("other_start", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    if cause.op in ("detach", "clear") and copied and not finding.variant:
-        name = _name_at(finding, program, copied[0])
-        edits = line_before(program, copied[0], f"{name} = None\n") if name else None
-        if edits:
-            yield Proposal("drop", edits)
-    if cause.op == "clone" and copied:
-        edits = _values(program, copied[0])
-        if edits:
-            yield Proposal("values", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _parametrized(site: Site[Details]) -> Edits:
+    return parametrized(site.program, site.details.norm, site.details.asked)
 
 
-_NORMS = ("weight_norm", "spectral_norm")
+def _dropped(site: Site[Details]) -> Edits:
+    copied = site.details.copied
+    name = "" if copied is None else _name_at(site.finding, site.program, copied)
+    if copied is None or not name:
+        return None
+    return line_before(site.program, copied, f"{name} = None\n")
 
 
-def _name_at(finding: Finding, program: Program, copied: Place) -> str:
+def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
     """The attribute to drop, as it is called before the statement of the copy; "" where that is not
     known: in a comprehension, and in a function for names of the notebook, which may mean another
     object in the next call.
@@ -51,16 +42,17 @@ def _name_at(finding: Finding, program: Program, copied: Place) -> str:
         inner = isinstance(around, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
         if inner and any(n is node for n in ast.walk(around)):
             return ""
-    start = finding.facts.get("copied", "") + "."
+    start = finding.details.copied_text + "."
     names = [n for n in finding.tensors[0].names if n.isascii() and "." in n and n[-1] != "]"]
     own = [n for n in names if n.startswith(start)]
     return next(iter(own or ([] if copied.function else names)), "")
 
 
-def _values(program: Program, place: Place) -> tuple | None:  # type: ignore[type-arg]
+def _values(site: Site[Details]) -> Edits:
     """`copy.deepcopy(h)` -> `h.detach().clone()`"""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None:
+    program, place = site.program, site.details.copied
+    source, node = None if place is None else program.source_at(place), node_at(program, place)
+    if source is None or node is None or place is None:
         return None
     for call in ast.walk(source.tree):
         if isinstance(call, ast.Call) and call.args[:1] == [node]:
@@ -70,3 +62,16 @@ def _values(program: Program, place: Place) -> tuple | None:  # type: ignore[typ
             where = replace(place, span=source.span(call))
             return apply_patches(replacement(program, where, text))
     return None
+
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "detach",
+        lambda s: call_behind(s.program, s.place, "detach"),
+        when=lambda d: d.looks_back,
+    ),
+    Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
+    Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
+    Fix("drop", _dropped, when=lambda d: d.stored),
+    Fix("values", _values, when=lambda d: d.direct, changes=True),
+)

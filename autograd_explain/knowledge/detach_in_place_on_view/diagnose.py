@@ -41,5 +41,5 @@ def diagnose(scene: Scene) -> Finding | None:
         variant="gradient" if shown.text.endswith(".grad") else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if made is None else (event_at(scene, What.CREATED, made, "view"),),
+        more=() if made is None else (event_at(scene, What.CREATED, made),),
     )

@@ -1,6 +1,8 @@
 """`torch.autograd.grad` got something else than tensors to differentiate, or nothing."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -30,7 +32,21 @@ EXAMPLE = {
 _EMPTY = ("backward-empty-inputs", "grad-empty-inputs", "cpp-grad-empty-inputs")
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Tensors(Enum):
+    """Where the tensors are that were meant."""
+
+    PARAMETERS = "parameters"  #: what the module calls so, instead of names or a dict
+    INNER = "inner"  #: in the generator that stands in a list of one
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    tensors: Tensors | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "grad", "backward")
     if call is None:
         return None
@@ -42,19 +58,17 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"given": "" if given is None else given.text, "type": kind.removeprefix("class '")},
         at=given or call,
-        op=None if given is None else _how(given),
         variant="empty" if scene.match.pattern in _EMPTY else "",
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, ("" if given is None else given.text,)),),
-    )
+    ).with_details(Details(None if given is None else _how(given)))
 
 
-def _how(given: ExprAt) -> str | None:
-    """What turns it into tensors."""
+def _how(given: ExprAt) -> Tensors | None:
     node = given.node
     if called_name(node) in ("named_parameters", "state_dict"):
-        return "parameters"
+        return Tensors.PARAMETERS
     single = (
         node.elts[0] if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1 else None
     )
-    return "inner" if single is not None and called_name(single) == "parameters" else None
+    return Tensors.INNER if single is not None and called_name(single) == "parameters" else None

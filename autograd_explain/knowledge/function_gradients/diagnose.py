@@ -1,6 +1,8 @@
 """`backward` of a custom Function returns too many, too few or other values than gradients."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -33,12 +35,33 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Why(Enum):
+    """What is wrong with the returned values; also the variant of the texts."""
+
+    NUMBER = "number"
+    PLAIN = "plain"
+    TYPE = "type"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    why: Why
+    expected: int
+    count: int
+    index: int
+    unneeded: frozenset[int]  #: the inputs that need no gradient
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     cls = _function(scene)
     backward = scene.index.method(cls, "backward")
     returned = () if backward is None else backward.returned
     at = backward.at(returned[0]) if backward is not None and len(returned) == 1 else None
-    return finding_from_message(
+    unneeded = _unneeded(scene, cls)
+    told = finding_from_message(
         scene,
         "function_gradients",
         EXAMPLE,
@@ -47,12 +70,15 @@ def diagnose(scene: Scene) -> Finding | None:
             "function": "" if cls is None else cls.__name__,
             "returned": ast.unparse(returned[0]) if at is not None else "",
             "inputs": ", ".join(_inputs(scene, cls)),
-            "unneeded": _unneeded(scene, cls),
+            "unneeded": " ".join(map(str, unneeded)),
         },
         at=at,
         confidence=Confidence.PROVEN if at is not None else Confidence.LIKELY,
         tensors=() if cls is None else (TensorFact(Role.CULPRIT, _names(scene, cls)),),
     )
+    expected, count, index = (int(told.facts[n] or 0) for n in ("expected", "count", "index"))
+    details = Details(Why(told.variant), expected, count, index, frozenset(unneeded))
+    return told.with_details(details)
 
 
 def _names(scene: Scene, cls: type) -> tuple[str, ...]:
@@ -81,12 +107,12 @@ def _inputs(scene: Scene, cls: type | None) -> list[str]:
     return names if "setup_context" in vars(cls) else names[1:]
 
 
-def _unneeded(scene: Scene, cls: type | None) -> str:
+def _unneeded(scene: Scene, cls: type | None) -> list[int]:
     """The numbers of the inputs that need no gradient, as the live node's context says."""
     nodes = (n.node for n in scene.graph.nodes)
     node = next((n for n in nodes if cls is not None and _forward_class(n) is cls), None)
     needs = getattr(node, "needs_input_grad", ())
-    return " ".join(str(number) for number, needed in enumerate(needs) if not needed)
+    return [number for number, needed in enumerate(needs) if not needed]
 
 
 def _forward_class(node: object) -> object:

@@ -1,47 +1,59 @@
 """`None` in the places of the inputs that need no gradient."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    node_at,
+    replacement,
+)
+
+from .diagnose import Details, Why
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    node = None if cause is None else node_at(program, cause.place)
-    if cause is None or cause.place is None or node is None:
-        return
-    values = [code_of(program, cause.place, n) for n in _elements(node)]
-    unneeded = {int(number) for number in finding.facts.get("unneeded", "").split()}
-    new = _new_values(finding, values, unneeded)
-    if new is not None:
-        edits = apply_patches(replacement(program, cause.place, ", ".join(new)))
-        fix = "none_for_rest" if finding.variant == "number" else "none_at_position"
-        if edits:
-            yield Proposal(fix, edits)
+def _with_none(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    if node is None:
+        return None
+    values = [code_of(site.program, site.place, n) for n in _elements(node)]
+    new = _new_values(site.details, values)
+    return (
+        None
+        if new is None
+        else apply_patches(replacement(site.program, site.place, ", ".join(new)))
+    )
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
     return list(node.elts) if isinstance(node, ast.Tuple) else [node]
 
 
-def _new_values(finding: Finding, values: list[str], unneeded: set[int]) -> list[str] | None:
+def _new_values(details: Details, values: list[str]) -> list[str] | None:
     """The returned values with `None` where nothing is owed; None where that is not certain."""
-    if finding.variant == "number":
-        missing = range(len(values), int(finding.facts["expected"] or 0))
-        # A tensor that requires grad is owed a gradient: which one is for the author to say.
-        if str(len(values)) != finding.facts["count"] or not missing:
-            return None
-        return [*values, *("None" for _ in missing)] if set(missing) <= unneeded else None
-    if finding.variant == "plain":
-        position = int(finding.facts["index"] or 0) - 1
-        if not 0 <= position < len(values) or position not in unneeded:
+    if details.why is Why.NUMBER:
+        return _filled_up(details, values)
+    if details.why is Why.PLAIN:
+        position = details.index - 1
+        if not 0 <= position < len(values) or position not in details.unneeded:
             return None
         return [v if i != position else "None" for i, v in enumerate(values)]
     numbers = [i for i, v in enumerate(values) if v.replace(".", "", 1).isdigit()]
-    if finding.variant == "type" and numbers and set(numbers) <= unneeded:
+    if details.why is Why.TYPE and numbers and details.unneeded.issuperset(numbers):
         return ["None" if i in numbers else v for i, v in enumerate(values)]
     return None
+
+
+def _filled_up(details: Details, values: list[str]) -> list[str] | None:
+    missing = range(len(values), details.expected)
+    # A tensor that requires grad is owed a gradient: which one is for the author to say.
+    if len(values) != details.count or not missing or not details.unneeded.issuperset(missing):
+        return None
+    return [*values, *("None" for _ in missing)]
+
+
+propose: Propose[Details] = by_table(
+    Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
+    Fix("none_at_position", _with_none, when=lambda d: d.why is not Why.NUMBER),
+)

@@ -1,5 +1,7 @@
 """Custom Function without support for function transforms."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
@@ -22,5 +24,14 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
-    return finding_from_message(scene, "function_in_transform", EXAMPLE, VARIANTS)
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    function: str
+    batching: bool  #: there is no rule for vmap
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    told = finding_from_message(scene, "function_in_transform", EXAMPLE, VARIANTS)
+    return told.with_details(Details(told.facts["function"], told.variant == "batching"))

@@ -1,23 +1,22 @@
 """`generate_vmap_rule = True` at the top of the class."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Span
-from autograd_explain.program import Program, Source
+from autograd_explain.model import Span
+from autograd_explain.program import Source
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+)
+
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    if finding.variant != "batching":
-        return
-    name = finding.facts.get("function", "")
-    for source, node in index_of(program).classes(name)[:1]:
-        edits = apply_patches([_rule(source, node)])
-        if edits:
-            yield Proposal("generate_rule", edits)
+def _generated(site: Site[Details]) -> Edits:
+    found = index_of(site.program).classes(site.details.function)[:1]
+    return apply_patches(_rule(source, node) for source, node in found)
 
 
 def _rule(source: Source, node: ast.ClassDef) -> Patch:
@@ -29,3 +28,8 @@ def _rule(source: Source, node: ast.ClassDef) -> Patch:
     if decorators:  # an `@` stands before the decorator's own column
         point = Span(line, first.col_offset, line, first.col_offset)
     return Patch(source, point, "generate_vmap_rule = True\n\n" + " " * first.col_offset)
+
+
+propose: Propose[Details] = by_table(
+    Fix("generate_rule", _generated, when=lambda d: d.batching),
+)

@@ -1,6 +1,7 @@
 """`apply` of a custom Function got arguments that its `forward` does not have."""
 
 import ast
+from dataclasses import dataclass
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.expressions import inside, surfaced
@@ -23,7 +24,14 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    inputs: tuple[str, ...]  #: the parameters of `forward` that `apply` fills
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     spot = surfaced(scene)
     inputs = ""
     if spot is not None and isinstance(spot.node, ast.Call):
@@ -37,7 +45,7 @@ def diagnose(scene: Scene) -> Finding | None:
         VARIANTS,
         facts={"inputs": inputs},
         confidence=Confidence.PROVEN if inputs else Confidence.LIKELY,
-    )
+    ).with_details(Details(tuple(inputs.split(", "))))
 
 
 def _inputs(scene: Scene, cls: object) -> str:

@@ -1,6 +1,7 @@
 """Custom Function written in the old style."""
 
 import ast
+from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -23,11 +24,22 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    called: bool
+    saved: bool  #: the old name of `saved_tensors` was read
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     """An instance that is called gives a warning and then an error: one report is enough."""
     if scene.match.pattern == "function-instantiated" and _is_called(scene):
         return None
-    return finding_from_message(scene, "function_old_style", EXAMPLE, VARIANTS)
+    told = finding_from_message(scene, "function_old_style", EXAMPLE, VARIANTS)
+    return told.with_details(
+        Details(called=told.variant == "called", saved=told.variant == "saved")
+    )
 
 
 def _is_called(scene: Scene) -> bool:

@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Place, Span, What
+from autograd_explain.model import Span
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -15,47 +15,40 @@ from autograd_explain.rewrite.transforms.uncut import (
     replacement,
 )
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    node = None if cause is None else node_at(program, cause.place)
-    if cause is None or cause.place is None or node is None:
-        return
-    if finding.variant == "saved":
-        patches = _renamed(program, cause.place)
-        if patches and (edits := apply_patches(patches)):
-            yield Proposal("saved_tensors", edits)
-    elif finding.variant == "called":
-        patches = _static(program, cause.place, node)
-        if patches and (edits := apply_patches(patches)):
-            yield Proposal("apply", edits)
+from .diagnose import Details
 
 
-def _renamed(program: Program, place: Place) -> list[Patch]:
+def _renamed(site: Site[Details]) -> Edits:
+    program, place = site.program, site.place
     source = program.source_at(place)
     line = place.line - (source.offset if source else 0)
     for node in ast.walk(source.tree) if source else ():
         if isinstance(node, ast.Attribute) and node.attr == "saved_variables":
             if source is not None and node.lineno == line and (span := source.span(node)):
-                return [Patch(source, span, f"{ast.unparse(node.value)}.saved_tensors")]
-    return []
+                new = f"{ast.unparse(node.value)}.saved_tensors"
+                return apply_patches([Patch(source, span, new)])
+    return None
 
 
-def _static(program: Program, place: Place, call: ast.expr) -> list[Patch]:
+def _static(site: Site[Details]) -> Edits:
     """`Cube()(x)` -> `Cube.apply(x)`, where `Cube` is the user's and keeps nothing of its own."""
+    program, place = site.program, site.place
+    call = node_at(program, place)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Call):
-        return []
+        return None
     made = call.func
     if made.args or made.keywords or call.keywords or not isinstance(made.func, ast.Name):
-        return []
+        return None
     methods = list(_methods(program, made.func.id))
     if {m.name for _, m in methods} != {"forward", "backward"}:
-        return []
+        return None
     arguments = ", ".join(code_of(program, place, a) for a in call.args)
-    return [
-        *replacement(program, place, f"{made.func.id}.apply({arguments})"),
-        *(p for source, m in methods for p in _decorated(source, m)),
-    ]
+    return apply_patches(
+        [
+            *replacement(program, place, f"{made.func.id}.apply({arguments})"),
+            *(p for source, m in methods for p in _decorated(source, m)),
+        ]
+    )
 
 
 def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.FunctionDef]]:
@@ -69,3 +62,9 @@ def _decorated(source: Source, method: ast.FunctionDef) -> Iterator[Patch]:
         line = method.lineno + source.offset
         point = Span(line, method.col_offset, line, method.col_offset)
         yield Patch(source, point, "@staticmethod\n" + " " * method.col_offset)
+
+
+propose: Propose[Details] = by_table(
+    Fix("saved_tensors", _renamed, when=lambda d: d.saved),
+    Fix("apply", _static, when=lambda d: d.called),
+)

@@ -1,5 +1,7 @@
 """`torch.autograd.functional` got a function or an input that it cannot take."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import argument, failing_call
 from autograd_explain.inspect.scene import Scene
@@ -30,7 +32,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    number: bool  #: a number was given for a tensor
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "jacobian", "hessian", "vjp", "jvp", "hvp", "vhp")
     if call is None:
         return None
@@ -51,10 +60,9 @@ def diagnose(scene: Scene) -> Finding | None:
             "given": "" if given is None else given.text,
         },
         at=given if inputs else (function or call),
-        op="tensor" if number and given is not None else None,
         variant="" if inputs else _variant(pattern),
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
-    )
+    ).with_details(Details(number=number and given is not None))
 
 
 def _is_about_inputs(scene: Scene) -> bool:

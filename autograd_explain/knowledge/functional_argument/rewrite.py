@@ -1,20 +1,21 @@
 """A tensor of the number."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    torch_at,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None or cause.op != "tensor":
-        return
-    torch = torch_at(program, cause.place)
-    if torch is not None:
-        edits = expression_replaced(program, cause.place, f"{torch}.tensor({{x}})")
-        if edits:
-            yield Proposal("tensor", edits)
+def _tensor(site: Site[Details]) -> Edits:
+    torch = torch_at(site.program, site.place)
+    if torch is None:
+        return None
+    return expression_replaced(site.program, site.place, f"{torch}.tensor({{x}})")
+
+
+propose: Propose[Details] = by_table(Fix("tensor", _tensor, when=lambda d: d.number))

@@ -41,7 +41,6 @@ def diagnose(scene: Scene) -> Finding | None:
             "device": (fact.device or "") if fact is not None else "",
         },
         at=made,
-        op=None if made is None else "fused",
         variant="" if scene.match.pattern == "optimizer-fused-unsupported" else "options",
         confidence=Confidence.PROVEN if made is not None else Confidence.LIKELY,
         tensors=() if fact is None else (fact,),

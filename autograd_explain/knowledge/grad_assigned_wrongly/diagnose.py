@@ -1,6 +1,8 @@
 """Something was assigned to `.grad` that is no gradient of that tensor."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
@@ -31,15 +33,32 @@ EXAMPLE = {
     "expected": "Float",
 }
 
-_HOW = {
-    "grad-assign-dtype": "dtype",
-    "grad-assign-device": "device",
-    "grad-assign-device-index": "device",
-    "grad-assign-not-tensor": "none",
+
+class Mismatch(Enum):
+    """In what the value differs from the tensor."""
+
+    DTYPE = "dtype"
+    DEVICE = "device"
+    NO_TENSOR = "no_tensor"
+
+
+_MISMATCH = {
+    "grad-assign-dtype": Mismatch.DTYPE,
+    "grad-assign-device": Mismatch.DEVICE,
+    "grad-assign-device-index": Mismatch.DEVICE,
+    "grad-assign-not-tensor": Mismatch.NO_TENSOR,
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    tensor: str
+    mismatch: Mismatch | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     spot = surfaced(scene)
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or not isinstance(statement, ast.Assign):
@@ -63,11 +82,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "expected": captures.get("expected", ""),
         },
         at=value,
-        op=_HOW.get(pattern),
         variant={"grad-assign-size": "size", "grad-assign-not-tensor": "type"}.get(pattern, ""),
         confidence=Confidence.PROVEN if isinstance(tensor, torch.Tensor) else Confidence.LIKELY,
         tensors=(fact, tensor_fact(scene, live_value(scene, value), value.text, role=Role.OTHER)),
-    )
+    ).with_details(Details(owner.text, _MISMATCH.get(pattern)))
 
 
 _ATTRIBUTES = ("grad", "grad_dtype", "_grad")

@@ -1,23 +1,24 @@
 """The value in the dtype or on the device of the tensor; None for no gradient."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+    text_behind,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
+from .diagnose import Details, Mismatch
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None or cause.op is None:
-        return
-    name = finding.facts["tensor"]
-    if cause.op == "none":
-        edits = expression_replaced(program, cause.place, "None")
-        if edits:
-            yield Proposal("none", edits)
-        return
-    edits = text_behind(program, cause.place, f"to({name}.{cause.op})")
-    if edits:
-        yield Proposal("convert", edits)
+def _converted(site: Site[Details]) -> Edits:
+    attribute = "device" if site.details.mismatch is Mismatch.DEVICE else "dtype"
+    return text_behind(site.program, site.place, f"to({site.details.tensor}.{attribute})")
+
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "none",
+        lambda s: expression_replaced(s.program, s.place, "None"),
+        when=lambda d: d.mismatch is Mismatch.NO_TENSOR,
+    ),
+    Fix("convert", _converted, when=lambda d: d.mismatch in (Mismatch.DTYPE, Mismatch.DEVICE)),
+)

@@ -1,6 +1,9 @@
 """The loss was computed while gradient recording was off."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts.expressions import computation, places_of
 from autograd_explain.inspect.facts.no_graph import (
     NoGraph,
@@ -11,7 +14,7 @@ from autograd_explain.inspect.facts.no_graph import (
 )
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
 
 PATTERNS = ("no-grad-fn",)
 
@@ -24,13 +27,21 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    by: OffBy | None
+    unrecorded: tuple[Place, ...]  #: what should have been recorded
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find(scene)
     if found is None or not is_recording_off(found):
         return None
     off = found.off
     place = None if off is None else scene.slicer.place_of(off.scope, off.node)
-    cause = () if off is None else (Event(What.CAUSE, place, off.by.value),)
+    cause = () if off is None else (Event(What.CAUSE, place),)
     root = root_fact(scene, found)
     names = root.names if found.cut is None else (*cut_names(scene, found.cut), *root.names)
     function = "" if off is None else off.scope.function or ""
@@ -47,7 +58,9 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(_culprit(names, function), root),
         events=(*cause, scene.failed()),
         variant="left_off" if off is None or found.still_off else off.by.value,
-        places={"unrecorded": places_of(scene, _unrecorded(scene, found))},
+        details=Details(
+            None if off is None else off.by, places_of(scene, _unrecorded(scene, found))
+        ),
     )
 
 

@@ -1,6 +1,8 @@
 """A backward formula gave a gradient that does not fit its input."""
 
 import ast
+import re
+from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -20,7 +22,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    transposed: bool  #: two sizes in reverse order
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     captures = scene.match.captures
     op = captures.get("op", "")
     index = int(captures.get("index", "0") or 0)
@@ -40,11 +49,21 @@ def diagnose(scene: Scene) -> Finding | None:
             "value": "" if value is None else value.text,
         },
         at=value,
-        op=None if value is None else "returned",
         variant=_variant(scene, cls is not None),
         confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (_input(cls[1], index) if cls is not None else op,)),),
+    ).with_details(
+        Details(
+            value is not None
+            and _is_reverse(captures.get("shape", ""), captures.get("expected", ""))
+        )
     )
+
+
+def _is_reverse(got: str, expected: str) -> bool:
+    """Of two shapes as torch writes them."""
+    sizes = re.findall(r"\d+", got)
+    return len(sizes) == 2 and sizes == re.findall(r"\d+", expected)[::-1]
 
 
 def _variant(scene: Scene, custom: bool) -> str:

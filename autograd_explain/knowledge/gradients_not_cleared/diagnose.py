@@ -1,9 +1,11 @@
 """Gradients that a step has used already are still in the sum when the next step comes."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What
 
 PATTERNS = ("gradients-not-cleared",)
 
@@ -16,7 +18,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    own_backward: Place | None  #: of the loss that the step is meant for
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     step, backward = moment(scene, "step"), moment(scene, "backward")
     if step is None or backward is None:
         return None
@@ -39,5 +48,5 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=facts or (TensorFact(Role.CULPRIT, (name,)),),
         events=() if cause is None else (cause,),
-        places={} if own is None else {"own_backward": (own.place,)},
+        details=Details(None if own is None else own.place),
     )

@@ -1,9 +1,11 @@
 """The gradients were cleared between backward and the step that should have used them."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What
 
 PATTERNS = ("gradients-thrown-away",)
 
@@ -16,7 +18,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    backward: Place
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     cleared, backward, step = (moment(scene, r) for r in ("cleared", "backward", "step"))
     if cleared is None or backward is None or step is None:
         return None
@@ -33,7 +42,7 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=_parameters(scene),
         events=() if cause is None else (cause,),
-        places={"backward": (backward.place,)},
+        details=Details(backward.place),
     )
 
 

@@ -1,17 +1,16 @@
 """Clear before backward."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    zero_grad_first,
+)
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import zero_grad_first
-from autograd_explain.rewrite.engine.proposal import Proposal
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cleared, backward = finding.event(What.CAUSE), finding.places.get("backward", ())
-    if cleared is None or cleared.place is None or not backward:
-        return
-    edits = zero_grad_first(program, cleared.place, backward[0])
-    if edits:
-        yield Proposal("clear_first", edits, Safety.CHANGES_MEANING, intended_difference=True)
+propose: Propose[Details] = by_table(
+    Fix(
+        "clear_first",
+        lambda s: zero_grad_first(s.program, s.place, s.details.backward),
+        changes=True,
+    ),
+)

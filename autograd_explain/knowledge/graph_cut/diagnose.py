@@ -1,10 +1,12 @@
 """Backward was called on a value whose graph an operation had cut."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 from autograd_explain.inspect.dataflow import Cut, CutKind
 from autograd_explain.inspect.facts.checkpointed import unrecorded
-from autograd_explain.inspect.facts.expressions import event_at, place_of, places_at
+from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
 from autograd_explain.inspect.facts.no_graph import (
     NoGraph,
@@ -15,7 +17,16 @@ from autograd_explain.inspect.facts.no_graph import (
 )
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.model import (
+    Confidence,
+    Event,
+    Finding,
+    Place,
+    Relation,
+    Role,
+    TensorFact,
+    What,
+)
 from autograd_explain.program import called_name
 
 from .accuracy import accuracy_objective
@@ -37,7 +48,32 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Missing(Enum):
+    """Why nothing required grad; also the variant of the texts."""
+
+    FLAG = "flag"  #: nobody asked for it
+    FROZEN = "frozen"
+    SHARED = "shared"  #: the frozen module is the trained one
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    cuts: tuple[Place, ...] = ()
+    kind: CutKind | None = None  #: how they cut, where a repair is known
+    later: tuple[tuple[CutKind, Place | None], ...] = ()  #: what would cut once more
+    use: Place | None = None  #: where the cut value is used
+    instead: str = ""  #: the value before it
+    objective: Place | None = None  #: an accuracy that was to be differentiated
+    scores: str = ""
+    labels: str = ""
+    missing: Missing | None = None
+    parts: tuple[str, ...] = ()  #: what is to learn
+    freeze: Place | None = None  #: the statement behind which it can be thawed
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find(scene)
     if found is None or is_recording_off(found):
         return None
@@ -50,8 +86,9 @@ def diagnose(scene: Scene) -> Finding | None:
     return _of_nothing(scene, found)
 
 
-def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
-    names = cut_names(scene, cut)
+def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding[Details]:
+    names, causes = cut_names(scene, cut), _causes(scene, found, cut)
+    bins = called_name(cut.spot.node) in _BINS
     root = root_fact(scene, found)
     instead = uncut_value(scene, cut) if cut.kind in _WITHOUT_GRADIENT else None
     accuracy = accuracy_objective(scene, found.root, cut)
@@ -69,12 +106,17 @@ def _of_cut(scene: Scene, found: NoGraph, cut: Cut) -> Finding:
             "labels": "" if accuracy is None else accuracy.labels,
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
-        events=(*_causes(scene, found, cut), *_uses(scene, cut), scene.failed()),
-        variant="bins" if called_name(cut.spot.node) in _BINS else cut.kind.value,
-        places=places_at(
-            scene,
-            use=None if instead is None else instead.use,
-            objective=None if accuracy is None else accuracy.objective,
+        events=(*causes, *_uses(scene, cut), scene.failed()),
+        variant="bins" if bins else cut.kind.value,
+        details=Details(
+            cuts=tuple(e.place for e in causes if e.place is not None),
+            kind=None if bins else cut.kind,
+            later=tuple((kind, place_of(scene, spot)) for kind, spot in cut.later),
+            use=place_of(scene, None if instead is None else instead.use),
+            instead="" if instead is None else instead.text,
+            objective=place_of(scene, None if accuracy is None else accuracy.objective),
+            scores=cut.operand.text,
+            labels="" if accuracy is None else accuracy.labels,
         ),
     )
 
@@ -96,24 +138,25 @@ def _causes(scene: Scene, found: NoGraph, cut: Cut) -> tuple[Event, ...]:
         if c.kind is cut.kind and id(c.spot.node) not in within
         and slicer.statement(c.spot) is statement
     ]  # fmt: skip
-    return tuple(event_at(scene, What.CAUSE, c.spot, c.kind.value) for c in (cut, *others))
+    return tuple(event_at(scene, What.CAUSE, c.spot) for c in (cut, *others))
 
 
 def _uses(scene: Scene, cut: Cut) -> tuple[Event, ...]:
     """What still carried gradient, and what would cut once more."""
-    events = [event_at(scene, What.CREATED, cut.operand, "operand")]
-    events += [event_at(scene, What.DETACHED, s, k.value) for k, s in cut.later]
+    events = [event_at(scene, What.CREATED, cut.operand, relation=Relation.OPERAND)]
+    events += [event_at(scene, What.DETACHED, s) for _, s in cut.later]
     return tuple(events)
 
 
-def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
+def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     frozen = freezing(scene, found.frozen)
     part = part_to_train(scene, found.frozen, frozen.statement)
     shared = None if part is not None else shared_module(scene, frozen.statement)
+    missing = Missing.FROZEN if shared is None else Missing.SHARED
     root = root_fact(scene, found)
     freeze = frozen.statement
-    froze = () if freeze is None else (event_at(scene, What.CAUSE, freeze, "freeze"),)
-    given = () if shared is None else (event_at(scene, What.CAUSE, shared.given, "shared"),)
+    froze = () if freeze is None else (event_at(scene, What.CAUSE, freeze),)
+    given = () if shared is None else (event_at(scene, What.CAUSE, shared.given),)
     names = (*(() if shared is None else (shared.frozen, shared.trained)), *frozen.names)
     return Finding(
         cause="graph_cut",
@@ -130,16 +173,20 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding:
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*given, *froze, scene.failed()),
-        variant="frozen" if shared is None else "shared",
-        places=places_at(scene, freeze=None if part is None else part.after),
+        variant=missing.value,
+        details=Details(
+            missing=missing,
+            parts=() if part is None else tuple(part.parts),
+            freeze=place_of(scene, None if part is None else part.after),
+        ),
     )
 
 
-def _of_nothing(scene: Scene, found: NoGraph) -> Finding:
+def _of_nothing(scene: Scene, found: NoGraph) -> Finding[Details]:
     """Nothing behind the value ever required grad, as far as the source shows."""
     root = root_fact(scene, found)
     leaf = missing_flag(scene, found.root)
-    cause = () if leaf is None else (event_at(scene, What.CAUSE, leaf.maker, "flag"),)
+    cause = () if leaf is None else (event_at(scene, What.CAUSE, leaf.maker),)
     names = () if leaf is None else leaf.names
     return Finding(
         cause="graph_cut",
@@ -156,13 +203,9 @@ def _of_nothing(scene: Scene, found: NoGraph) -> Finding:
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*cause, scene.failed()),
-        variant=_without_reason(found) if leaf is None else "flag",
+        variant="" if leaf is None else Missing.FLAG.value,
+        details=Details(missing=None if leaf is None else Missing.FLAG),
     )
-
-
-def _without_reason(found: NoGraph) -> str:
-    """Whether something that requires grad is behind the value, and was lost where nobody sees."""
-    return "lost" if found.trace.carries else ""
 
 
 def _root_name(found: NoGraph) -> str:

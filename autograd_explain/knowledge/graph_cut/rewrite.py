@@ -1,20 +1,23 @@
 """Each kind of cut has its own repair; where torch defines no gradient, the value before it."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Event, Finding, Place, Safety, What
+from autograd_explain.inspect.dataflow import CutKind
+from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_set,
+)
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
-    keyword_added,
     node_at,
     numbers_in,
     replacement,
@@ -24,28 +27,20 @@ from autograd_explain.rewrite.transforms.uncut import (
 )
 
 from .deep_copy import deep_copied
+from .diagnose import Details, Missing
 from .thaw import thawed_in_turn
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    make = _MAKERS.get(finding.variant)
-    cause = finding.event(What.CAUSE)
-    if make is not None and cause is not None and cause.place is not None:
-        yield from make(finding, program, cause.place)
-
-
-def _uncut(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+def _uncut(site: Site[Details]) -> Edits:
     """Leave out the call that cut, and what would cut once more behind it."""
-    causes = [e.place for e in finding.events if e.what is What.CAUSE and e.place is not None]
-    later = [e for e in finding.events if e.what is What.DETACHED]
+    program, causes = site.program, list(site.details.cuts)
     groups = [without_cut(program, p) for p in causes]
-    groups += [_passing(program, e) for e in later if not _within(e.place, causes)]
+    later = [(kind, p) for kind, p in site.details.later if not _within(p, causes)]
+    groups += [_passing(program, kind, p) for kind, p in later]
     patches = [p for g in groups for p in g] if all(groups) else []
     if any(stays_in_numpy(program, p, patches) for p in causes):
-        return
-    edits = apply_patches(patches)
-    if edits:
-        yield Proposal("uncut", edits)
+        return None
+    return apply_patches(patches)
 
 
 def _within(place: Place | None, outer: list[Place]) -> bool:
@@ -61,12 +56,12 @@ def _within(place: Place | None, outer: list[Place]) -> bool:
     return False
 
 
-def _passing(program: Program, event: Event) -> list[Patch]:
+def _passing(program: Program, kind: CutKind, place: Place | None) -> list[Patch]:
     """An operation that would cut again, made one that lets gradient through."""
-    if event.op == "copy":
-        return _without_copy(program, event.place)
-    if event.op in ("numpy", "number", "detach"):
-        return [*without_cut(program, event.place), *_other_arrays(program, event.place)]
+    if kind is CutKind.COPY:
+        return _without_copy(program, place)
+    if kind in (CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH):
+        return [*without_cut(program, place), *_other_arrays(program, place)]
     return []
 
 
@@ -86,12 +81,6 @@ def _other_arrays(program: Program, place: Place | None) -> list[Patch]:
         if is_array and isinstance(inner, ast.Call):
             found += without_cut(program, replace(place, span=source.span(inner)))
     return found
-
-
-def _copy(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
-    edits = apply_patches(_without_copy(program, place))
-    if edits:
-        yield Proposal("no_copy", edits)
 
 
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:
@@ -118,31 +107,28 @@ def _is_list(program: Program, node: ast.expr) -> bool:
     return False
 
 
-def _before(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
-    """Use the value from before the operation without gradient."""
-    use = next(iter(finding.places.get("use", ())), None)
-    text = finding.facts.get("instead", "")
-    edits = apply_patches(_instead(program, use, text)) if text else None
-    if edits and _fits_loss(finding, program, use):
-        yield Proposal("value_before", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    elif node_at(program, place) is not None and _is_cast(node_at(program, place)):
-        edits = apply_patches(without_cut(program, place))
-        if edits:
-            yield Proposal("no_cast", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _value_before(site: Site[Details]) -> Edits:
+    """The value from before the operation without gradient."""
+    use, text = site.details.use, site.details.instead
+    edits = apply_patches(_instead(site.program, use, text)) if text else None
+    return edits if edits and _fits_loss(site) else None
 
 
-def _integer(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+def _no_cast(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    if _value_before(site) or node is None or not _is_cast(node):
+        return None
+    return apply_patches(without_cut(site.program, site.place))
+
+
+def _cross_entropy(site: Site[Details]) -> Edits:
     """An accuracy as objective: the cross entropy of the same scores and labels."""
-    yield from _before(finding, program, place)
-    objective = next(iter(finding.places.get("objective", ())), None)
+    objective = site.details.objective
     if objective is None:
-        return
-    functional = imports_at(program, objective).local("torch.nn.functional")
-    scores, labels = finding.facts["operand"], finding.facts["labels"]
-    code = f"{functional}.cross_entropy({scores}, {labels})"
-    edits = apply_patches(replacement(program, objective, code)) if functional else None
-    if edits:
-        yield Proposal("cross_entropy", edits, Safety.CHANGES_MEANING, intended_difference=True)
+        return None
+    functional = imports_at(site.program, objective).local("torch.nn.functional")
+    code = f"{functional}.cross_entropy({site.details.scores}, {site.details.labels})"
+    return apply_patches(replacement(site.program, objective, code)) if functional else None
 
 
 def _instead(program: Program, use: Place | None, text: str) -> list[Patch]:
@@ -162,12 +148,12 @@ def _instead(program: Program, use: Place | None, text: str) -> list[Patch]:
 _TAKES_SCORES = ("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss")
 
 
-def _fits_loss(finding: Finding, program: Program, use: Place | None) -> bool:
+def _fits_loss(site: Site[Details]) -> bool:
     """A comparison or a cast keeps the shape; an argmax does not, and few losses take scores."""
-    cause = finding.event(What.CAUSE)
-    if finding.variant == "compare" or _is_cast(node_at(program, cause.place if cause else None)):
+    program = site.program
+    if site.details.kind is CutKind.COMPARE or _is_cast(node_at(program, site.place)):
         return True
-    called = {called_name(n) for n in _statement_calls(program, use)}
+    called = {called_name(n) for n in _statement_calls(program, site.details.use)}
     made = {
         ast.unparse(t)
         for _, n in index_of(program).nodes(ast.Assign)
@@ -195,25 +181,18 @@ def _is_cast(node: ast.AST | None) -> bool:
 _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")
 
 
-def _create_graph(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
-    edits = apply_patches(keyword_added(program, place, "create_graph", "True"))
-    if edits:
-        yield Proposal("create_graph", edits)
-
-
-def _rsample(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+def _rsample(site: Site[Details]) -> Edits:
     """Only distributions with a reparametrised draw have `rsample`."""
+    program, place = site.program, site.place
     node, source = node_at(program, place), program.source_at(place)
     names = {called_name(n) for _, n in index_of(program).nodes(ast.Call)}
     if names.intersection(_DISCRETE) or not names.intersection(_REPARAMETRISED):
-        return
+        return None
     if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return
+        return None
     receiver = ast.get_source_segment(source.python, node.func.value) or ""
     function = replace(place, span=source.span(node.func))
-    edits = apply_patches(replacement(program, function, f"{receiver}.rsample"))
-    if edits:
-        yield Proposal("rsample", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    return apply_patches(replacement(program, function, f"{receiver}.rsample"))
 
 
 _REPARAMETRISED = frozenset({
@@ -225,44 +204,64 @@ _DISCRETE = frozenset({
 })  # fmt: skip
 
 
-def _flag(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
-    edits = apply_patches(keyword_added(program, place, "requires_grad", "True"))
-    if edits:
-        yield Proposal("requires_grad", edits)
-
-
-def _unfrozen(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+def _thawed_part(site: Site[Details]) -> Edits:
     """The part that is to learn gets its flags back behind the statement that froze everything."""
-    after = next(iter(finding.places.get("freeze", ())), None)
-    parts = [p for p in finding.facts["part"].split(", ") if p]
-    if after is not None and parts:
-        calls = [f"{part}.requires_grad_(True)" for part in parts]
-        edits = statements_after(program, after, calls)
-        if edits:
-            yield Proposal("unfreeze", edits, intended_difference=True)
-        return
-    turns = thawed_in_turn(program, place)
-    if turns:
-        yield Proposal("thaw", turns, intended_difference=True)
+    after = site.details.freeze
+    calls = [f"{part}.requires_grad_(True)" for part in site.details.parts]
+    return statements_after(site.program, after, calls) if after is not None and calls else None
 
 
-def _copied(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
-    edits = deep_copied(program, place)
-    if edits:
-        yield Proposal("copy_module", edits, intended_difference=True)
+def _is_frozen(details: Details) -> bool:
+    return details.missing is Missing.FROZEN
 
 
-Maker = Callable[[Finding, Program, Place], Iterator[Proposal]]
-_MAKERS: dict[str, Maker] = {
-    "number": _uncut,
-    "detach": _uncut,
-    "numpy": _uncut,
-    "copy": _copy,
-    "compare": _before,
-    "integer": _integer,
-    "gradient": _create_graph,
-    "sample": _rsample,
-    "flag": _flag,
-    "frozen": _unfrozen,
-    "shared": _copied,
-}
+def _has_part(details: Details) -> bool:
+    return details.freeze is not None and details.parts != ()
+
+
+_WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "uncut",
+        _uncut,
+        when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY),
+    ),
+    Fix(
+        "no_copy",
+        lambda s: apply_patches(_without_copy(s.program, s.place)),
+        when=lambda d: d.kind is CutKind.COPY,
+    ),
+    Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
+    Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
+    Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
+    Fix(
+        "create_graph",
+        lambda s: keyword_set(s.program, s.place, "create_graph", "True"),
+        when=lambda d: d.kind is CutKind.GRADIENT,
+    ),
+    Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
+    Fix(
+        "requires_grad",
+        lambda s: keyword_set(s.program, s.place, "requires_grad", "True"),
+        when=lambda d: d.missing is Missing.FLAG,
+    ),
+    Fix(
+        "unfreeze",
+        _thawed_part,
+        when=lambda d: _is_frozen(d) and _has_part(d),
+        intended_difference=True,
+    ),
+    Fix(
+        "thaw",
+        lambda s: thawed_in_turn(s.program, s.place),
+        when=lambda d: _is_frozen(d) and not _has_part(d),
+        intended_difference=True,
+    ),
+    Fix(
+        "copy_module",
+        lambda s: deep_copied(s.program, s.place),
+        when=lambda d: d.missing is Missing.SHARED,
+        intended_difference=True,
+    ),
+)

@@ -46,7 +46,6 @@ def diagnose(scene: Scene) -> Finding | None:
             "node": fact.grad_fn or "",
         },
         at=shown,
-        op="detach" if shown is not None else None,
         variant="process" if process else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),

@@ -1,6 +1,7 @@
 """A GradScaler met gradients in half precision: the parameters themselves were converted."""
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,7 +27,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    autocast: bool  #: the program computes in half precision by itself
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     optimizer: Any = local(scene, "_unscale_grads_", "optimizer", "grad_scaler.py")
     if not isinstance(optimizer, torch.optim.Optimizer):
         return None
@@ -45,10 +53,9 @@ def diagnose(scene: Scene) -> Finding | None:
             "cast": "" if cast is None else cast.text,
         },
         at=cast,
-        op="autocast" if _uses_autocast(scene) else "plain",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    )
+    ).with_details(Details(_uses_autocast(scene)))
 
 
 def _cast(scene: Scene, parameter: torch.Tensor) -> ExprAt | None:

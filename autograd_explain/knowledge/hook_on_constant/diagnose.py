@@ -1,5 +1,8 @@
 """A hook was registered on a tensor that no gradient will reach."""
 
+from dataclasses import dataclass
+from enum import Enum
+
 from autograd_explain.inspect.dataflow import ExprAt, best_cut
 from autograd_explain.inspect.facts.expressions import method_call, place_of
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
@@ -25,9 +28,26 @@ EXAMPLE = {
 _METHODS = ("register_hook", "register_post_accumulate_grad_hook")
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Why(Enum):
+    """Why no gradient reaches the tensor; also the variant of the texts."""
+
+    LEAF = "leaf"
+    OFF = "off"
+    CUT = "cut"
+    MADE = "made"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    why: Why
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = next((s for s in (method_call(scene, m) for m in _METHODS) if s is not None), None)
-    variant, cause = _reason(scene, shown)
+    why, cause = _reason(scene, shown)
     value = None if shown is None else scene.slicer.tensor(shown)
     at = place_of(scene, cause)
     return finding_from_message(
@@ -40,23 +60,25 @@ def diagnose(scene: Scene) -> Finding | None:
             "place": "" if at is None else label(at),
         },
         at=at or failing_place(scene),
-        variant=variant,
+        variant=why.value,
         tensors=() if value is None else (scene.fact(Role.CULPRIT, value),),
         confidence=Confidence.PROVEN if cause is not None else Confidence.LIKELY,
-    )
+    ).with_details(Details(why))
 
 
-def _reason(scene: Scene, shown: ExprAt | None) -> tuple[str, ExprAt | None]:
+def _reason(scene: Scene, shown: ExprAt | None) -> tuple[Why, ExprAt | None]:
     """Why no gradient reaches the tensor, and the expression to blame."""
     if scene.match.pattern == "post-accumulate-hook-nonleaf":
-        return "leaf", None
+        return Why.LEAF, None
     if shown is None:
-        return "", None
+        return Why.UNKNOWN, None
     trace = scene.gradient_tracer.trace(shown)
     cut = None if trace.carries else best_cut(trace.cuts)
     if cut is not None:
-        return ("off", None) if cut.off is not None else ("cut", cut.spot)
+        return (Why.OFF, None) if cut.off is not None else (Why.CUT, cut.spot)
     flag = missing_flag(scene, shown)
     makers = [] if flag is not None else scene.slicer.makers(shown)
     made = flag.maker if flag is not None else (makers[0] if len(makers) == 1 else None)
-    return ("", None) if made is None or made.node is shown.node else ("made", made)
+    if made is None or made.node is shown.node:
+        return Why.UNKNOWN, None
+    return Why.MADE, made

@@ -1,34 +1,37 @@
 """What cut the graph taken away, or the gradient asked for where the tensor is made."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_set,
+)
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
-    keyword_added,
     node_at,
     without_cut,
 )
+
+from .diagnose import Details, Why
 
 _CONSTRUCTORS = frozenset(
     "tensor zeros ones rand randn full empty eye linspace arange normal".split()
 )
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    node = node_at(program, cause.place)
-    if finding.variant == "cut":
-        edits = apply_patches(without_cut(program, cause.place))
-        if edits:
-            yield Proposal("uncut", edits)
-    elif finding.variant == "made" and isinstance(node, ast.Call):
-        if ast.unparse(node.func).rpartition(".")[2] in _CONSTRUCTORS:
-            edits = apply_patches(keyword_added(program, cause.place, "requires_grad", "True"))
-            if edits:
-                yield Proposal("requires_grad", edits)
+def _flagged(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    if function.rpartition(".")[2] not in _CONSTRUCTORS:
+        return None
+    return keyword_set(site.program, site.place, "requires_grad", "True")
+
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "uncut",
+        lambda s: apply_patches(without_cut(s.program, s.place)),
+        when=lambda d: d.why is Why.CUT,
+    ),
+    Fix("requires_grad", _flagged, when=lambda d: d.why is Why.MADE),
+)

@@ -1,5 +1,7 @@
 """A hook returned something that is no gradient."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.user_definitions import returned_by
 from autograd_explain.inspect.scene import Scene
@@ -38,11 +40,20 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    gradient: str
+    size: bool  #: what is wrong is the shape
+    number: bool  #: a number for somebody to read
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     name = scene.match.captures.get("hook", "")
     hook = hook_named(scene.program, name)
     names = () if hook is None else (*hook.tensors, hook.gradient)
-    return finding_from_message(
+    told = finding_from_message(
         scene,
         "hook_result",
         EXAMPLE,
@@ -51,3 +62,9 @@ def diagnose(scene: Scene) -> Finding | None:
         facts={"gradient": "" if hook is None else hook.gradient},
         tensors=(TensorFact(Role.CULPRIT, tuple(n for n in names if n)),) if names else (),
     )
+    number = told.variant == "kind" and told.facts["type"] in _NUMBERS
+    return told.with_details(Details(told.facts["gradient"], told.variant == "size", number))
+
+
+#: What can be meant for somebody to read, never for the place of a gradient.
+_NUMBERS = ("float", "int", "str", "bool", "list", "dict")

@@ -1,11 +1,13 @@
 """A tensor made in inference mode was used where autograd works."""
 
-from autograd_explain.inspect.facts.expressions import event_at, place_of, places_at
+from dataclasses import dataclass
+
+from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding, Place, What
 
 from .inference import inference_mode, inference_tensors
 
@@ -34,14 +36,27 @@ _VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    mode: bool  #: the cause is where the mode is switched on
+    use: Place | None = None
+    tensor: str = ""
+    written: bool = False  #: refused was a write, not a read
+    flagged: bool = False  #: refused was that it be made to require grad
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = next(inference_tensors(scene), None)
     if found is None:  # the message leaves no doubt, but the tensor has no name
-        return finding_from_message(scene, "inference_tensor", EXAMPLE, _VARIANTS)
+        told = finding_from_message(scene, "inference_tensor", EXAMPLE, _VARIANTS)
+        return told.with_details(Details(mode=False))
     shown, tensor = found
     made, place = maker(scene, shown), scene.place
     mode, around = inference_mode(scene, shown)
     fact = tensor_fact(scene, tensor, shown.text)
+    variant = _VARIANTS.get(scene.match.pattern, "")
     return finding_from_message(
         scene,
         "inference_tensor",
@@ -55,10 +70,16 @@ def diagnose(scene: Scene) -> Finding | None:
             "use_place": label(place),
         },
         at=mode or shown,
-        op="mode" if mode is not None else "unknown",
-        variant=_VARIANTS.get(scene.match.pattern, ""),
+        variant=variant,
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if made is None else (event_at(scene, What.CREATED, made, "inference"),),
-        places=places_at(scene, use=shown),
+        more=() if made is None else (event_at(scene, What.CREATED, made),),
+    ).with_details(
+        Details(
+            mode=mode is not None,
+            use=place_of(scene, shown),
+            tensor=shown.text,
+            written=variant == "written",
+            flagged=variant == "flag",
+        )
     )

@@ -1,6 +1,8 @@
 """`torch.autograd.grad` was asked for the gradient of a tensor that does not require grad."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 import torch
 
@@ -31,7 +33,21 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Way(Enum):
+    """What can be done where the tensor is made, or given."""
+
+    FILTER = "filter"  #: leave out the parameters that require no gradient
+    FLAG = "flag"  #: ask for the gradient
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    way: Way | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = _first(scene)
     if found is None:
         return None
@@ -55,11 +71,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "all": "" if given is None else given.text,
         },
         at=given if frozen or made is None else made,
-        op=_op(scene, frozen, made),
         variant="frozen" if frozen else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    )
+    ).with_details(Details(_way(scene, frozen, made)))
 
 
 def _first(scene: Scene) -> tuple[int, torch.Tensor] | None:
@@ -69,14 +84,11 @@ def _first(scene: Scene) -> tuple[int, torch.Tensor] | None:
     return None
 
 
-def _op(scene: Scene, frozen: bool, made: ExprAt | None) -> str:
-    """What can be done at the cause: filter the parameters, or ask for the gradient in time."""
+def _way(scene: Scene, frozen: bool, made: ExprAt | None) -> Way | None:
     if frozen:
-        return "filter"
+        return Way.FILTER
     if made is None:
-        return "unknown"
+        return None
     if isinstance(made.node, ast.Call) and called_name(made.node) in ("detach", "detach_"):
-        return "detached"
-    if makes_leaf(made.node) or stored_names(scene, made):
-        return "leaf"
-    return "unknown"
+        return None
+    return Way.FLAG if makes_leaf(made.node) or stored_names(scene, made) else None

@@ -1,40 +1,39 @@
 """Ask for the gradient where the tensor is made, or leave the frozen parameters out."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Place, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
-from autograd_explain.rewrite.transforms.uncut import node_at
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+    keyword_set,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    node_at,
+)
 
+from .diagnose import Details, Way
 from .retain import requires_grad_after
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    if cause.op == "filter":
-        edits = expression_replaced(program, cause.place, "[p for p in {x} if p.requires_grad]")
-        if edits:
-            yield Proposal("leave_out", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    elif cause.op == "leaf":
-        edits = _flag(program, cause.place)
-        if edits:
-            yield Proposal("flag", edits)
-
-
-def _flag(program: Program, place: Place) -> tuple | None:  # type: ignore[type-arg]
-    node = node_at(program, place)
+def _flag(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _TAKE_FLAG:
-        return keyword_set(program, place, "requires_grad", "True")
-    return requires_grad_after(program, place)
+        return keyword_set(site.program, site.place, "requires_grad", "True")
+    return requires_grad_after(site.program, site.place)
 
 
 #: torch's constructors that take `requires_grad`.
 _TAKE_FLAG = frozenset(
     "tensor zeros ones full empty rand randn linspace logspace arange eye normal zeros_like "
     "ones_like full_like rand_like randn_like empty_like".split()
+)
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "leave_out",
+        lambda s: expression_replaced(s.program, s.place, "[p for p in {x} if p.requires_grad]"),
+        when=lambda d: d.way is Way.FILTER,
+        changes=True,
+    ),
+    Fix("flag", _flag, when=lambda d: d.way is Way.FLAG),
 )

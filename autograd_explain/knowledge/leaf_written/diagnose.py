@@ -1,6 +1,10 @@
 """A leaf tensor that requires grad was written in place."""
 
-from autograd_explain.inspect.facts.leaf_write import find_leaf_write, leaf_finding
+from autograd_explain.inspect.facts.leaf_write import (
+    LeafWriteDetails,
+    find_leaf_write,
+    leaf_finding,
+)
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
 
@@ -14,7 +18,7 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+def diagnose(scene: Scene) -> Finding[LeafWriteDetails] | None:
     found = find_leaf_write(scene)
     if found is None:
         return None

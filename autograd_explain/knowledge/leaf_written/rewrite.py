@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
+from autograd_explain.inspect.facts.leaf_write import LeafWriteDetails, Purpose
 from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebinding_is_enough
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at, write_of
 from autograd_explain.model import Finding, Place, Role, Safety, What
@@ -25,27 +26,28 @@ from autograd_explain.rewrite.transforms.out_of_place import value_alone
 from .no_grad_writes import writes_under_no_grad
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    event = finding.event(What.CHANGED)
-    if event is None or event.place is None:
+def propose(finding: Finding[LeafWriteDetails], program: Program) -> Iterator[Proposal]:
+    place, purpose = finding.place(What.CHANGED), finding.details.purpose
+    if place is None:
         return
-    place = event.place
-    if finding.variant == "module":
+    if purpose is Purpose.MODULE:
         yield from _of_module(finding, program, place)
         return
-    update = finding.variant in ("update", "init") or _stays_the_leaf(finding, program, place)
+    update = purpose in (Purpose.UPDATE, Purpose.INIT) or _stays_the_leaf(finding, program, place)
     makers = (_no_grad, _out_of_place) if update else (_out_of_place, _no_grad)
     for make in makers:
         yield from make(finding, program, place, update)
 
 
-def _of_module(finding: Finding, program: Program, place: Place) -> Iterator[Proposal]:
+def _of_module(
+    finding: Finding[LeafWriteDetails], program: Program, place: Place
+) -> Iterator[Proposal]:
     """The module makes a new tensor, or gets copies wherever the function gives it a leaf."""
-    module = finding.facts["module"]
+    module = finding.details.module
     edits = module_not_inplace(program, place, module)
     if edits:
         yield Proposal("not_inplace", edits)
-    first, *others = finding.places["calls"] or (place,)
+    first, *others = finding.details.calls or (place,)
     copied = clone_argument(program, first, module)
     for other in others:
         copied = then(program, copied, partial(clone_argument, callee=module), other)

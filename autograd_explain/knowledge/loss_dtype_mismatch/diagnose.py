@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,7 +35,14 @@ _DTYPES = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    wanted: str
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     captures = scene.match.captures
     found = _DTYPES.get(captures.get("dtype", "").rstrip("."))
     wanted = _DTYPES.get(captures.get("expected", "").rstrip("."))
@@ -56,11 +64,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": "" if made is None else made.text,
         },
         at=shown,
-        op=_name(wanted) if shown is not None else None,
         confidence=Confidence.PROVEN if len(spots) == 1 else Confidence.LIKELY,
         tensors=(fact,),
-        more=() if loss is None else (event_at(scene, What.CREATED, loss, "loss"),),
-    )
+        more=() if loss is None else (event_at(scene, What.CREATED, loss),),
+    ).with_details(Details(_name(wanted)))
 
 
 def _name(dtype: torch.dtype) -> str:

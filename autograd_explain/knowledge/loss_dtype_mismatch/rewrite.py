@@ -1,24 +1,25 @@
 """The target in the dtype of the prediction."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    torch_at,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+    expression_replaced,
+)
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
+from .diagnose import Details
 
 _METHODS = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16"}
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None or cause.op is None:
-        return
-    if cause.op in _METHODS:
-        edits = call_behind(program, cause.place, _METHODS[cause.op])
-    else:
-        torch = torch_at(program, cause.place)
-        edits = expression_replaced(program, cause.place, f"{{x}}.to({torch}.{cause.op})")
-    if edits:
-        yield Proposal("cast_target", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _cast(site: Site[Details]) -> Edits:
+    wanted = site.details.wanted
+    if wanted in _METHODS:
+        return call_behind(site.program, site.place, _METHODS[wanted])
+    torch = torch_at(site.program, site.place)
+    return expression_replaced(site.program, site.place, f"{{x}}.to({torch}.{wanted})")
+
+
+propose: Propose[Details] = by_table(Fix("cast_target", _cast, changes=True))

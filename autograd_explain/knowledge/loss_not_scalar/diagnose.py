@@ -1,6 +1,8 @@
 """Backward was called on a tensor with several elements, or on a complex number."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 import torch
 
@@ -23,7 +25,22 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class ToNumber(Enum):
+    """What makes one real number of the value; of mean and sum the one meant."""
+
+    REAL = "real"
+    MEAN = "mean"
+    SUM = "sum"
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    to_number: ToNumber
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     index = next((i for i, t in enumerate(scene.roots) if _refused(t)), None)
     if index is None:
         return None
@@ -43,12 +60,11 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": "" if made is None else made.text,
         },
         at=root,
-        op="complex" if complex_number else _meant(scene, root, made),
         variant="complex" if complex_number else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
         more=() if made is None else (_created(scene, made),),
-    )
+    ).with_details(Details(ToNumber.REAL if complex_number else _meant(scene, root, made)))
 
 
 def _refused(tensor: torch.Tensor) -> bool:
@@ -56,10 +72,10 @@ def _refused(tensor: torch.Tensor) -> bool:
 
 
 def _created(scene: Scene, made: ExprAt) -> Event:
-    return event_at(scene, What.CREATED, made, "unreduced")
+    return event_at(scene, What.CREATED, made)
 
 
-def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> str:
+def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> ToNumber:
     """`mean` or `sum`: how the program itself reduces this value elsewhere; a loss per sample is
     averaged, as torch's losses do, and other values are added up."""
     names = {
@@ -69,9 +85,9 @@ def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> str:
     for _, node in scene.index.nodes(ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("mean", "sum"):
             if ast.unparse(node.func.value) in names and not node.args and not node.keywords:
-                return node.func.attr
+                return ToNumber(node.func.attr)
     text = " ".join((*names, "" if made is None else made.text)).lower()
-    return "mean" if any(word in text for word in _LOSSES) else "sum"
+    return ToNumber.MEAN if any(word in text for word in _LOSSES) else ToNumber.SUM
 
 
 _LOSSES = ("loss", "reduction", "error", "criterion", "cost", "objective", "entropy", "penalty")

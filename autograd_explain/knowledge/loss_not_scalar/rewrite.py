@@ -1,27 +1,30 @@
 """One number to differentiate: the mean, the sum, or the real part."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+    expression_replaced,
+)
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
-
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    if cause.op == "complex":
-        edits = expression_replaced(program, cause.place, "{x}.real")
-        if edits:
-            yield _choice("real", edits)
-        return
-    for how in ("mean", "sum") if cause.op == "mean" else ("sum", "mean"):
-        edits = call_behind(program, cause.place, how)
-        if edits:
-            yield _choice(how, edits)
+from .diagnose import Details, ToNumber
 
 
-def _choice(fix: str, edits: tuple) -> Proposal:  # type: ignore[type-arg]
-    return Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _mean(site: Site[Details]) -> Edits:
+    return call_behind(site.program, site.place, "mean")
+
+
+def _sum(site: Site[Details]) -> Edits:
+    return call_behind(site.program, site.place, "sum")
+
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "real",
+        lambda s: expression_replaced(s.program, s.place, "{x}.real"),
+        when=lambda d: d.to_number is ToNumber.REAL,
+        changes=True,
+    ),
+    Fix("mean", _mean, when=lambda d: d.to_number is ToNumber.MEAN, changes=True),
+    Fix("sum", _sum, when=lambda d: d.to_number is not ToNumber.REAL, changes=True),
+    Fix("mean", _mean, when=lambda d: d.to_number is ToNumber.SUM, changes=True),
+)

@@ -1,27 +1,25 @@
 """`register_full_backward_hook` instead of the old method."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Finding, Safety, Span, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
+from autograd_explain.model import Span
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    node_at,
+)
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    node = None if cause is None else node_at(program, cause.place)
-    source = None if cause is None or cause.place is None else program.source_at(cause.place)
+def _full_hook(site: Site[object]) -> Edits:
+    source, node = site.program.source_at(site.place), node_at(site.program, site.place)
     if source is None or not isinstance(node, ast.Call):
-        return
-    span = _name(source.span(node.func), ast.unparse(node.func).rpartition(".")[2])
-    if span is not None:
-        new = ast.unparse(node.func).rpartition(".")[2].replace("backward", "full_backward")
-        edits = apply_patches([Patch(source, span, new)])
-        if edits:
-            yield Proposal("full_hook", edits, Safety.CHANGES_MEANING, intended_difference=True)
+        return None
+    old = ast.unparse(node.func).rpartition(".")[2]
+    span = _name(source.span(node.func), old)
+    new = old.replace("backward", "full_backward")
+    return None if span is None else apply_patches([Patch(source, span, new)])
 
 
 def _name(span: Span | None, name: str) -> Span | None:
@@ -29,3 +27,6 @@ def _name(span: Span | None, name: str) -> Span | None:
     if span is None:
         return None
     return replace(span, line=span.end_line, column=span.end_column - len(name))
+
+
+propose: Propose[object] = by_table(Fix("full_hook", _full_hook, changes=True))

@@ -1,14 +1,16 @@
 """One of several views made by a single operation was written in place, or their base was."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
-from autograd_explain.inspect.dataflow import Each, ExprAt
+from autograd_explain.inspect.dataflow import Each
 from autograd_explain.inspect.facts import base_write, view_write
-from autograd_explain.inspect.facts.expressions import event_at, place_of, places_at
+from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Role, TensorFact, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
 from autograd_explain.program import called_name
 
 PATTERNS = (
@@ -30,7 +32,30 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Write(Enum):
+    """What was written."""
+
+    BASE = "base"  #: the tensor that the views look into
+    MODULE = "module"  #: a view, by an in-place module
+    ROW = "row"  #: a view that a loop over a tensor made
+    PART = "part"  #: one of several views that a call made
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by; `maker` is where the views are made."""
+
+    tensor: str
+    maker: Place | None
+    write: Write
+    base_read_later: bool = False  #: so that the write must reach it
+    in_tuple: bool = False
+    module: str = ""
+    called_by_torch: bool = False
+    reached: Place | None = None  #: where a changed base is read
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     if scene.match.pattern.endswith("base-modified"):
         return _of_base(scene)
     found = view_write.find(scene)
@@ -39,11 +64,12 @@ def diagnose(scene: Scene) -> Finding | None:
     return None if found is None else _of_view(scene, found)
 
 
-def _of_view(scene: Scene, found: ViewWrite) -> Finding:
+def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
     culprit = view_write.fact(scene, found)
     base = view_write.base_names(scene, found)
     place = scene.place
     known = found.written is not None or bool(found.module)
+    in_tuple, variant = view_write.in_tuple(scene, found), _variant(scene, found)
     return Finding(
         cause="multi_view_written",
         confidence=Confidence.PROVEN if known else Confidence.LIKELY,
@@ -55,20 +81,31 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding:
             "write": "" if place is None else place.source,
             "place": label(place),
             "module": found.module,
-            "holder": "tuple" if view_write.in_tuple(scene, found) else "",
+            "holder": "tuple" if in_tuple else "",
         },
         tensors=(culprit,),
-        events=(view_write.changed(scene, found), *_made(scene, found), scene.failed()),
-        variant=_variant(scene, found),
+        events=(
+            view_write.changed(scene, found),
+            *view_write.created(scene, found),
+            scene.failed(),
+        ),
+        variant=variant,
+        details=Details(
+            tensor=culprit.names[0] if culprit.names else "",
+            maker=place_of(scene, found.maker),
+            write=_write(found),
+            base_read_later=_base_read_later(scene, found),
+            in_tuple=in_tuple,
+            module=found.module,
+            called_by_torch=variant == "function",
+        ),
     )
 
 
-def _made(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
-    """What made the views; whether the base is read afterwards, so that the write must reach it."""
-    op = "loop" if _is_loop(found) else "parts"
-    if op == "parts" and _base_read_later(scene, found):
-        op = "parts of a base read later"
-    return view_write.created(scene, found, op)
+def _write(found: ViewWrite) -> Write:
+    if found.module:
+        return Write.MODULE
+    return Write.ROW if _is_loop(found) else Write.PART
 
 
 def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
@@ -97,7 +134,7 @@ def _variant(scene: Scene, found: ViewWrite) -> str:
     return "loop" if _is_loop(found) else ""
 
 
-def _of_base(scene: Scene) -> Finding | None:
+def _of_base(scene: Scene) -> Finding[Details] | None:
     found = base_write.find(scene)
     if found is None:
         return None
@@ -120,13 +157,14 @@ def _of_base(scene: Scene) -> Finding | None:
         tensors=(TensorFact(Role.CULPRIT, tuple(dict.fromkeys(names))),),
         events=(
             Event(What.CHANGED, place, found.write.op),
-            _maker(scene, found.maker),
+            event_at(scene, What.CREATED, found.maker),
             scene.failed(),
         ),
         variant="base",
-        places=places_at(scene, reached=found.reached),
+        details=Details(
+            tensor=found.view.text,
+            maker=place_of(scene, found.maker),
+            write=Write.BASE,
+            reached=place_of(scene, found.reached),
+        ),
     )
-
-
-def _maker(scene: Scene, maker: ExprAt) -> Event:
-    return event_at(scene, What.CREATED, maker, "parts")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograd_explain.inspect.facts.statements import statement_at
-from autograd_explain.model import Edit, Finding, Place, Safety, What
+from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     apply,
@@ -17,6 +17,7 @@ from autograd_explain.rewrite import (
     module_not_inplace,
     out_of_place,
 )
+from autograd_explain.rewrite.engine.fixes import Edits
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.indexed_loop import (
     indexed_loop,
@@ -27,53 +28,61 @@ from autograd_explain.rewrite.transforms.indexed_loop import (
 from autograd_explain.rewrite.transforms.uncut import apply_patches
 
 from .collected_loop import collected_loop, element_is_read
+from .diagnose import Details, Write
 
-Edits = tuple[Edit, ...] | None
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    write = finding.event(What.CHANGED)
-    if write is None or write.place is None:
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    write, details = finding.place(What.CHANGED), finding.details
+    if write is None:
         return
     seen = set()
-    for fix, edits in _fixes(finding, program, write.place):
+    for fix, edits in _fixes(details, program, write):
         if edits and edits not in seen:
             seen.add(edits)
-            changes = fix == "out_of_place" and finding.variant == "base"
+            changes = fix == "out_of_place" and details.write is Write.BASE
             safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
             yield Proposal(fix, edits, safety)
 
 
-def _fixes(finding: Finding, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
-    made = finding.event(What.CREATED)
-    maker, op = (None, "") if made is None else (made.place, made.op or "")
-    module, tensor = finding.facts["module"], finding.facts["tensor"]
-    if finding.variant == "base":
-        reached = finding.places.get("reached", ())
-        if maker is not None and reached:
-            yield "write_first", write_before_views(program, write, maker, reached[0])
-        new = out_of_place(program, write) or functional_write(program, write)
-        yield "out_of_place", new
-    elif module:
-        yield "not_inplace", module_not_inplace(program, write, _callee(finding))
-        yield "clone", clone_argument(program, write, module)
-    elif op == "loop":
-        yield from _of_rows(program, write, maker, tensor)
-    else:
-        if op == "parts of a base read later" and maker is not None:
-            yield "single_views", separate_views(program, maker)
-        if op == "parts" or _in_loop_head(program, write, maker):
-            yield "collect", collected_loop(program, write, tensor)
-        fixed = finding.facts["holder"] == "tuple"
-        yield "out_of_place", _new_tensor(program, write, maker, tensor, fixed)
-        yield "out_of_place", None if fixed else functional_write(program, write)
-        yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
+def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+    if details.write is Write.BASE:
+        return _of_base(details, program, write)
+    if details.write is Write.MODULE:
+        return _of_module(details, program, write)
+    if details.write is Write.ROW:
+        return _of_rows(details, program, write)
+    return _of_parts(details, program, write)
 
 
-def _of_rows(
-    program: Program, write: Place, maker: Place | None, row: str
-) -> Iterator[tuple[str, Edits]]:
+def _of_base(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+    if details.maker is not None and details.reached is not None:
+        yield "write_first", write_before_views(program, write, details.maker, details.reached)
+    yield "out_of_place", out_of_place(program, write) or functional_write(program, write)
+
+
+def _of_module(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+    # Where torch called the module, the failing line does not spell it.
+    callee = None if details.called_by_torch else details.module
+    yield "not_inplace", module_not_inplace(program, write, callee)
+    yield "clone", clone_argument(program, write, details.module)
+
+
+def _of_parts(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+    maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
+    if maker is not None and details.base_read_later:
+        yield "single_views", separate_views(program, maker)
+    elif maker is not None:
+        yield "collect", collected_loop(program, write, tensor)
+    if details.base_read_later and _in_loop_head(program, write, maker):
+        yield "collect", collected_loop(program, write, tensor)
+    yield "out_of_place", _new_tensor(program, write, maker, tensor, fixed)
+    yield "out_of_place", None if fixed else functional_write(program, write)
+    yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
+
+
+def _of_rows(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
     """Where the body also reads the row, an operation may have saved it: write no view then."""
+    maker, row = details.maker, details.tensor
     collected = "collect", collected_loop(program, write, row, tensor=True)
     indexed = "index_loop", None if maker is None else indexed_loop(program, maker)
     yield from (
@@ -99,8 +108,3 @@ def _new_tensor(
     if edited is None or place is None:
         return None
     return merge(listed, out_of_place(edited.program, place, tensor))
-
-
-def _callee(finding: Finding) -> str | None:
-    """The called module as the failing line spells it; not known where torch called it."""
-    return None if finding.variant == "function" else finding.facts["module"]

@@ -1,6 +1,7 @@
 """An optimizer got a learning rate (or another option) out of its range."""
 
 import ast
+from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import argument, failing_call
@@ -16,7 +17,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    positive: str  #: the rate without its sign, "" where that is not written there
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
     given = argument(call, 1, "lr")
     node = None if given is None else given.node
@@ -30,6 +38,5 @@ def diagnose(scene: Scene) -> Finding | None:
             "given": "" if given is None else given.text,
         },
         at=call,
-        op="maximize" if literal else None,
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
-    )
+    ).with_details(Details(given.text.lstrip("- ") if given is not None and literal else ""))

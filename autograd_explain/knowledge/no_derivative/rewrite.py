@@ -1,31 +1,31 @@
 """The argument that is not differentiated, detached."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    code_of,
+    node_at,
+)
+
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    call = None if cause is None else node_at(program, cause.place)
-    if finding.variant != "argument" or cause is None or cause.place is None:
-        return
-    source = program.source_at(cause.place)
-    wanted = finding.facts.get("argument", "")
-    given = [k.value for k in getattr(call, "keywords", ()) if k.arg == wanted]
-    if source is None or not isinstance(call, ast.Call) or len(given) != 1:
-        return
-    span = source.span(given[0])
-    code = code_of(program, cause.place, given[0])
+def _detached_argument(site: Site[Details]) -> Edits:
+    program, place = site.program, site.place
+    source, call = program.source_at(place), node_at(program, place)
+    keywords = call.keywords if isinstance(call, ast.Call) else []
+    given = [k.value for k in keywords if k.arg == site.details.argument]
+    span = source.span(given[0]) if source is not None and len(given) == 1 else None
+    if source is None or span is None:
+        return None
+    code = code_of(program, place, given[0])
     atom = isinstance(given[0], (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    if span is not None:
-        new = f"{code if atom else f'({code})'}.detach()"
-        edits = apply_patches([Patch(source, span, new)])
-        if edits:
-            yield Proposal(
-                "detach_argument", edits, Safety.CHANGES_MEANING, intended_difference=True
-            )
+    return apply_patches([Patch(source, span, f"{code if atom else f'({code})'}.detach()")])
+
+
+propose: Propose[Details] = by_table(
+    Fix("detach_argument", _detached_argument, when=lambda d: d.argument != "", changes=True),
+)

@@ -1,6 +1,8 @@
 """`.grad` of a leaf was used while it is None."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
@@ -9,14 +11,13 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import (
     attribute_read,
     place_of,
-    places_at,
     surfaced,
 )
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Place
 
 from .grad_alias import GradAlias, grad_alias
 
@@ -35,7 +36,28 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Why(Enum):
+    """Why there is none; also the variant of the texts."""
+
+    ALIAS = "alias"
+    NO_FLAG = "no_flag"
+    ZEROED = "zeroed"
+    CLEARED = "cleared"
+    NO_BACKWARD = "no_backward"
+    UNUSED = "unused"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    why: Why
+    read: Place | None
+    leaf: Place | None  #: what the alias was made from
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = attribute_read(scene, "grad")
     tensor: Any = live_value(scene, shown)
     place = scene.place
@@ -43,9 +65,9 @@ def diagnose(scene: Scene) -> Finding | None:
         return None
     cleared = _cleared(scene, shown)
     alias = grad_alias(scene, shown, tensor)
-    variant = "alias" if alias is not None else _variant(scene, shown, tensor, cleared)
+    why = Why.ALIAS if alias is not None else _why(scene, shown, tensor, cleared)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
-    sure = variant and isinstance(tensor, torch.Tensor)
+    sure = why is not Why.UNKNOWN and isinstance(tensor, torch.Tensor)
     return finding_from_message(
         scene,
         "no_gradient_yet",
@@ -60,19 +82,23 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker_place": label(place_of(scene, None if alias is None else alias.maker)),
             "no_backward": "" if place is None or _has_run_backward(scene) else place.source,
         },
-        at=_blamed(shown, variant, cleared, alias),
-        op=variant or None,
-        variant=variant,
+        at=_blamed(shown, why, cleared, alias),
+        variant=why.value,
         confidence=Confidence.PROVEN if sure else Confidence.LIKELY,
         tensors=(fact,),
-        places=places_at(scene, read=shown, leaf=None if alias is None else alias.original),
+    ).with_details(
+        Details(
+            why,
+            read=place_of(scene, shown),
+            leaf=place_of(scene, None if alias is None else alias.original),
+        )
     )
 
 
-def _blamed(shown: ExprAt, variant: str, cleared: ExprAt | None, alias: GradAlias | None) -> ExprAt:
+def _blamed(shown: ExprAt, why: Why, cleared: ExprAt | None, alias: GradAlias | None) -> ExprAt:
     if alias is not None:
         return alias.maker or shown
-    return cleared if variant == "cleared" and cleared is not None else shown
+    return cleared if why is Why.CLEARED and cleared is not None else shown
 
 
 def _is_missing(tensor: torch.Tensor) -> bool:
@@ -80,16 +106,17 @@ def _is_missing(tensor: torch.Tensor) -> bool:
     return tensor.is_leaf and tensor.grad is None
 
 
-def _variant(scene: Scene, shown: ExprAt, tensor: Any, cleared: ExprAt | None) -> str:
+def _why(scene: Scene, shown: ExprAt, tensor: Any, cleared: ExprAt | None) -> Why:
     if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
-        return "no_flag"
+        return Why.NO_FLAG
     if _zeroes(scene, shown):
-        return "zeroed"
+        return Why.ZEROED
     if cleared is not None:
-        return "cleared"
+        return Why.CLEARED
     if next(calls_in(scene, "backward"), None) is None:
-        return "no_backward"
-    return "unused" if isinstance(tensor, torch.Tensor) and _others_have(scene, tensor) else ""
+        return Why.NO_BACKWARD
+    unused = isinstance(tensor, torch.Tensor) and _others_have(scene, tensor)
+    return Why.UNUSED if unused else Why.UNKNOWN
 
 
 def _zeroes(scene: Scene, shown: ExprAt) -> bool:

@@ -2,42 +2,65 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
-from autograd_explain.model import Finding, Place, What
+from autograd_explain.model import Finding
 from autograd_explain.program import Program
-from autograd_explain.rewrite import move_after
+from autograd_explain.rewrite import (
+    move_after,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import statement_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.call_edits import (
+    statement_replaced,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    code_of,
+    node_at,
+)
 
+from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, read = finding.event(What.CAUSE), finding.places.get("read", ())
-    if cause is None or cause.place is None or not read:
-        return
-    node = node_at(program, read[0])
-    if cause.op == "zeroed" and isinstance(node, (ast.Name, ast.Attribute)):
-        name = code_of(program, read[0], node)
-        edits = statement_replaced(program, cause.place, f"{name}.grad = None\n")
-        if edits:
-            yield Proposal("reset", edits)
-    elif cause.op == "cleared":
-        edits = move_after(program, cause.place, read[0])
-        if edits:
-            yield Proposal("clear_later", edits)
-    elif cause.op == "alias":
-        yield from _of_alias(finding, program, cause.place, read[0])
+def _reset(site: Site[Details]) -> Edits:
+    read = site.details.read
+    node = node_at(site.program, read)
+    if read is None or not isinstance(node, (ast.Name, ast.Attribute)):
+        return None
+    name = code_of(site.program, read, node)
+    return statement_replaced(site.program, site.place, f"{name}.grad = None\n")
 
 
-def _of_alias(finding: Finding, program: Program, maker: Place, read: Place) -> Iterator[Proposal]:
-    leaf = next(iter(finding.places.get("leaf", ())), None)
-    for fix, edits in (
-        ("parameters", parameters_themselves(program, maker)),
-        ("read_leaf", read_of_leaf(program, read, leaf)),
-        ("undetached", undetached(program, read, maker)),
-    ):
-        if edits:
-            yield Proposal(fix, edits)
-            return
+def _cleared_later(site: Site[Details]) -> Edits:
+    read = site.details.read
+    return None if read is None else move_after(site.program, site.place, read)
+
+
+def _leaf_read(site: Site[Details]) -> Edits:
+    read = site.details.read
+    return None if read is None else read_of_leaf(site.program, read, site.details.leaf)
+
+
+def _undetached(site: Site[Details]) -> Edits:
+    read = site.details.read
+    return None if read is None else undetached(site.program, read, site.place)
+
+
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    if finding.details.why is Why.ALIAS:
+        yield from islice(_of_alias(finding, program), 1)
+    else:
+        yield from _of_leaf(finding, program)
+
+
+_of_leaf: Propose[Details] = by_table(
+    Fix("reset", _reset, when=lambda d: d.why is Why.ZEROED),
+    Fix("clear_later", _cleared_later, when=lambda d: d.why is Why.CLEARED),
+)
+#: The first of them that can be made says it all.
+_of_alias: Propose[Details] = by_table(
+    Fix("parameters", lambda s: parameters_themselves(s.program, s.place)),
+    Fix("read_leaf", _leaf_read),
+    Fix("undetached", _undetached),
+)

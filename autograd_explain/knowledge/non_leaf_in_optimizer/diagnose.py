@@ -1,5 +1,7 @@
 """An optimizer was given a tensor that is the result of an operation."""
 
+from dataclasses import dataclass
+
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
@@ -23,7 +25,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    table: bool  #: stored in a table of attributes
+    trained: bool  #: nothing but what is stored there is trained
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     refused = refused_parameter(scene)
     if refused is None:
         return None
@@ -31,6 +41,7 @@ def diagnose(scene: Scene) -> Finding | None:
     written = None if found.maker is not None else stored_in_table(scene, refused.tensor)
     culprit = fact(scene, found)
     maker = found.maker or written
+    trained = written is not None and is_trained_through(refused.tensor, refused.given)
     return Finding(
         cause="non_leaf_in_optimizer",
         confidence=Confidence.PROVEN,
@@ -44,6 +55,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit,),
         events=(*_events(scene, found, refused, written), scene.failed()),
         variant="table" if written is not None else _variant(found),
+        details=Details(table=written is not None, trained=trained),
     )
 
 
@@ -53,8 +65,7 @@ def _events(
     if written is None:
         node = refused.tensor.grad_fn
         return events(scene, found, None if node is None else node.name())
-    trained = is_trained_through(refused.tensor, refused.given)
-    return (event_at(scene, What.CAUSE, written, "table" if trained else "stored"),)
+    return (event_at(scene, What.CAUSE, written),)
 
 
 def _variant(found: NonLeaf) -> str:

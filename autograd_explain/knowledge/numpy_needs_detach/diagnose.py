@@ -1,12 +1,15 @@
 """NumPy was given a tensor that requires grad."""
 
-from autograd_explain.inspect.facts.expressions import event_at, place_of, places_of
+from dataclasses import dataclass
+
+from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
 
 from .containers import needs_graph
 from .numpy_call import NumpyCall, find
+from .numpy_reads import Way
 
 PATTERNS = ("numpy-requires-grad",)
 
@@ -19,7 +22,16 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    reads: tuple[tuple[Place, Way | None], ...]
+    stored: bool  #: the cause is what stored them in a container
+    numbers: bool  #: and only numbers
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find(scene)
     if found is None:
         return None
@@ -38,7 +50,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit,),
         events=(*_events(scene, found), scene.failed()),
         variant="container" if found.stored else "",
-        places=_places(scene, found),
+        details=_details(scene, found),
     )
 
 
@@ -51,14 +63,16 @@ def _culprit(scene: Scene, found: NumpyCall) -> TensorFact:
 
 def _events(scene: Scene, found: NumpyCall) -> tuple[Event, ...]:
     """What stored the tensors, or else the line that reads them."""
+    blamed = found.stored if _is_storing(scene, found) else (found.shown,)
+    return tuple(event_at(scene, What.CAUSE, s) for s in blamed)
+
+
+def _is_storing(scene: Scene, found: NumpyCall) -> bool:
     container = found.reads[0].container
-    if not found.stored or container is None or needs_graph(scene, container):
-        return (event_at(scene, What.CAUSE, found.shown, "read"),)
-    how = "item" if found.numbers else "detach"
-    return tuple(event_at(scene, What.CAUSE, s, how) for s in found.stored)
+    return bool(found.stored) and container is not None and not needs_graph(scene, container)
 
 
-def _places(scene: Scene, found: NumpyCall) -> dict[str, tuple[Place, ...]]:
-    """The expressions to take out of the graph, by how that is done."""
-    ways = dict.fromkeys(read.how for read in found.reads)
-    return {how: places_of(scene, (r.spot for r in found.reads if r.how == how)) for how in ways}
+def _details(scene: Scene, found: NumpyCall) -> Details:
+    placed = [(place_of(scene, r.spot), r.way) for r in found.reads]
+    reads = tuple((place, way) for place, way in placed if place is not None)
+    return Details(reads, _is_storing(scene, found), found.numbers)

@@ -27,7 +27,7 @@ from autograd_explain.program import called_name
 
 from .containers import held, numbers_only
 from .library_call import handed
-from .numpy_reads import Read, reads_of, returned
+from .numpy_reads import ARRAY, DETACHED, Read, reads_of, returned
 
 _DIRECT = ("numpy", "__array__")
 
@@ -60,7 +60,7 @@ def find(scene: Scene) -> NumpyCall | None:
         if shown is not None and (tensor is None or _is_call_of(at, shown)):
             value = tensor if tensor is not None else scene.slicer.value(shown)
             live = value if isinstance(value, torch.Tensor) else None
-            reads = (Read(shown, "before_numpy", live), *_same_calls(scene, name, shown))
+            reads = (Read(shown, DETACHED, live), *_same_calls(scene, name, shown))
             return _described(scene, live, reads)
     if tensor is None or at is None:
         return None
@@ -126,13 +126,13 @@ def _same_calls(scene: Scene, name: str, shown: ExprAt) -> Iterator[Read]:
             value = _live(scene, spot, rebound)
             made = scene.slicer.makers(spot) if key is None or key in rebound else []
             if value is not None or any(scene.gradient_tracer.trace(m).carries for m in made):
-                yield Read(spot, "before_numpy", value)
+                yield Read(spot, DETACHED, value)
 
 
 def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...]) -> Iterator[Read]:
     """Tensors in later calls of NumPy's, or of the function that failed: these would fail next."""
     statement = scene.slicer.statement(at)
-    given = {k: r.value for r in reads if r.how == "as_array" and (k := key_of(r.spot.node))}
+    given = {k: r.value for r in reads if r.way == ARRAY and (k := key_of(r.spot.node))}
     for later, rebound in _from_here(scene, at):
         for node in _own_calls(later) if later is not statement else ():
             if not (_fails_with_tensors(scene, inside(at, node)) or _is_same(at.node, node)):
@@ -142,7 +142,7 @@ def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...]) -> Iterator[Read]:
                 value = given.get(key) if key is not None and key not in rebound else None
                 value = _live(scene, spot, rebound) if value is None else value
                 if value is not None:
-                    yield Read(spot, "as_array", value)
+                    yield Read(spot, ARRAY, value)
 
 
 def _is_same(failed: ast.AST, later: ast.Call) -> bool:

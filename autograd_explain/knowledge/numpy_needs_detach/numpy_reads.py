@@ -1,17 +1,15 @@
 """The expressions by which a call of NumPy's gets tensors with a graph, and how each is taken out.
 
-`how` is what the rewrite does with the expression: "before_numpy" detaches `x` of `x.numpy()`;
-"as_array" makes an array of a tensor; "item" and "alone" take one element of a list display or
-comprehension as a number or detached; "each_item" and "each_alone" do so with all elements of a
-container, "each_item_of_dict" and "each_alone_of_dict" with the values of a mapping; "callback_…"
-wraps a function whose result the library converts.
+What is taken out may be the expression itself, each of its elements, or what a function that is
+handed over returns.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import torch
@@ -28,12 +26,34 @@ _DISPLAYS = (ast.List, ast.Tuple, ast.Set)
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp)
 
 
+class Of(Enum):
+    """What of an expression is taken out of the graph."""
+
+    ITSELF = "itself"
+    EACH = "each"  #: all elements of a container
+    EACH_VALUE = "each_value"  #: all values of a mapping
+    RESULT = "result"  #: what the function returns to the library
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an expression is taken out of the graph: by a method of the tensors."""
+
+    method: str
+    of: Of = Of.ITSELF
+
+
+#: A number of its own, a tensor of its own, an array.
+NUMBER, DETACHED, ARRAY = Way("item"), Way("detach"), Way("detach().numpy")
+
+
 @dataclass(frozen=True, eq=False)
 class Read:
-    """`container` is the name or attribute behind the expression of a container."""
+    """`container` is the name or attribute behind the expression of a container; `way` is None
+    where no one way fits all of its elements."""
 
     spot: ExprAt
-    how: str
+    way: Way | None
     value: Any = None
     container: ExprAt | None = None
 
@@ -49,9 +69,9 @@ def reads_of(
             yield from reads_of(scene, inside(spot, part), given, asked, True)
     elif isinstance(node, _COMPREHENSIONS):
         made = inside(spot, node.elt)
-        how = _of_elements(given.get(id(node)), asked)
-        if how is not None:
-            yield Read(made, how, asked, made)
+        elements = items_of(given.get(id(node))) or []
+        if any(v is asked for v in elements):
+            yield Read(made, _of_elements(elements), asked, made)
         else:
             yield from reads_of(scene, made, given, asked, True)
     else:
@@ -71,32 +91,26 @@ def _of_value(
         yield from _of_unknown(scene, spot, asked, element)
 
 
-def _of_elements(made: Any, asked: torch.Tensor) -> str | None:
-    """How each element that a comprehension made is taken out: "" where no one way fits all, None
-    where the elements are not known."""
-    items = items_of(made) or []
-    if not any(v is asked for v in items):
-        return None
+def _of_elements(items: Sequence[Any]) -> Way | None:
+    """How each of the elements is taken out; None where there are numbers or lists among them."""
     if not all(isinstance(v, torch.Tensor) for v in items):
-        return ""
-    return "item" if all(_is_number(v) for v in items) else "alone"
+        return None
+    return NUMBER if all(_is_number(v) for v in items) else DETACHED
 
 
-def _of_tensor(value: torch.Tensor, element: bool) -> str:
+def _of_tensor(value: torch.Tensor, element: bool) -> Way:
     if not element:
-        return "as_array"
-    return "item" if value.dim() == 0 else "alone"
+        return ARRAY
+    return NUMBER if value.dim() == 0 else DETACHED
 
 
 def _of_container(spot: ExprAt, value: Any, container: ExprAt) -> Iterator[Read]:
     items = items_of(value) or []
     if not any(isinstance(v, torch.Tensor) and v.requires_grad for v in items):
         return
-    how = "each_item" if all(_is_number(v) for v in items) else "each_alone"
-    if any(not isinstance(v, torch.Tensor) for v in items):
-        how = ""  # numbers or lists among them: no one way fits all
-    mapping = "_of_dict" if isinstance(value, dict) and how else ""
-    yield Read(spot, how + mapping, value, container)
+    way = _of_elements(items)
+    of = Of.EACH_VALUE if isinstance(value, dict) else Of.EACH
+    yield Read(spot, None if way is None else replace(way, of=of), value, container)
 
 
 def _is_number(value: Any) -> bool:
@@ -114,8 +128,7 @@ def _of_unknown(scene: Scene, spot: ExprAt, asked: torch.Tensor, element: bool) 
     if not scene.gradient_tracer.trace(_plain(spot)).carries:
         return
     if isinstance(spot.node, ast.Starred) or _is_display(scene, spot):
-        how = "each_item" if asked.dim() == 0 else "each_alone"
-        yield Read(spot, how, [asked], spot)
+        yield Read(spot, replace(_of_tensor(asked, True), of=Of.EACH), [asked], spot)
     else:
         yield Read(spot, _of_tensor(asked, element), asked if element else None)
 
@@ -159,11 +172,11 @@ def returned(scene: Scene, at: ExprAt, asked: torch.Tensor) -> Iterator[Read]:
             [ExprAt(scope, value) for value in returns(scope.body)] if scope is not None else []
         )
         if any(scene.gradient_tracer.trace(r).carries for r in results):
-            how = "item" if asked.dim() == 0 else "alone"
+            way = _of_tensor(asked, True)
             if _used_elsewhere(scene, node):
-                yield Read(inside(at, node), f"callback_{how}", asked)
+                yield Read(inside(at, node), replace(way, of=Of.RESULT), asked)
             else:
-                yield from (Read(r, how, asked) for r in results)
+                yield from (Read(r, way, asked) for r in results)
             return
 
 

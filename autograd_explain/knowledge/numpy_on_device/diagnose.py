@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,8 +25,18 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
-    shown, how = _shown(scene)
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    meta: bool  #: there is no data
+    placed: bool  #: the cause is what put the tensor there
+    called: bool  #: on the tensor itself
+    graph: bool
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    shown, called = _shown(scene)
     tensor: Any = live_value(scene, shown)
     if not isinstance(tensor, torch.Tensor):
         tensor = local(scene, "__array__", "self", "torch/_tensor.py")
@@ -49,20 +60,19 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": "" if made is None else made.text,
         },
         at=made if placed else shown,
-        op="on cpu" if placed else (None if meta else f"{how}{' detach' if graph else ''}"),
         variant="meta" if meta else "",
         confidence=Confidence.PROVEN if isinstance(tensor, torch.Tensor) else Confidence.LIKELY,
         tensors=(fact,),
-    )
+    ).with_details(Details(meta, placed, called, graph))
 
 
-def _shown(scene: Scene) -> tuple[ExprAt | None, str]:
-    """`x` of `x.numpy()`, or the one argument that lies on another device."""
+def _shown(scene: Scene) -> tuple[ExprAt | None, bool]:
+    """`x` of `x.numpy()`, or the one argument that lies on another device; whether the first."""
     direct = method_call(scene, "numpy")
     if direct is not None:
-        return direct, "call"
+        return direct, True
     found = list(_elsewhere(scene))
-    return (found[0], "argument") if len({s.text for s in found}) == 1 else (None, "")
+    return (found[0] if len({s.text for s in found}) == 1 else None), False
 
 
 def _elsewhere(scene: Scene) -> Iterator[ExprAt]:

@@ -1,5 +1,7 @@
 """Names and arguments of torch before 0.4: Variable, volatile, reinforce."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import argument, failing_call
 from autograd_explain.inspect.scene import Scene
@@ -22,7 +24,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    data: str  #: "" where it is not known
+    number: bool
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
     data = argument(call, 0, "data")
     pattern = scene.match.pattern
@@ -36,7 +46,6 @@ def diagnose(scene: Scene) -> Finding | None:
             "data": "" if data is None else data.text,
         },
         at=call,
-        op=None if call is None or data is None else ("tensor" if number else "plain"),
         variant="data" if number else ("reinforce" if "reinforce" in pattern else ""),
         confidence=Confidence.PROVEN if call is not None else Confidence.LIKELY,
-    )
+    ).with_details(Details("" if call is None or data is None else data.text, number))

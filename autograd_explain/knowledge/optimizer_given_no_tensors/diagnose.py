@@ -1,6 +1,8 @@
 """An optimizer got something else than an iterable of tensors."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
@@ -10,7 +12,7 @@ from autograd_explain.inspect.facts.expressions import inside, places_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value, maker
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 from autograd_explain.program import called_name
 
 PATTERNS = ("optimizer-params-tensor", "optimizer-param-not-tensor")
@@ -22,13 +24,33 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Way(Enum):
+    """What turns the argument into parameters."""
+
+    WRAP = "wrap"
+    VALUES = "values"
+    PARAMETERS = "parameters"
+    UNPACK = "unpack"
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    way: Way | None
+    modules: tuple[Place, ...]
+    iterables: tuple[Place, ...]
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     given = argument(failing_call(scene), 0, "params")
     if given is None:
         return None
-    how = _how(scene, given)
+    way = _way(scene, given)
     parts = [inside(given, e) for e in getattr(given.node, "elts", ())]
-    unpacked = [p for p in parts if _unpacks(scene, p)] if how == "unpack" else []
+    unpacked = [p for p in parts if _unpacks(scene, p)] if way is Way.UNPACK else []
+    modules = places_of(scene, (p for p in unpacked if _is_module(scene, p)))
+    iterables = places_of(scene, (p for p in unpacked if not _is_module(scene, p)))
     kind = scene.match.captures.get("type", "")
     return finding_from_message(
         scene,
@@ -36,40 +58,35 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"given": given.text, "type": kind.rsplit(".", 1)[-1].strip("'<>")},
         at=given,
-        op=how,
         variant="tensor" if scene.match.pattern == "optimizer-params-tensor" else "",
-        confidence=Confidence.PROVEN if how else Confidence.LIKELY,
+        confidence=Confidence.PROVEN if way else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (given.text,)),),
-        places={
-            "module": places_of(scene, (p for p in unpacked if _is_module(scene, p))),
-            "iterable": places_of(scene, (p for p in unpacked if not _is_module(scene, p))),
-        },
-    )
+    ).with_details(Details(way, modules, iterables))
 
 
-def _how(scene: Scene, given: ExprAt) -> str:
-    """What turns it into parameters; "" where that cannot be told."""
+def _way(scene: Scene, given: ExprAt) -> Way | None:
+    """What turns it into parameters; None where that cannot be told."""
     if scene.match.pattern == "optimizer-params-tensor":
-        return "wrap"
+        return Way.WRAP
     node = given.node
     if isinstance(node, (ast.List, ast.Tuple)):
         parts = [inside(given, e) for e in node.elts if not isinstance(e, ast.Starred)]
         return (
-            "unpack"
+            Way.UNPACK
             if parts and all(_unpacks(scene, p) or _tensor(scene, p) for p in parts)
-            else ""
+            else None
         )
     made = maker(scene, given)
     if made is not None and called_name(made.node) == "state_dict":
-        return "parameters" if made.node is node else ""
+        return Way.PARAMETERS if made.node is node else None
     value: Any = live_value(scene, given)
     if (
         isinstance(value, dict)
         and value
         and all(isinstance(v, torch.Tensor) for v in value.values())
     ):
-        return "values"
-    return ""
+        return Way.VALUES
+    return None
 
 
 def _unpacks(scene: Scene, part: ExprAt) -> bool:

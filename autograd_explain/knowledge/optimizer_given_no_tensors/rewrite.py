@@ -1,33 +1,26 @@
 """A list of tensors made of what was given."""
 
-from collections.abc import Iterator
-
-from autograd_explain.model import Edit, Finding, Place, What
+from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+    renamed,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    code_of,
+    node_at,
+)
+
+from .diagnose import Details, Way
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None or not cause.op:
-        return
-    edits = _edits(finding, program, cause.place, cause.op)
-    if edits:
-        yield Proposal(cause.op, edits)
-
-
-def _edits(finding: Finding, program: Program, place: Place, how: str) -> tuple[Edit, ...] | None:
-    if how == "wrap":
-        return expression_replaced(program, place, "[{x}]")
-    if how == "values":
-        return expression_replaced(program, place, "list({x}.values())")
-    if how == "parameters":
-        return renamed(program, place, "{owner}.parameters")
-    behind = {"module": ".parameters()", "iterable": ""}
-    parts = [(p, text) for kind, text in behind.items() for p in finding.places.get(kind, ())]
-    return apply_patches(patch for p, text in parts for patch in _unpacked(program, p, text))
+def _with_unpacked(site: Site[Details]) -> Edits:
+    given = site.details
+    parts = [(p, ".parameters()") for p in given.modules] + [(p, "") for p in given.iterables]
+    return apply_patches(patch for p, text in parts for patch in _unpacked(site.program, p, text))
 
 
 def _unpacked(program: Program, place: Place, behind: str) -> list[Patch]:
@@ -36,3 +29,23 @@ def _unpacked(program: Program, place: Place, behind: str) -> list[Patch]:
     if place.span is None or source is None or node is None:
         return []
     return [Patch(source, place.span, f"*{code_of(program, place, node)}{behind}")]
+
+
+propose: Propose[Details] = by_table(
+    Fix(
+        "wrap",
+        lambda s: expression_replaced(s.program, s.place, "[{x}]"),
+        when=lambda d: d.way is Way.WRAP,
+    ),
+    Fix(
+        "values",
+        lambda s: expression_replaced(s.program, s.place, "list({x}.values())"),
+        when=lambda d: d.way is Way.VALUES,
+    ),
+    Fix(
+        "parameters",
+        lambda s: renamed(s.program, s.place, "{owner}.parameters"),
+        when=lambda d: d.way is Way.PARAMETERS,
+    ),
+    Fix("unpack", _with_unpacked, when=lambda d: d.way is Way.UNPACK),
+)

@@ -1,6 +1,8 @@
 """An optimizer got an empty parameter list."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
@@ -26,13 +28,31 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Why(Enum):
+    """Why there is nothing; also the variant of the texts."""
+
+    PLAIN_LIST = "plain_list"
+    PLAIN_TENSOR = "plain_tensor"
+    FROZEN = "frozen"
+    USED_UP = "used_up"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    why: Why
+    attribute: str
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     given = argument(failing_call(scene), 0, "params")
     if given is None:
         return None
     made = maker(scene, given) or given
     owner = _module(scene, made)
-    variant, cause, attribute = _why(scene, given, made, owner)
+    why, cause, attribute = _why(scene, given, made, owner)
     return finding_from_message(
         scene,
         "optimizer_given_nothing",
@@ -45,11 +65,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": "" if cause is None else cause.text,
         },
         at=cause or given,
-        op=variant,
-        variant=variant,
-        confidence=Confidence.PROVEN if variant else Confidence.LIKELY,
+        variant=why.value,
+        confidence=Confidence.PROVEN if why is not Why.UNKNOWN else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (attribute or given.text,)),),
-    )
+    ).with_details(Details(why, attribute))
 
 
 def _module(scene: Scene, made: ExprAt) -> torch.nn.Module | None:
@@ -65,23 +84,23 @@ def _module(scene: Scene, made: ExprAt) -> torch.nn.Module | None:
 
 def _why(
     scene: Scene, given: ExprAt, made: ExprAt, owner: torch.nn.Module | None
-) -> tuple[str, ExprAt | None, str]:
-    """The variant, the statement's value to change, and the attribute it is stored in."""
+) -> tuple[Why, ExprAt | None, str]:
+    """Why, the statement's value to change, and the attribute it is stored in."""
     if owner is None:
-        return "", None, ""
+        return Why.UNKNOWN, None, ""
     if next(owner.parameters(), None) is not None:
         if "requires_grad" in made.text:
-            return "frozen", None, ""
+            return Why.FROZEN, None, ""
         used_up = made.node is not given.node and isinstance(given.node, ast.Name)
-        return ("used_up", made, given.text) if used_up else ("", None, "")
-    for kind, test in (("plain_list", _holds_modules), ("plain_tensor", _wants_gradient)):
+        return (Why.USED_UP, made, given.text) if used_up else (Why.UNKNOWN, None, "")
+    for kind, test in ((Why.PLAIN_LIST, _holds_modules), (Why.PLAIN_TENSOR, _wants_gradient)):
         for module in owner.modules():
             for name, value in vars(module).items():
                 stores = scene.slicer.stores(module, name) if test(value) else []
                 stores = [s for s in stores if isinstance(s.node, (ast.expr))]
                 if stores:
                     return kind, stores[-1], f"self.{name}"
-    return "", None, ""
+    return Why.UNKNOWN, None, ""
 
 
 def _holds_modules(value: Any) -> bool:

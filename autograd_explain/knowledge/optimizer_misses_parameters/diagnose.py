@@ -1,6 +1,7 @@
 """An optimizer steps tensors that the model no longer uses, and leaves the model's own alone."""
 
 import ast
+from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.remade_parameter import remade_parameter
@@ -35,7 +36,15 @@ EXAMPLE = {
 _SHOWN = 4
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    optimizer: str
+    replaced: Place | None  #: where the parameters were
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     missing = tensors(scene, "parameters")
     if not missing or remade_parameter(scene) is not None:
         return None
@@ -44,6 +53,7 @@ def diagnose(scene: Scene) -> Finding | None:
     made = _construction(scene, optimizer)
     replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
     step = moment(scene, "step")
+    name = optimizer or (step.place.source if step else "")
     dead = str(scene.incident.evidence.get("dead_count", 0))
     return Finding(
         cause="optimizer_misses_parameters",
@@ -54,7 +64,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "count": str(len(names)),
             "dead": "" if dead == "0" else dead,
             "gone": _gone(scene),
-            "optimizer": optimizer or (step.place.source if step else ""),
+            "optimizer": name,
             "made": "" if made is None else made.source,
             "made_place": "" if made is None else label(made),
             "replaced": "" if replaced is None else replaced.source,
@@ -62,7 +72,7 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=(culprit(scene, missing[0], *names[1:]),),
         events=() if made is None else (Event(What.CAUSE, made),),
-        places={} if replaced is None else {"replaced": (replaced,)},
+        details=Details(name, replaced),
         variant="replaced" if replaced is not None else "",
     )
 

@@ -11,20 +11,21 @@ from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.uncut import node_at
 
+from .diagnose import Details
 from .replaced_parameters import assigns
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    made, replaced = finding.event(What.CAUSE), finding.places.get("replaced", ())
-    if made is None or made.place is None or not replaced:
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    made, replaced = finding.place(What.CAUSE), finding.details.replaced
+    if made is None or replaced is None:
         return
-    if assigns(node_at(program, replaced[0]) or ast.Pass()):
-        copied = keyword_removed(program, replaced[0], "assign")
+    if assigns(node_at(program, replaced) or ast.Pass()):
+        copied = keyword_removed(program, replaced, "assign")
         if copied:
             yield Proposal("no_assign", copied, Safety.CHANGES_MEANING, intended_difference=True)
-    fix, edits = "repeat_optimizer", repeat_after(program, made.place, replaced[0])
-    if edits and not _used_between(program, made.place, replaced[0], finding.facts["optimizer"]):
-        moved = then(program, edits, remove_statement, made.place)
+    fix, edits = "repeat_optimizer", repeat_after(program, made, replaced)
+    if edits and not _used_between(program, made, replaced, finding.details.optimizer):
+        moved = then(program, edits, remove_statement, made)
         fix, edits = ("move_optimizer", moved) if moved else (fix, edits)
     if edits:
         yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)

@@ -1,6 +1,7 @@
 """An operation was to write its result into `out=` while one of its arguments requires grad."""
 
 import ast
+from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -24,7 +25,16 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    out: str
+    alone: bool  #: the call is a statement
+    plain: bool  #: the result can be assigned to the same name
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, scene.match.captures.get("op", "")) or failing_call(scene)
     out = argument(call, 99, "out")
     if call is None or out is None or not isinstance(call.node, ast.Call):
@@ -40,7 +50,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"call": call.text, "out": out.text, "op": called_name(call.node)},
         at=call,
-        op="assign" if alone and plain else ("value" if not alone else None),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    )
+    ).with_details(Details(out.text, alone, plain))

@@ -1,5 +1,6 @@
 """The `gradient` given to backward (or `grad_outputs` given to grad) does not fit the output."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -40,7 +41,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    root: str
+    ones: bool  #: ones were meant
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "backward", "grad")
     if call is None:
         return None
@@ -66,12 +75,16 @@ def diagnose(scene: Scene) -> Finding | None:
             "expected": "" if output is None else _expected(output, batched),
         },
         at=given or call,
-        op="ones" if given is not None and root is not None and (_ones(made) or number) else None,
         variant=_variant(scene, number, batched),
         confidence=Confidence.PROVEN
         if given is not None and output is not None
         else Confidence.LIKELY,
         tensors=() if output is None else (tensor_fact(scene, output),),
+    ).with_details(
+        Details(
+            "" if root is None else root.text,
+            ones=given is not None and root is not None and (_ones(made) or number),
+        )
     )
 
 

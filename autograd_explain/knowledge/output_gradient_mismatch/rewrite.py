@@ -1,20 +1,22 @@
 """Ones in the shape of the output: the gradient of its sum."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    torch_at,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+)
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None or cause.op != "ones":
-        return
-    torch, root = torch_at(program, cause.place), finding.facts["root"]
-    if torch is not None:
-        edits = expression_replaced(program, cause.place, f"{torch}.ones_like({root})")
-        if edits:
-            yield Proposal("ones_like", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _ones_like(site: Site[Details]) -> Edits:
+    torch = torch_at(site.program, site.place)
+    code = f"{torch}.ones_like({site.details.root})"
+    return None if torch is None else expression_replaced(site.program, site.place, code)
+
+
+propose: Propose[Details] = by_table(
+    Fix("ones_like", _ones_like, when=lambda d: d.ones, changes=True),
+)

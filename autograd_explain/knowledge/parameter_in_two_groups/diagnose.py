@@ -1,12 +1,14 @@
 """A parameter stands twice among those that an optimizer was given."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, places_at
+from autograd_explain.inspect.facts.expressions import inside, place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
     argument,
@@ -16,7 +18,7 @@ from autograd_explain.inspect.facts.torch_call import (
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Place
 
 PATTERNS = ("optimizer-param-in-two-groups", "optimizer-param-group-duplicate")
 
@@ -29,7 +31,25 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Overlap(Enum):
+    """How the groups come to share a parameter."""
+
+    SAME_LIST = "same_list"  #: one list holds it twice
+    WITHIN = "within"  #: the second module is a part of the first
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    overlap: Overlap | None
+    first: str
+    second: str
+    refused: Place | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
     group: Any = local(scene, "add_param_group", "param_group", "torch/optim/optimizer.py")
     optimizer: Any = local(scene, "add_param_group", "self", "torch/optim/optimizer.py")
@@ -57,11 +77,16 @@ def diagnose(scene: Scene) -> Finding | None:
             "second": "" if second is None else second.text,
         },
         at=first or given,
-        op=_op(once, first, second),
         variant="duplicate" if once else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        places=places_at(scene, second=second),
+    ).with_details(
+        Details(
+            _overlap(once, first, second),
+            "" if first is None else first.text,
+            "" if second is None else second.text,
+            place_of(scene, second),
+        )
     )
 
 
@@ -100,13 +125,15 @@ def _params(group: ExprAt) -> ExprAt | None:
     return None
 
 
-def _op(once: list[torch.Tensor], first: ExprAt | None, second: ExprAt | None) -> str:
+def _overlap(
+    once: list[torch.Tensor], first: ExprAt | None, second: ExprAt | None
+) -> Overlap | None:
     if once:
-        return "unique"
+        return Overlap.SAME_LIST
     if first is None or second is None:
-        return ""
+        return None
     outer, inner = _owner(first), _owner(second)
-    return "rest" if outer and inner.startswith(f"{outer}.") else "without"
+    return Overlap.WITHIN if outer and inner.startswith(f"{outer}.") else Overlap.OTHER
 
 
 def _owner(spot: ExprAt) -> str:

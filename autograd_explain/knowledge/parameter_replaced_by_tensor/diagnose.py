@@ -1,6 +1,7 @@
 """A plain tensor was assigned where a module has a parameter."""
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +24,16 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    target: str
+    value: str  #: as written; "" where a copy of it would not do
+    held: bool  #: an optimizer goes on stepping the old one
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     module: Any = local(scene, "__setattr__", "self", "torch/nn/modules/module.py")
     name: Any = local(scene, "__setattr__", "name", "torch/nn/modules/module.py")
     value: Any = local(scene, "__setattr__", "value", "torch/nn/modules/module.py")
@@ -46,10 +56,15 @@ def diagnose(scene: Scene) -> Finding | None:
             "optimizer": holders[0][0] if holders else "",
         },
         at=surfaced(scene),
-        op=None if computed or not text else ("copy" if same and holders else "parameter"),
         variant="computed" if computed else ("held" if holders else ""),
         confidence=Confidence.PROVEN,
         tensors=(fact, tensor_fact(scene, value, text, role=Role.OTHER)),
+    ).with_details(
+        Details(
+            target or (fact.names[0] if fact.names else str(name)),
+            "" if computed else text,
+            held=bool(same and holders),
+        )
     )
 
 

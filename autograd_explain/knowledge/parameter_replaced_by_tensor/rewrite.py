@@ -1,28 +1,34 @@
 """New values for the parameter that is there, or a new parameter."""
 
-from collections.abc import Iterator
-
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import torch_at
+from autograd_explain.rewrite import (
+    torch_at,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.call_edits import (
+    statement_replaced,
+)
+
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None or cause.op is None:
-        return
-    target, value = finding.facts["parameter"], finding.facts["value"]
-    torch = torch_at(program, cause.place)
-    parameter = imports_at(program, cause.place).local("torch.nn.Parameter")
-    if cause.op == "copy" and torch is not None:
-        block = f"with {torch}.no_grad():\n    {target}.copy_({value})\n"
-        edits = statement_replaced(program, cause.place, block)
-        if edits:
-            yield Proposal("copy", edits)
-    elif parameter is not None and "\n" not in value:
-        edits = statement_replaced(program, cause.place, f"{target} = {parameter}({value})\n")
-        if edits:
-            yield Proposal("parameter", edits)
+def _copied(site: Site[Details]) -> Edits:
+    torch = torch_at(site.program, site.place)
+    line = f"{site.details.target}.copy_({site.details.value})"
+    block = f"with {torch}.no_grad():\n    {line}\n"
+    return None if torch is None else statement_replaced(site.program, site.place, block)
+
+
+def _new_parameter(site: Site[Details]) -> Edits:
+    target, value = site.details.target, site.details.value
+    parameter = imports_at(site.program, site.place).local("torch.nn.Parameter")
+    line = f"{target} = {parameter}({value})\n"
+    if parameter is None or "\n" in value:
+        return None
+    return statement_replaced(site.program, site.place, line)
+
+
+propose: Propose[Details] = by_table(
+    Fix("copy", _copied, when=lambda d: d.value != "" and d.held),
+    Fix("parameter", _new_parameter, when=lambda d: d.value != "" and not d.held),
+)

@@ -1,5 +1,7 @@
 """A name that torch has given up."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
@@ -15,26 +17,33 @@ EXAMPLE = {
 }
 
 _NEW = {
-    "GradScaler": ("torch.cuda.amp.GradScaler", 'torch.amp.GradScaler("cuda")', "scaler"),
+    "GradScaler": ("torch.cuda.amp.GradScaler", 'torch.amp.GradScaler("cuda")', '"cuda"'),
     "clip_grad_norm": (
         "torch.nn.utils.clip_grad_norm",
         "torch.nn.utils.clip_grad_norm_",
-        "clip",
+        "",
     ),
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    name: str
+    first: str  #: an argument that the new one wants before all others
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, *_NEW)
     if call is None:
         return None
-    old, new, how = _NEW[called_name(call.node)]
+    old, new, first = _NEW[called_name(call.node)]
     return finding_from_message(
         scene,
         "renamed_in_torch",
         EXAMPLE,
         facts={"old": old, "new": new},
         at=call,
-        op=how,
         confidence=Confidence.PROVEN,
-    )
+    ).with_details(Details(new.partition("(")[0], first))

@@ -1,28 +1,29 @@
 """The present name."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    code_of,
+    node_at,
+)
+
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    node = node_at(program, None if cause is None else cause.place)
-    if cause is None or cause.place is None or not isinstance(node, ast.Call):
-        return
-    given = [code_of(program, cause.place, a) for a in node.args]
-    given += [code_of(program, cause.place, k) for k in node.keywords]
-    if cause.op == "scaler":
-        given.insert(0, '"cuda"')
-    full = "torch.amp.GradScaler" if cause.op == "scaler" else "torch.nn.utils.clip_grad_norm_"
-    name = imports_at(program, cause.place).local(full)
-    if name is not None:
-        edits = expression_replaced(program, cause.place, f"{name}({', '.join(given)})")
-        if edits:
-            yield Proposal("new_name", edits)
+def _new_name(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    if not isinstance(node, ast.Call):
+        return None
+    given = [code_of(site.program, site.place, a) for a in (*node.args, *node.keywords)]
+    given = [site.details.first, *given] if site.details.first else given
+    name = imports_at(site.program, site.place).local(site.details.name)
+    code = f"{name}({', '.join(given)})"
+    return None if name is None else expression_replaced(site.program, site.place, code)
+
+
+propose: Propose[Details] = by_table(Fix("new_name", _new_name))

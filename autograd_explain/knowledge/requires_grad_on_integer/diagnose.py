@@ -2,6 +2,7 @@
 
 import ast
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,14 +11,14 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import (
     inside,
     outer_names,
-    places_at,
+    place_of,
     stored_names,
     surfaced,
 )
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import argument, live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Place
 from autograd_explain.program import called_name
 
 PATTERNS = (
@@ -40,7 +41,15 @@ TAKES_DTYPE = frozenset(
 )
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    constructor: bool  #: the cause is what made the tensor
+    flag: Place | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = _flagged(scene)
     if shown is None:
         return None
@@ -62,11 +71,9 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": "" if made is None else made.text,
         },
         at=made if constructor else shown,
-        op="dtype" if constructor else "cast",
         confidence=Confidence.PROVEN if constructor or fact.dtype else Confidence.LIKELY,
         tensors=(fact,),
-        places=places_at(scene, flag=shown),
-    )
+    ).with_details(Details(constructor, place_of(scene, shown)))
 
 
 def _to_be(scene: Scene, call: ExprAt) -> list[str]:

@@ -1,6 +1,7 @@
 """The requires_grad flag of a computed tensor was to be changed."""
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,7 +26,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    wanted: bool  #: the gradient, not to be without it
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     shown, wanted = _flagged(scene)
     if shown is None:
         return None
@@ -47,11 +55,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "node": fact.grad_fn or "",
         },
         at=shown,
-        op="want" if wanted else "freeze",
         variant="wanted" if wanted else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    )
+    ).with_details(Details(wanted))
 
 
 def _flagged(scene: Scene) -> tuple[ExprAt | None, bool]:

@@ -1,47 +1,51 @@
 """Detach a value that should carry no gradient; ask for the gradient of one that should."""
 
 import ast
-from collections.abc import Iterator
+from dataclasses import replace
 
-from autograd_explain.model import Edit, Finding, Place, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import statement_replaced
-from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    statement_replaced,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    node_at,
+    replacement,
+)
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    node = node_at(program, None if cause is None else cause.place)
-    if cause is None or cause.place is None or node is None:
-        return
-    name = code_of(program, cause.place, node)
-    if cause.op == "want":
-        if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            return  # a value without a name: its gradient could not be read afterwards
-        edits = statement_replaced(program, cause.place, f"{name}.retain_grad()\n")
-        if edits:
-            yield Proposal("retain_grad", edits)
-        return
-    edits = _detached(program, cause.place, node, name)
-    if edits:
-        yield Proposal("detach", edits)
+from .diagnose import Details
 
 
-def _detached(program: Program, place: Place, node: ast.expr, name: str) -> tuple[Edit, ...] | None:
+def _retained(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        return None  # a value without a name: its gradient could not be read afterwards
+    name = code_of(site.program, site.place, node)
+    return statement_replaced(site.program, site.place, f"{name}.retain_grad()\n")
+
+
+def _detached(site: Site[Details]) -> Edits:
     """`x.requires_grad = False` -> `x = x.detach()`; within an expression `x.detach()`."""
-    source = program.source_at(place)
-    if source is None:
+    program, place = site.program, site.place
+    node, source = node_at(program, place), program.source_at(place)
+    if source is None or node is None:
         return None
+    name = code_of(program, place, node)
     call = next((c for c in ast.walk(source.tree) if isinstance(c, ast.Call)
                  and isinstance(c.func, ast.Attribute) and c.func.value is node), None)  # fmt: skip
     alone = call is None or any(
         isinstance(s, ast.Expr) and s.value is call for s in ast.walk(source.tree)
     )
     if not alone and call is not None:
-        span = source.span(call)
-        where = Place(place.cell, place.file, place.line, place.source, place.function, span)
+        where = replace(place, span=source.span(call))
         return apply_patches(replacement(program, where, f"{name}.detach()"))
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
     return statement_replaced(program, place, f"{name} = {name}.detach()\n")
+
+
+propose: Propose[Details] = by_table(
+    Fix("retain_grad", _retained, when=lambda d: d.wanted),
+    Fix("detach", _detached, when=lambda d: not d.wanted),
+)

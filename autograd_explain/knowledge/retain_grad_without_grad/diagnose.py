@@ -1,5 +1,6 @@
 """`retain_grad()` of a tensor that does not require grad."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,7 +22,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    tensor: str
+    uncut: bool  #: the tensor can be asked for its gradient
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = method_call(scene, "retain_grad")
     tensor: Any = live_value(scene, shown)
     if shown is None or (isinstance(tensor, torch.Tensor) and tensor.requires_grad):
@@ -40,9 +49,8 @@ def diagnose(scene: Scene) -> Finding | None:
             "cut": "" if cut is None else cut.spot.text,
         },
         at=shown if cut is None else cut.spot,
-        op="flag" if cut is None and floating else None,
         variant="" if cut is None else "cut",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if made is None else (event_at(scene, What.CREATED, made, "made"),),
-    )
+        more=() if made is None else (event_at(scene, What.CREATED, made),),
+    ).with_details(Details(shown.text, uncut=cut is None and floating))

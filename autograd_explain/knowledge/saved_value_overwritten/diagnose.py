@@ -1,5 +1,7 @@
 """A tensor that backward needs was written in place after the forward pass saved it."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.call_levels import at_one_level, failing_path, path_of
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
@@ -40,12 +42,28 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    target: str  #: what the write calls the tensor
+    operand: str  #: what the saving statement calls it, where it read it
+    is_result: bool  #: what was saved is what the operation returned
+    parameter: bool
+    savers: int
+    aliased: bool  #: written under another name
+    write: Place | None  #: where it can wait for `failed`
+    failed: Place | None
+    further: tuple[Place, ...]  #: the writes to other tensors that backward needs
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find_overwrite(scene)
     if found is None or found.by_step:
         return None
     fact = culprit(scene, found)
     guilty, maker, place = found.guilty, found.maker, scene.place
+    operand = read_operand(found, fact.names)
     return Finding(
         cause="saved_value_overwritten",
         confidence=Confidence.PROVEN,
@@ -55,7 +73,7 @@ def diagnose(scene: Scene) -> Finding | None:
             "saver_place": label(maker.place if maker else None),
             "node": found.saved.node.name,
             "slot": found.saved.name,
-            "operand": read_operand(found, fact.names),
+            "operand": operand,
             "parameter": "yes" if is_parameter(found) else "no",
             "savers": str(found.savers),
             "target": guilty.target if guilty else "",
@@ -68,19 +86,27 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(fact,),
         events=events(scene, found),
         variant=_variant(found),
-        places=_places(scene, found),
+        details=_details(scene, found, operand),
     )
 
 
-def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
-    """The write and the failing line at the level where they differ: one can wait for the other;
-    and the writes to other tensors that backward needs."""
-    further = {"further": places} if (places := further_writes(scene, found)) else {}
-    failing = failing_path(scene)
-    if found.guilty is None or not failing:
-        return further
-    write, failed = at_one_level([path_of(found.guilty), failing])
-    return {"write": (write,), "failed": (failed,), **further}
+def _details(scene: Scene, found: Overwrite, operand: str) -> Details:
+    guilty, failing = found.guilty, failing_path(scene)
+    write: Place | None = None
+    failed: Place | None = None
+    if guilty is not None and failing:
+        write, failed = at_one_level([path_of(guilty), failing])
+    return Details(
+        target=guilty.target if guilty else "",
+        operand=operand,
+        is_result=found.saved.name == "result",
+        parameter=is_parameter(found),
+        savers=found.savers,
+        aliased=_variant(found) == "alias",
+        write=write,
+        failed=failed,
+        further=further_writes(scene, found),
+    )
 
 
 def _variant(found: Overwrite) -> str:

@@ -12,7 +12,7 @@ from autograd_explain.inspect.facts.rebinding import (
     rebinding_is_enough,
 )
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
-from autograd_explain.model import Edit, Finding, Place, What
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     clone_alias,
@@ -25,16 +25,16 @@ from autograd_explain.rewrite import (
     out_of_place,
     then,
 )
+from autograd_explain.rewrite.engine.fixes import Edits
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.clone import view_of_read_later
 
 from .clone_for_call import clone_for_call
+from .diagnose import Details
 from .hook_output import returned_from_hook
 
-Edits = tuple[Edit, ...] | None
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     seen = set()
     for fix, edits in _with_further_writes(finding, program):
         if edits and edits not in seen:
@@ -45,19 +45,20 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
 
 
-def _leaks_to_caller(finding: Finding, program: Program) -> bool:
+def _leaks_to_caller(finding: Finding[Details], program: Program) -> bool:
     """Whether a function that gives its result back writes to its argument on the way."""
-    write = _place(finding, What.CHANGED)
-    name = finding.facts["target"]
-    return write is not None and hands_back_argument(program, write, name)
+    write = finding.place(What.CHANGED)
+    return write is not None and hands_back_argument(program, write, finding.details.target)
 
 
-def _with_further_writes(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
+def _with_further_writes(
+    finding: Finding[Details], program: Program
+) -> Iterator[tuple[str, Edits]]:
     """Each candidate with the other overwritten tensors spared as well, where that can be done; a
     copy may do alone."""
     for fix, edits in _candidates(finding, program):
         whole = edits
-        for write in finding.places.get("further", ()):
+        for write in finding.details.further:
             whole = then(program, whole, _new_tensor_at, replace(write, span=None))
         yield fix, whole
         if whole is None or fix.startswith("clone"):
@@ -68,31 +69,33 @@ def _new_tensor_at(program: Program, place: Place) -> Edits:
     return out_of_place(program, place) or functional_write(program, place)
 
 
-def _candidates(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
-    write = _place(finding, What.CHANGED)
-    alias = _place(finding, What.CREATED) if finding.variant == "alias" else None
+def _candidates(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits]]:
+    write = finding.place(What.CHANGED)
+    alias = finding.place(What.CREATED) if finding.details.aliased else None
     if alias is not None:
         if write is not None and view_of_read_later(program, alias, write):
             yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
     ways: list[tuple[str, Edits]] = []
-    if write is not None and finding.facts["parameter"] == "yes":
+    if write is not None and finding.details.parameter:
         yield from _parameter_update(finding, program)
     elif write is not None:
         ways = list(_at_the_write(finding, program, write))
     yield from ways
     # One of several savers with a copy: the next one would fail.
-    if finding.facts["savers"] == "1" or not any(edits for _, edits in ways):
+    if finding.details.savers == 1 or not any(edits for _, edits in ways):
         yield from _at_the_saver(finding, program)
 
 
-def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[tuple[str, Edits]]:
+def _at_the_write(
+    finding: Finding[Details], program: Program, place: Place
+) -> Iterator[tuple[str, Edits]]:
     """The write makes a new tensor, where no other name has to see the change."""
     write = write_at(program, place)
     if write is None:
         yield "not_inplace", module_not_inplace(program, place)
         return
-    if finding.variant == "alias":
+    if finding.details.aliased:
         return
     target = _written(finding, write)
     if edits := _in_hook(program, place, target):
@@ -107,16 +110,16 @@ def _at_the_write(finding: Finding, program: Program, place: Place) -> Iterator[
 
 
 def _in_place_of_the_write(
-    finding: Finding, program: Program, write: SourceWrite, target: ast.expr
+    finding: Finding[Details], program: Program, write: SourceWrite, target: ast.expr
 ) -> Iterator[tuple[str, Edits]]:
-    place = _place(finding, What.CHANGED)
+    place = finding.place(What.CHANGED)
     assert place is not None
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
     new = _new_tensor(program, place, target, part)
     # Others may look at the buffer that is filled item by item: the saver's copy is safer,
     # unless several operations saved parts of it.
     enough = not part and rebinding_is_enough(program, place, target)
-    if not enough and finding.facts["savers"] == "1":
+    if not enough and finding.details.savers == 1:
         yield from _at_the_saver(finding, program)
     yield from new
     if isinstance(target, ast.Name):  # an argument that is given back: the caller may see it, too
@@ -137,30 +140,30 @@ def _new_tensor(
 
 
 def _for_the_caller(
-    finding: Finding, program: Program, target: ast.expr
+    finding: Finding[Details], program: Program, target: ast.expr
 ) -> Iterator[tuple[str, Edits]]:
     """The function writes to its argument and returns nothing of it: the caller makes the copy."""
-    place = _place(finding, What.CHANGED)
+    place = finding.place(What.CHANGED)
     assert place is not None and isinstance(target, ast.Name)
     copied = _clone_for_call(finding, program, target.id)
     yield "clone_argument", copied
-    if finding.facts["savers"] == "1":
+    if finding.details.savers == 1:
         yield from _at_the_saver(finding, program)
     if copied is None:
         yield "out_of_place", out_of_place(program, place)
 
 
-def _clone_for_call(finding: Finding, program: Program, name: str) -> Edits:
+def _clone_for_call(finding: Finding[Details], program: Program, name: str) -> Edits:
     write = finding.event(What.CHANGED)
     if write is None or write.place is None:
         return None
     return clone_for_call(program, write.place, name, write.chain)
 
 
-def _written(finding: Finding, write: SourceWrite) -> ast.expr:
+def _written(finding: Finding[Details], write: SourceWrite) -> ast.expr:
     """The tensor as the write calls it: `xs[0]` where xs is a list, else what it shows."""
     try:
-        named = ast.parse(finding.facts["target"], mode="eval").body
+        named = ast.parse(finding.details.target, mode="eval").body
     except SyntaxError:
         return write.target
     plain = isinstance(named, (ast.Name, ast.Attribute, ast.Subscript))
@@ -171,31 +174,26 @@ def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits:
     return returned_from_hook(program, place, target.id) if isinstance(target, ast.Name) else None
 
 
-def _parameter_update(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
+def _parameter_update(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits]]:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
-    for write in finding.places.get("write", ()):
-        for failed in finding.places.get("failed", ()):
-            yield "move_write", move_after(program, write, failed)
+    write, failed = finding.details.write, finding.details.failed
+    if write is not None and failed is not None:
+        yield "move_write", move_after(program, write, failed)
 
 
-def _at_the_saver(finding: Finding, program: Program) -> Iterator[tuple[str, Edits]]:
+def _at_the_saver(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits]]:
     """The operation saves a copy, or the program goes on with one."""
-    saver, write = _place(finding, What.SAVED), _place(finding, What.CHANGED)
+    saver, write = finding.place(What.SAVED), finding.place(What.CHANGED)
     if saver is None or saver == write or _within(finding, saver):
         return  # one call saves and overwrites: a copy of what it returns comes too late
-    if finding.facts["slot"] == "result":
+    if finding.details.is_result:
         yield "clone_result", clone_result(program, saver)
-    elif finding.facts["operand"]:
-        yield "clone_operand", clone_operand(program, saver, finding.facts["operand"])
+    elif finding.details.operand:
+        yield "clone_operand", clone_operand(program, saver, finding.details.operand)
 
 
-def _within(finding: Finding, saver: Place) -> bool:
+def _within(finding: Finding[Details], saver: Place) -> bool:
     """Whether the write happened while the saving line ran (a hook of the module it calls)."""
     write = finding.event(What.CHANGED)
     outer = () if write is None else write.chain
     return any((p.cell, p.file, p.line) == (saver.cell, saver.file, saver.line) for p in outer)
-
-
-def _place(finding: Finding, what: What) -> Place | None:
-    event = finding.event(what)
-    return None if event is None else event.place

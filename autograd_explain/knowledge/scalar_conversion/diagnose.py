@@ -1,11 +1,12 @@
 """Python asked a tensor that requires grad for a number."""
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.expressions import places_at
+from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
     argument,
@@ -14,7 +15,7 @@ from autograd_explain.inspect.facts.torch_call import (
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, Place
 
 PATTERNS = ("scalar-conversion-warning",)
 
@@ -25,7 +26,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    given: Place | None
+    is_float: bool
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
     given = argument(call, 0)
     if call is None or given is None:
@@ -42,8 +51,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={"tensor": given.text, "call": call.text},
         at=call,
-        op="item" if number else "detach",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        places=places_at(scene, given=given),
-    )
+    ).with_details(Details(place_of(scene, given), is_float=number))

@@ -1,28 +1,32 @@
 """Say that only the number is wanted."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+    expression_replaced,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    code_of,
+    node_at,
+)
+
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, given = finding.event(What.CAUSE), finding.places.get("given", ())
-    if cause is None or cause.place is None or not given:
-        return
-    node = node_at(program, given[0])
-    if cause.op == "item" and node is not None:
-        code = code_of(program, given[0], node)
-        plain = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-        edits = expression_replaced(
-            program, cause.place, f"{code if plain else f'({code})'}.item()"
-        )
-        if edits:
-            yield Proposal("item", edits)
-    edits = call_behind(program, given[0], "detach")
-    if edits:
-        yield Proposal("detach", edits)
+def _item(site: Site[Details]) -> Edits:
+    given = site.details.given
+    node = node_at(site.program, given)
+    if node is None or given is None:
+        return None
+    code = code_of(site.program, given, node)
+    plain = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    item = f"{code if plain else f'({code})'}.item()"
+    return expression_replaced(site.program, site.place, item)
+
+
+propose: Propose[Details] = by_table(
+    Fix("item", _item, when=lambda d: d.is_float),
+    Fix("detach", lambda s: call_behind(s.program, s.details.given, "detach")),
+)

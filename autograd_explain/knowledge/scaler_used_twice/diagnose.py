@@ -1,5 +1,6 @@
 """A GradScaler was asked twice for what it does once between two updates."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
@@ -29,7 +30,16 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    scaler: str
+    updated: bool
+    again: bool  #: the same call came before in the same function
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step", "unscale_")
     owner, optimizer = receiver(call), argument(call, 0, "optimizer")
     if call is None or owner is None:
@@ -49,11 +59,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "first_place": label(place_of(scene, first)),
         },
         at=call if updated else _last_step(scene, scaler) or call,
-        op={"": "update", "again": "remove"}.get(variant),
         variant=variant,
         confidence=Confidence.LIKELY if variant == "order" else Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-    )
+    ).with_details(Details(owner.text, updated, again=first is not None))
 
 
 def _earlier(scene: Scene, call: ExprAt, scaler: Any) -> ExprAt | None:

@@ -1,23 +1,21 @@
 """One update after the steps; one unscale_ for each."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    remove_statement,
+)
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    line_behind,
+)
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import remove_statement
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import line_behind
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    if cause.op == "update":
-        edits = line_behind(program, cause.place, f"{finding.facts['scaler']}.update()\n")
-        if edits:
-            yield Proposal("update", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    elif cause.op == "remove":
-        edits = remove_statement(program, cause.place)
-        if edits:
-            yield Proposal("once", edits)
+propose: Propose[Details] = by_table(
+    Fix(
+        "update",
+        lambda s: line_behind(s.program, s.place, f"{s.details.scaler}.update()\n"),
+        when=lambda d: not d.updated,
+        changes=True,
+    ),
+    Fix("once", lambda s: remove_statement(s.program, s.place), when=lambda d: d.again),
+)

@@ -1,20 +1,19 @@
 """Switch the scaler on where CUDA is."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    torch_at,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_set,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import keyword_set
+
+def _enabled(site: Site[object]) -> Edits:
+    torch = torch_at(site.program, site.place)
+    if torch is None:
+        return None
+    return keyword_set(site.program, site.place, "enabled", f"{torch}.cuda.is_available()")
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    torch = torch_at(program, cause.place)
-    if torch is not None:
-        edits = keyword_set(program, cause.place, "enabled", f"{torch}.cuda.is_available()")
-        if edits:
-            yield Proposal("enabled", edits)
+propose: Propose[object] = by_table(Fix("enabled", _enabled))

@@ -1,11 +1,12 @@
 """A GradScaler was to step or update, but no gradient of this optimizer went through it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of, places_at
+from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
@@ -17,7 +18,7 @@ from autograd_explain.inspect.facts.torch_call import (
     receiver,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = ("gradscaler-no-inf-checks-step", "gradscaler-no-inf-checks-update")
 
@@ -31,7 +32,15 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    cleared: bool
+    backward: Place | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step", "update")
     owner, optimizer = receiver(call), argument(call, 0, "optimizer")
     if call is None or owner is None:
@@ -51,12 +60,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "backward_place": label(place_of(scene, backward)),
         },
         at=cleared or call,
-        op="cleared" if cleared is not None else None,
         variant="update" if not step else ("cleared" if cleared is not None else ""),
         confidence=Confidence.PROVEN if empty or not step else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, ("" if optimizer is None else optimizer.text,)),),
-        places=places_at(scene, backward=backward),
-    )
+    ).with_details(Details(cleared is not None, place_of(scene, backward)))
 
 
 def _no_gradients(optimizer: Any) -> bool:

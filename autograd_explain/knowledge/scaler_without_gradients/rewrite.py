@@ -1,18 +1,18 @@
 """The gradients cleared before the backward that fills them."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite import (
+    zero_grad_first,
+)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite import zero_grad_first
-from autograd_explain.rewrite.engine.proposal import Proposal
+from .diagnose import Details
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, backward = finding.event(What.CAUSE), finding.places.get("backward", ())
-    if cause is None or cause.place is None or cause.op != "cleared":
-        return
-    if backward:
-        edits = zero_grad_first(program, cause.place, backward[0])
-        if edits:
-            yield Proposal("zero_grad_first", edits)
+def _zero_grad_first(site: Site[Details]) -> Edits:
+    backward = site.details.backward
+    return None if backward is None else zero_grad_first(site.program, site.place, backward)
+
+
+propose: Propose[Details] = by_table(
+    Fix("zero_grad_first", _zero_grad_first, when=lambda d: d.cleared),
+)

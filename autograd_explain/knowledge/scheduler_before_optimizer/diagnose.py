@@ -1,9 +1,10 @@
 """The learning-rate scheduler stepped before the optimizer did."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of, places_at
+from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
@@ -16,7 +17,7 @@ from autograd_explain.inspect.facts.torch_call import (
     receiver,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-before-optimizer", "lr-scheduler-step-overridden")
 
@@ -29,7 +30,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    step: Place | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step")
     owner = receiver(call)
     if call is None or owner is None:
@@ -55,12 +63,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "step_place": label(place_of(scene, found)) if follows else "",
         },
         at=call,
-        op="move" if found is not None else None,
         variant="overridden" if overridden else ("" if follows else _no_step(scene, steps)),
         confidence=Confidence.PROVEN if found is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-        places=places_at(scene, step=found),
-    )
+    ).with_details(Details(place_of(scene, found)))
 
 
 def _steps(scene: Scene, call: ExprAt, optimizer: Any) -> bool:

@@ -1,5 +1,6 @@
 """A learning-rate scheduler got something else than an optimizer."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,7 +20,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    optimizer: str  #: the one that is meant
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     given = argument(failing_call(scene), 0, "optimizer")
     if given is None:
         return None
@@ -36,11 +44,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "optimizer": fitting[0] if len(fitting) == 1 else "",
         },
         at=given,
-        op="replace" if len(fitting) == 1 else None,
         variant="known" if len(fitting) == 1 else "",
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (given.text,)),),
-    )
+    ).with_details(Details(fitting[0] if len(fitting) == 1 else ""))
 
 
 def _belongs(optimizer: torch.optim.Optimizer, value: Any) -> bool:

@@ -1,17 +1,16 @@
 """The optimizer that trains what was given."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.op != "replace":
-        return
-    edits = expression_replaced(program, cause.place, finding.facts["optimizer"])
-    if edits:
-        yield Proposal("optimizer", edits)
+propose: Propose[Details] = by_table(
+    Fix(
+        "optimizer",
+        lambda s: expression_replaced(s.program, s.place, s.details.optimizer),
+        when=lambda d: d.optimizer != "",
+    ),
+)

@@ -1,10 +1,11 @@
 """A scheduler was made with `last_epoch`, for an optimizer that knows no initial rate."""
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import places_at
+from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
     argument,
@@ -15,7 +16,7 @@ from autograd_explain.inspect.facts.torch_call import (
     live_value,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = ("lr-scheduler-initial-lr",)
 
@@ -27,7 +28,16 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    optimizer: str
+    load: Place | None  #: the state is loaded, but later
+    fresh: bool  #: nothing is resumed
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
     optimizer = argument(call, 0, "optimizer")
     last = argument(call, 99, "last_epoch")
@@ -45,12 +55,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "load": "" if load is None else load.text,
         },
         at=call,
-        op="order" if load is not None else ("fresh" if fresh else "resumed"),
         variant="order" if load is not None else "",
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (optimizer.text,)),),
-        places=places_at(scene, load=load),
-    )
+    ).with_details(Details(optimizer.text, place_of(scene, load), fresh))
 
 
 def _load(scene: Scene, call: ExprAt, optimizer: Any) -> ExprAt | None:

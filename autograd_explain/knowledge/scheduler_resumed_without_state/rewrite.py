@@ -1,35 +1,40 @@
 """The saved state first; or the initial rate noted, or no `last_epoch` at all."""
 
-from collections.abc import Iterator
-
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
     keyword_removed,
     line_before,
 )
 
+from .diagnose import Details
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause, load = finding.event(What.CAUSE), finding.places.get("load", ())
-    if cause is None or cause.place is None:
-        return
-    if cause.op == "order" and load:
-        edits = called_sooner(program, load[0], cause.place)
-        if edits:
-            yield Proposal("load_first", edits)
-    if cause.op == "fresh":
-        edits = keyword_removed(program, cause.place, "last_epoch")
-        if edits:
-            yield Proposal("fresh", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    elif cause.op == "resumed":
-        optimizer = finding.facts["optimizer"]
-        lines = (
-            f"for group in {optimizer}.param_groups:\n"
-            '    group.setdefault("initial_lr", group["lr"])\n'
-        )
-        edits = line_before(program, cause.place, lines)
-        if edits:
-            yield Proposal("initial_rate", edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+def _load_first(site: Site[Details]) -> Edits:
+    load = site.details.load
+    return None if load is None else called_sooner(site.program, load, site.place)
+
+
+def _initial_rate(site: Site[Details]) -> Edits:
+    lines = (
+        f"for group in {site.details.optimizer}.param_groups:\n"
+        '    group.setdefault("initial_lr", group["lr"])\n'
+    )
+    return line_before(site.program, site.place, lines)
+
+
+propose: Propose[Details] = by_table(
+    Fix("load_first", _load_first),
+    Fix(
+        "fresh",
+        lambda s: keyword_removed(s.program, s.place, "last_epoch"),
+        when=lambda d: d.load is None and d.fresh,
+        changes=True,
+    ),
+    Fix(
+        "initial_rate",
+        _initial_rate,
+        when=lambda d: d.load is None and not d.fresh,
+        changes=True,
+    ),
+)

@@ -1,5 +1,6 @@
 """OneCycleLR was stepped more often than its schedule is long."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
@@ -27,7 +28,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    extra: bool  #: of two steps one is too many
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step")
     owner = receiver(call)
     if call is None or owner is None:
@@ -46,11 +54,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "other_place": label(place_of(scene, inner)),
         },
         at=outer or call,
-        op="extra" if outer is not None else None,
         variant="" if outer is not None else "short",
         confidence=Confidence.PROVEN if outer is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-    )
+    ).with_details(Details(extra=outer is not None))
 
 
 def _steps(scene: Scene, scheduler: Any) -> list[ExprAt]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import torch
@@ -28,7 +30,7 @@ from autograd_explain.inspect.facts.freed_part import (
 )
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.retained_values import stored
-from autograd_explain.inspect.facts.statements import resolve, statement_at
+from autograd_explain.inspect.facts.statements import resolve
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
@@ -41,7 +43,6 @@ from autograd_explain.model import (
     TensorFact,
     What,
 )
-from autograd_explain.program import called_name
 
 from .memoization import Memoized, remembered
 from .saved_read import saved_read
@@ -69,17 +70,62 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Why(Enum):
+    """How it came to the second backward; also the variant of the texts."""
+
+    REMEMBERED = "remembered"  #: a function hands out again what its first call computed
+    CARRIED = "carried"  #: a state from round to round
+    SAME_LOSS = "same_loss"
+    SHARED = "shared"
+    SHARED_APART = "shared_apart"  #: and what steps in between does not write to it
+    SHARED_STEPPED = "shared_stepped"  #: and a step in between spoils it
+    COMPUTED_ONCE = "computed_once"
+    CLOSURE = "closure"
+    CELL_AGAIN = "cell_again"
+    SAVED_READ = "saved_read"
+
+
+class StateKind(Enum):
+    """What the carried state is."""
+
+    TENSOR = "tensor"
+    TUPLE = "tuple"
+    LIST = "list"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by; () and None where it is not known."""
+
+    why: Why
+    tensor: str = ""
+    state: str = ""  #: the name under which the failing line reaches it
+    state_kind: StateKind = StateKind.UNKNOWN
+    stepped: bool = False  #: an optimizer stepped in between
+    kept: tuple[Place, ...] = ()  #: the statement that keeps the old value, and its callers
+    use: Place | None = None  #: where the new part begins, at the level of the failing line
+    old: tuple[Place, ...] = ()  #: the statements that computed the old part, at that level
+    reader: Place | None = None  #: the only line at which the new part reads the old value
+    made: tuple[Place, ...] = ()  #: in a constructor
+    attribute_uses: tuple[Place, ...] = ()  #: of what was made there
+    stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
+    first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
+    inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     part = find_freed_part(scene)
     if part is None:
-        return saved_read(scene, EXAMPLE)
+        found = saved_read(scene, EXAMPLE)
+        return None if found is None else found.with_details(Details(Why.SAVED_READ))
     calls = backward_calls(scene)
     first = calls[-1] if calls else None
     steps = steps_after(scene, part, first)
     memory = _memory(scene, part)
-    variant = "remembered" if memory is not None else _variant(scene, part, first, steps)
+    why = Why.REMEMBERED if memory is not None else _why(scene, part, first, steps)
     step = next((s for s in steps if s.writes is not False), None) or next(iter(steps), None)
-    storing = _storing(scene, part) if variant in ("carried", "computed_once") else None
+    storing = _storing(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
     bound = storing or _bound(scene, part)
     fact = _culprit(scene, part, memory)
     state, state_kind = _carried_state(scene, part, fact.names)
@@ -100,21 +146,25 @@ def diagnose(scene: Scene) -> Finding | None:
             "step": step.moment.place.source if step else "",
             "step_place": label(step.moment.place if step else None),
             "state": state,
-            "state_kind": state_kind,
+            "state_kind": state_kind.value,
             "memory": memory.place.source if memory is not None else "",
             "memory_place": label(memory.place if memory is not None else None),
             "before_loop": _before_loop(scene, part),
             "loss_place": _loss_of_another_cell(scene),
         },
         tensors=(fact,),
-        events=_events(scene, part, first, variant, cause),
-        variant=variant,
-        places={
-            **_places(scene, part, variant),
-            "stored": () if storing is None else (storing,),
-            "first_uses": _first_uses(scene, part, first, steps),
-            "inputs": _inputs(scene, part),
-        },
+        events=_events(scene, part, first, why, cause),
+        variant=why.value,
+        details=replace(
+            _places(scene, part, why),
+            tensor=fact.names[0] if fact.names else part.boundary.name,
+            state=state,
+            state_kind=state_kind,
+            stepped=step is not None,
+            stored=storing,
+            first_uses=_first_uses(scene, part, first, steps),
+            inputs=_inputs(scene, part),
+        ),
     )
 
 
@@ -134,41 +184,40 @@ def _first_uses(
     return uses_for(scene, first, distinct(made))
 
 
-def _places(scene: Scene, part: FreedPart, variant: str) -> dict[str, tuple[Place, ...]]:
+def _places(scene: Scene, part: FreedPart, why: Why) -> Details:
     """Where the old value is made, kept and read, and the statements to compute again."""
     user = None if part.user is None else scene.history.maker(part.user)
-    if part.whole and variant == "computed_once":
+    kept = Details(why, kept=() if part.maker is None else bound_place(scene, part.maker))
+    if part.whole and why is Why.COMPUTED_ONCE:
         use, *old = at_one_level([failing_path(scene), *paths_of(scene, part.old)])
-        kept_at = () if part.maker is None else bound_place(scene, part.maker)
-        return {"kept": kept_at, "use": (use,), "old": distinct(old)}
-    kept = {} if part.maker is None else {"kept": bound_place(scene, part.maker)}
+        return replace(kept, use=use, old=distinct(old))
     if user is None:
         return kept
-    return {**kept, **_reader(scene, part, user), **_levels(scene, part, user)}
+    return _with_levels(scene, part, user, replace(kept, reader=_reader(scene, part, user)))
 
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
 
 
-def _reader(scene: Scene, part: FreedPart, user: TraceEvent) -> dict[str, tuple[Place, ...]]:
+def _reader(scene: Scene, part: FreedPart, user: TraceEvent) -> Place | None:
     """Where the new part reads the old value, if it passes that line only once."""
     old = {id(n) for n in part.old}
     makers = (scene.history.maker(n) for n in scene.graph.nodes if id(n) not in old)
     times = {m.order for m in makers if m is not None and _same_place(m.place, user.place)}
-    return {"reader": (user.place,)} if part.carried and len(times) == 1 else {}
+    return user.place if part.carried and len(times) == 1 else None
 
 
 def _same_place(a: Place, b: Place | None) -> bool:
     return b is not None and (a.cell, a.file, a.line) == (b.cell, b.file, b.line)
 
 
-def _levels(scene: Scene, part: FreedPart, user: TraceEvent) -> dict[str, tuple[Place, ...]]:
+def _with_levels(scene: Scene, part: FreedPart, user: TraceEvent, known: Details) -> Details:
     paths = paths_of(scene, part.old)
     made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
     if made:  # computed while an object was made: making another one is no way to repeat it
-        return {"constructor": distinct(made), "attribute_use": path_of(user)}
-    failed, use, *old = at_one_level([failing_path(scene), path_of(user), *paths])
-    return {"failed": (failed,), "use": (use,), "old": distinct(old)}
+        return replace(known, made=distinct(made), attribute_uses=path_of(user))
+    _, use, *old = at_one_level([failing_path(scene), path_of(user), *paths])
+    return replace(known, use=use, old=distinct(old))
 
 
 def _inputs(scene: Scene, part: FreedPart) -> tuple[Place, ...]:
@@ -190,26 +239,24 @@ def _line(place: Place) -> tuple[object, ...]:
     return place.cell, place.file, place.line
 
 
-def _variant(
-    scene: Scene, part: FreedPart, first: TraceEvent | None, steps: tuple[Step, ...]
-) -> str:
+def _why(scene: Scene, part: FreedPart, first: TraceEvent | None, steps: tuple[Step, ...]) -> Why:
     if _ran_twice(scene):
-        return "cell_again"
+        return Why.CELL_AGAIN
     if _in_closure(scene):
-        return "closure"
+        return Why.CLOSURE
     maker = part.maker
     this_round = maker is not None and first is not None and _in_this_round(scene, maker, first)
     if maker is not None and inside_failing_loop(scene, maker) and not this_round:
         if part.whole and first is not None and not _same_place(first.place, scene.place):
-            return "same_loss"
-        return "computed_once" if came_before_loop(scene, maker) else "carried"
+            return Why.SAME_LOSS
+        return Why.COMPUTED_ONCE if came_before_loop(scene, maker) else Why.CARRIED
     if _in_loop(scene) and not this_round:
-        return "computed_once"
+        return Why.COMPUTED_ONCE
     if part.whole and not steps:
-        return "same_loss"
+        return Why.SAME_LOSS
     if any(s.spoils for s in steps):
-        return "shared_stepped"
-    return "shared_apart" if steps and all(s.writes is False for s in steps) else "shared"
+        return Why.SHARED_STEPPED
+    return Why.SHARED_APART if steps and all(s.writes is False for s in steps) else Why.SHARED
 
 
 def _in_this_round(scene: Scene, maker: TraceEvent, first: TraceEvent) -> bool:
@@ -288,7 +335,7 @@ def _storing(scene: Scene, part: FreedPart) -> Place | None:
 
 
 def _culprit(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFact:
-    bound = _bound_names(scene, part, memory)
+    bound = assigned_names(scene, _bound(scene, part))
     assigned = tuple(dict.fromkeys(n for n in (part.carried, *bound) if n))
     if part.carrier is not None:
         tensor, live = part.carrier.tensor, scene.names.of(part.carrier.tensor)
@@ -307,16 +354,6 @@ def _culprit(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFa
     return TensorFact(**{**vars(fact), "names": names or fact.names})
 
 
-def _bound_names(scene: Scene, part: FreedPart, memory: Memoized | None) -> tuple[str, ...]:
-    """The names that got the old value; of a remembered call none that got more than its value."""
-    place = _bound(scene, part)
-    value = getattr(statement_at(scene.program, place), "value", None)
-    if memory is not None and memory.how == "decorator" and isinstance(value, ast.expr):
-        called = memory.name in (ast.unparse(value), called_name(value))
-        return assigned_names(scene, place) if called else ()
-    return assigned_names(scene, place)
-
-
 def _bound(scene: Scene, part: FreedPart) -> Place | None:
     """Where the old value is kept: the line to change."""
     return None if part.maker is None else bound_place(scene, part.maker)[-1]
@@ -333,7 +370,7 @@ def _live_twins(scene: Scene, assigned: tuple[str, ...]) -> tuple[str, ...]:
     )[:4]
 
 
-def _carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> tuple[str, str]:
+def _carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> tuple[str, StateKind]:
     """The name under which the failing line can reach the state, and whether it is a tuple."""
     frame = scene.incident.user_frames[-1]
     for name in (n for full in names for n in (full, _without_item(full))):
@@ -342,12 +379,12 @@ def _carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> tup
         if isinstance(within, (list, tuple)) and name != _without_item(name):
             continue  # one of many: cutting it alone is no repair; a tuple takes no new items
         if isinstance(value, list) and _grows(scene, name) and _is_local(frame, name):
-            return name, "list"
+            return name, StateKind.LIST
         if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
-            return name, "tensor"
+            return name, StateKind.TENSOR
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
-            return name, "tuple"
-    return "", ""
+            return name, StateKind.TUPLE
+    return "", StateKind.UNKNOWN
 
 
 def _is_read(part: FreedPart, value: torch.Tensor) -> bool:
@@ -377,7 +414,7 @@ def _expression(name: str) -> ast.expr | None:
 
 
 def _events(
-    scene: Scene, part: FreedPart, first: TraceEvent | None, variant: str, at: Place | None
+    scene: Scene, part: FreedPart, first: TraceEvent | None, why: Why, at: Place | None
 ) -> tuple[Event, ...]:
     path = () if part.maker is None else bound_place(scene, part.maker)
     where: dict[str, Any] = {"place": path[-1], "chain": path[:-1]} if path else {}
@@ -386,8 +423,9 @@ def _events(
         where = {"place": at, "chain": path[:outer] if outer is not None else ()}
         if outer is None:
             where["certainty"] = Certainty.INFERRED
-    cause = scene.event(What.CAUSE, part.maker, op=part.boundary.name, **where)
-    if variant == "same_loss":  # nothing is wrong with the loss: the first backward is to change
+    cause = scene.event(What.CAUSE, part.maker, op=part.boundary.name)
+    cause = None if cause is None else replace(cause, **where)
+    if why is Why.SAME_LOSS:  # nothing is wrong with the loss: the first backward is to change
         cause = scene.event(What.CAUSE, first)
     found = [cause, scene.event(What.FREED, first), scene.failed()]
     return tuple(e for e in found if e is not None)

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
+from autograd_explain.model import Finding, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
 from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
 from autograd_explain.rewrite.transforms.detach import detached_at
@@ -22,117 +23,79 @@ from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
+from .diagnose import Details, StateKind, Why
 from .remove_memoization import always_computed, without_memory
 
-Edits = tuple[Edit, ...] | None
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    if finding.variant == "remembered":
-        yield from _not_remembered(finding, program)
-    elif finding.variant == "carried":
-        stored = finding.places.get("stored", ())
-        yield from _detached(program, stored[0]) if stored else _carried(finding, program)
-    elif finding.variant in ("same_loss", "shared"):
-        # A step that may write what the shared part saved: keeping the graph comes last.
-        first, last = (_again, _kept) if finding.facts["step"] else (_kept, _again)
-        yield from first(finding, program)
-        yield from _ended_for_first(finding, program)
-        yield from last(finding, program)
-    elif finding.variant == "shared_apart":
-        yield from _ended_for_first(finding, program)
-        yield from _kept(finding, program)
-    elif finding.variant == "computed_once":
-        stored = () if "constructor" in finding.places else finding.places.get("stored", ())
-        for place in stored:
-            yield from _detached(program, place)
-        yield from _every_round(finding, program)
-        yield from _attribute_every_round(finding, program)
-    elif finding.variant == "closure":
-        yield from _in_closure(finding, program)
-    elif finding.variant == "saved_read":
-        yield from _kept(finding, program)
-    elif finding.variant == "shared_stepped":
-        yield from _detached_first(finding, program)
-        yield from _again(finding, program)
-
-
-def _every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _every_round(site: Site[Details]) -> Edits:
     """The old statements move into the loop, oldest first, before their first use."""
-    use, old = finding.places.get("use", ()), finding.places.get("old", ())
-    edits = compute_all_in_loop(program, old, use[0]) if use and old else None
-    if edits:
-        yield Proposal("recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    use, old = site.details.use, site.details.old
+    return compute_all_in_loop(site.program, old, use) if use is not None and old else None
 
 
-def _attribute_every_round(finding: Finding, program: Program) -> Iterator[Proposal]:
-    """What a constructor computed (`self.reg = …`) becomes a property, or gets a method that is
-    called before each use."""
-    made, use = finding.places.get("constructor", ()), finding.places.get("attribute_use", ())
-    edits = attributes_as_properties(program, made, use) if made and use else None
-    if edits:
-        yield Proposal("when_read", edits, Safety.CHANGES_MEANING, intended_difference=True)
-        return
-    fact = finding.tensor(Role.CULPRIT)
+def _when_read(site: Site[Details]) -> Edits:
+    """What a constructor computed (`self.reg = …`) becomes a property."""
+    made, uses = site.details.made, site.details.attribute_uses
+    return attributes_as_properties(site.program, made, uses) if made and uses else None
+
+
+def _before_each_use(site: Site[Details]) -> Edits:
+    """… or gets a method that is called before each use."""
+    made, uses = site.details.made, site.details.attribute_uses
+    if not made or not uses or _when_read(site):
+        return None
+    fact = site.finding.tensor(Role.CULPRIT)
     names = () if fact is None else fact.names
-    for name in dict.fromkeys(n.rpartition(".")[2] for n in names if "." in n):
-        edits = recompute_attribute(program, made[0], use[-1], name) if made and use else None
-        if edits:
-            yield Proposal(
-                "recompute_in_loop", edits, Safety.CHANGES_MEANING, intended_difference=True
-            )
-            return
+    attributes = dict.fromkeys(n.rpartition(".")[2] for n in names if "." in n)
+    found = (recompute_attribute(site.program, made[0], uses[-1], n) for n in attributes)
+    return next((edits for edits in found if edits), None)
 
 
-def _not_remembered(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _not_remembered(site: Site[Details]) -> Edits:
     """What a function remembers from its first call is computed at every call."""
-    cause = _place(finding, What.CAUSE)
-    edits = None
-    if cause is not None:
-        edits = without_memory(program, cause) or always_computed(program, cause)
-    if edits:
-        yield Proposal("not_remembered", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    cause = site.finding.place(What.CAUSE)
+    if cause is None:
+        return None
+    return without_memory(site.program, cause) or always_computed(site.program, cause)
 
 
-def _detached(program: Program, place: Place) -> Iterator[Proposal]:
-    edits = detached_at(program, place)
-    if edits:
-        yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _stored_detached(site: Site[Details]) -> Edits:
+    stored = site.details.stored
+    return None if stored is None else detached_at(site.program, stored)
 
 
-def _ended_for_first(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _ended_for_first(site: Site[Details]) -> Edits:
     """`D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second."""
-    uses = finding.places.get("first_uses", ())
-    edits = detached_at(program, *uses) if uses else None
-    if edits:
-        yield Proposal("detach_first", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    uses = site.details.first_uses
+    return detached_at(site.program, *uses) if uses else None
 
 
-def _in_closure(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _in_closure(site: Site[Details]) -> Edits:
     """The statement that computed the loss is repeated inside the function the step calls."""
-    kept, failed = finding.places.get("kept", ()), _place(finding, What.FAILED)
-    edits = repeat_inside(program, failed, kept[-1]) if kept and failed is not None else None
-    if edits:
-        yield Proposal("in_closure", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    kept, failed = site.details.kept, site.finding.place(What.FAILED)
+    return repeat_inside(site.program, failed, kept[-1]) if kept and failed is not None else None
 
 
-def _again(finding: Finding, program: Program) -> Iterator[Proposal]:
-    use, old = finding.places.get("use", ()), finding.places.get("old", ())
-    edits = recompute_before(program, use[0], old) if use and old else None
-    if edits:
-        yield Proposal("recompute", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _again(site: Site[Details]) -> Edits:
+    use, old = site.details.use, site.details.old
+    return recompute_before(site.program, use, old) if use is not None and old else None
 
 
-def _detached_first(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _kept(site: Site[Details]) -> Edits:
+    first = site.finding.place(What.FREED)
+    return None if first is None else keep_graph(site.program, first)
+
+
+def _detached_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """`d = D(g.detach())` for the first loss, `d = D(g)` again before the second uses it."""
-    use, maker = finding.places.get("use", ()), _place(finding, What.CAUSE)
-    if not use or maker is None:
+    use, maker = finding.details.use, finding.place(What.CAUSE)
+    if use is None or maker is None:
         return
-    for place in finding.places.get("inputs", ()):
+    for place in finding.details.inputs:
         node = node_at(program, place)
         if node is None:
             continue
-        again = recompute_before(program, use[0], [maker])
+        again = recompute_before(program, use, [maker])
         edits = then(program, again, partial(detach_use, expr=ast.unparse(node)), maker)
         if edits:
             yield Proposal(
@@ -140,11 +103,11 @@ def _detached_first(finding: Finding, program: Program) -> Iterator[Proposal]:
             )
 
 
-def _carried(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """The state goes on without its history; where it is cut differs with how it is kept."""
     seen = set()
-    failed, name = _place(finding, What.FAILED), finding.facts["state"]
-    if finding.facts["state_kind"] == "list":
+    failed, name = finding.place(What.FAILED), finding.details.state
+    if finding.details.state_kind is StateKind.LIST:
         edits = None if failed is None else clear_after(program, failed, name)
         if edits:
             yield Proposal("clear_list", edits, Safety.CHANGES_MEANING, intended_difference=True)
@@ -155,35 +118,76 @@ def _carried(finding: Finding, program: Program) -> Iterator[Proposal]:
             yield Proposal("detach_state", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
-def _cuts(finding: Finding, program: Program) -> Iterator[Edits]:
-    maker, failed = _place(finding, What.CAUSE), _place(finding, What.FAILED)
-    name, kept = finding.facts["state"], finding.facts["state_kind"]
-    several = kept == "tuple"
+def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits]:
+    maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
+    name, reader = finding.details.state, finding.details.reader
+    several = finding.details.state_kind is StateKind.TUPLE
     if failed is not None and name:
         again = bound_again(program, failed, name)
         if again is None:
             yield detach_after(program, failed, name, state=several)
         else:
             yield detach_expression(program, again, name, state=several)
-    reader = finding.places.get("reader", ())
-    if reader and not name:
-        yield detach_use(program, reader[0], finding.facts["tensor"], state=several)
+    if reader is not None and not name:
+        yield detach_use(program, reader, finding.details.tensor, state=several)
     fact = finding.tensor(Role.CULPRIT)
     if fact is None or maker is None:
         return
-    carried = finding.facts["tensor"].rsplit(".", 1)[-1]
+    carried = finding.details.tensor.rsplit(".", 1)[-1]
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
 
 
-def _kept(finding: Finding, program: Program) -> Iterator[Proposal]:
-    first = _place(finding, What.FREED)
-    edits = None if first is None else keep_graph(program, first)
-    if edits:
-        yield Proposal("retain_graph", edits, Safety.SAME_GRADIENTS)
+_ONE_GRAPH = (Why.SAME_LOSS, Why.SHARED)
+
+_of_table: Propose[Details] = by_table(
+    Fix("not_remembered", _not_remembered, when=lambda d: d.why is Why.REMEMBERED, changes=True),
+    Fix(
+        "detach_kept",
+        _stored_detached,
+        when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
+        changes=True,
+    ),
+    Fix("recompute_in_loop", _every_round, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
+    Fix("when_read", _when_read, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
+    Fix(
+        "recompute_in_loop",
+        _before_each_use,
+        when=lambda d: d.why is Why.COMPUTED_ONCE,
+        changes=True,
+    ),
+    Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
+    # A step that may write what the shared part saved: keeping the graph comes last.
+    Fix("recompute", _again, when=lambda d: d.why in _ONE_GRAPH and d.stepped, changes=True),
+    Fix("retain_graph", _kept, when=lambda d: d.why in _ONE_GRAPH and not d.stepped),
+    Fix(
+        "detach_first",
+        _ended_for_first,
+        when=lambda d: d.why in (*_ONE_GRAPH, Why.SHARED_APART),
+        changes=True,
+    ),
+    Fix(
+        "recompute",
+        _again,
+        when=lambda d: (d.why in _ONE_GRAPH and not d.stepped) or d.why is Why.SHARED_STEPPED,
+        changes=True,
+    ),
+    Fix(
+        "retain_graph",
+        _kept,
+        when=lambda d: (
+            (d.why in _ONE_GRAPH and d.stepped) or d.why in (Why.SHARED_APART, Why.SAVED_READ)
+        ),
+    ),
+    at=What.FAILED,
+)
 
 
-def _place(finding: Finding, what: What) -> Place | None:
-    event = finding.event(what)
-    return None if event is None else event.place
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    details = finding.details
+    if details.why is Why.CARRIED and details.stored is None:
+        yield from _carried(finding, program)
+    elif details.why is Why.SHARED_STEPPED:
+        yield from _detached_first(finding, program)
+    yield from _of_table(finding, program)

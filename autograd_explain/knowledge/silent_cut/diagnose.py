@@ -1,5 +1,7 @@
 """A value left the graph on its way into the loss: parameters before it never get a gradient."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.expressions import event_at
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.remade_parameter import RemadeParameter, remade_parameter
@@ -15,7 +17,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Finding, What
+from autograd_explain.model import Certainty, Confidence, Finding, Place, What
 
 PATTERNS = ("graph-cut", "optimizer-misses-parameters")
 
@@ -33,7 +35,15 @@ EXAMPLE = {
 _SHOWN = 4
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    repairable: bool
+    parameter: Place | None = None  #: where a computed value became a new leaf
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     if scene.match.pattern != "graph-cut":
         remade = remade_parameter(scene)
         return None if remade is None else _of_parameter(scene, remade)
@@ -52,6 +62,7 @@ def diagnose(scene: Scene) -> Finding | None:
         for m in (first, *(c for c in cuts if c is not first))
     ]
     events += [event(scene, What.FAILED, "backward") or event(scene, What.FAILED, "step")]
+    variant = _variant(scene, cuts)
     return Finding(
         cause="silent_cut",
         confidence=Confidence.PROVEN if moment(scene, "backward") else Confidence.LIKELY,
@@ -67,18 +78,19 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
-        variant=_variant(scene, cuts),
+        variant=variant,
+        details=Details(repairable=variant not in ("no_grad", "operation")),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
         awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
     )
 
 
-def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding:
+def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding[Details]:
     """A new leaf between the computed value and the layer that uses it."""
     names = tuple(name_of(scene, p) for p in found.lost)
     step = moment(scene, "step")
     failed = event(scene, What.FAILED, "step")
-    cause = event_at(scene, What.CAUSE, found.made, "parameter")
+    cause = event_at(scene, What.CAUSE, found.made)
     return Finding(
         cause="silent_cut",
         confidence=Confidence.PROVEN,
@@ -95,7 +107,7 @@ def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding:
         tensors=(culprit(scene, found.lost[0], found.operand, found.target, *names[1:]),),
         events=(cause, *(() if failed is None else (failed,))),
         variant="copy",
-        places={"parameter": (found.statement,)},
+        details=Details(repairable=True, parameter=found.statement),
         awaited=names[:1],
     )
 

@@ -2,6 +2,8 @@
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from autograd_explain.inspect.facts.call_levels import at_one_level, below, path_of
 from autograd_explain.inspect.facts.overwrite import label
@@ -15,7 +17,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, Relation, What
 
 PATTERNS = ("silent-overwrite",)
 
@@ -39,14 +41,43 @@ EXAMPLE = {
     "right": "",
 }
 
+
+class Way(Enum):
+    """How the write came past the version counter; also the variant of the texts."""
+
+    DATA = "data"
+    SET_DATA = "set_data"
+    NUMPY = "numpy"
+    STEP = "step"
+    FUNCTION = "function"
+    CONTEXT = "context"
+    UNRECORDED = "unrecorded"  #: it was counted, but the graph has no node for it
+    UNKNOWN = "unknown_write"
+
+
 #: Ways that leave the version counter as it was; the others write before it is looked at.
-_UNCOUNTED = ("data", "set_data", "numpy", "step")
+_UNCOUNTED = (Way.DATA, Way.SET_DATA, Way.NUMPY, Way.STEP)
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    way: Way
+    parameter: bool = False
+    alias: str = ""
+    written: str = ""
+    operand: str = ""  #: what the saving statement calls the tensor
+    write: Place | None = None  #: where it can wait for `failed`
+    failed: Place | None = None
+    inner: Place | None = None  #: the write, one level deeper
+    shared: Place | None = None  #: the call that gave NumPy the memory
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     evidence = scene.incident.evidence
-    way = str(evidence.get("way", ""))
-    if way == "unrecorded":
+    way = Way(evidence.get("way", Way.UNKNOWN))
+    if way is Way.UNRECORDED:
         return _unrecorded(scene)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     node, slot = _kept_for(scene, saver)
@@ -76,12 +107,12 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=(fact,),
         events=_events(scene, way),
-        variant=way if write is not None else "unknown_write",
-        places={**_places(write, backward), **_shared(scene)},
+        variant=(way if write is not None else Way.UNKNOWN).value,
+        details=_details(scene, way if write is not None else Way.UNKNOWN),
     )
 
 
-def _unrecorded(scene: Scene) -> Finding | None:
+def _unrecorded(scene: Scene) -> Finding[Details] | None:
     """Nothing saved was harmed: the graph just has no node for the write."""
     write, used = moment(scene, "written"), moment(scene, "used")
     alias, backward = moment(scene, "alias"), moment(scene, "backward")
@@ -93,7 +124,7 @@ def _unrecorded(scene: Scene) -> Finding | None:
     apart = None if alias is None or alias.place.line == write.place.line else alias
     events = (
         scene.event(What.CAUSE, write, certainty=Certainty.OBSERVED),
-        scene.event(What.CREATED, apart, certainty=Certainty.OBSERVED, op="alias"),
+        scene.event(What.CREATED, apart, certainty=Certainty.OBSERVED, relation=Relation.ALIAS),
         event(scene, What.FAILED, "backward"),
     )
     return Finding(
@@ -110,22 +141,36 @@ def _unrecorded(scene: Scene) -> Finding | None:
         },
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
-        variant="unrecorded",
+        variant=Way.UNRECORDED.value,
+        details=Details(Way.UNRECORDED),
     )
 
 
-def _places(write: TraceEvent | None, backward: TraceEvent | None) -> dict[str, tuple[Place, ...]]:
+def _details(scene: Scene, way: Way) -> Details:
+    saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
+    shared = moment(scene, "shared")
+    level, failed, inner = _levels(write, moment(scene, "backward"))
+    return Details(
+        way=way,
+        parameter=bool(scene.incident.evidence.get("parameter")),
+        alias=alias.operands[0] if alias and alias.operands else "",
+        written=write.target if write else "",
+        operand=_operand(saver, alias, _kept_for(scene, saver)[1]),
+        write=level,
+        failed=failed,
+        inner=inner,
+        shared=None if shared is None else shared.place,
+    )
+
+
+def _levels(
+    write: TraceEvent | None, backward: TraceEvent | None
+) -> tuple[Place | None, Place | None, Place | None]:
     """Write and backward at the level where they differ, and the write one level deeper."""
     if write is None or backward is None:
-        return {}
+        return None, None, None
     level, failed = at_one_level([path_of(write), path_of(backward)])
-    return {"write": (level,), "failed": (failed,), "inner": below(path_of(write), level)}
-
-
-def _shared(scene: Scene) -> dict[str, tuple[Place, ...]]:
-    """The call that gave NumPy the memory."""
-    shared = moment(scene, "shared")
-    return {} if shared is None else {"shared": (shared.place,)}
+    return level, failed, next(iter(below(path_of(write), level)), None)
 
 
 def _source_names(scene: Scene) -> tuple[str, ...]:
@@ -172,19 +217,25 @@ def _kept_for(scene: Scene, saver: TraceEvent | None) -> tuple[str, str]:
     return first if saver is None else savers.get(saver.order, first)
 
 
-def _events(scene: Scene, way: str) -> tuple[Event, ...]:
+def _events(scene: Scene, way: Way) -> tuple[Event, ...]:
     version = scene.incident.evidence.get("version") if way in _UNCOUNTED else None
-    seen = Certainty.INFERRED if way == "numpy" else Certainty.OBSERVED
+    seen = Certainty.INFERRED if way is Way.NUMPY else Certainty.OBSERVED
     # One expression may save for several nodes, as a whole network does: it is told once.
     savers = {(m.place, m.chain): m for m in reversed(moments(scene, "saved"))}
     saved = [_saved(scene, m, version) for m in reversed(savers.values())]
     found = [
         *saved,
-        event(scene, What.CHANGED, "changed", certainty=seen, version=version),
+        _changed(scene, way, seen, version),
         _alias(scene),
         event(scene, What.FAILED, "backward"),
     ]
     return tuple(e for e in found if e is not None)
+
+
+def _changed(scene: Scene, way: Way, seen: Certainty, version: int | None) -> Event | None:
+    """The guilty write; NumPy's is no operation of torch."""
+    written = scene.event(What.CHANGED, moment(scene, "changed"), certainty=seen, version=version)
+    return replace(written, op=None) if written is not None and way is Way.NUMPY else written
 
 
 def _saved(scene: Scene, saver: TraceEvent, version: int | None) -> Event | None:
@@ -197,4 +248,4 @@ def _alias(scene: Scene) -> Event | None:
     alias, write = moment(scene, "alias"), moment(scene, "changed")
     if alias is None or write is None or alias.place.line == write.place.line:
         return None
-    return event(scene, What.CREATED, "alias", op="alias")
+    return scene.event(What.CREATED, alias, certainty=Certainty.OBSERVED, relation=Relation.ALIAS)

@@ -1,11 +1,9 @@
 """Let autograd see the write, give it memory of its own, or let it wait for backward."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Finding, Place, Safety, What
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, Source, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import (
@@ -15,95 +13,21 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Proposal
 
 from .alias import through_tensor
 from .defer_to_caller import wait_outside
+from .diagnose import Details, Way
 
-Edits = tuple[Edit, ...] | None
 _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    if finding.variant == "unrecorded":
-        yield from _unrecorded(finding, program)
-        return
-    write = _place(finding, What.CHANGED)
-    if write is None:
-        return
-    # An array of a parameter is written for the parameter's sake.
-    if finding.variant == "numpy" and finding.facts["parameter"] == "no":
-        yield from _made("copy_array", _own_memory(finding, program))
-    if finding.variant == "function":
-        yield from _made("save_copy", _saved_copy(program, write, finding.facts["written"]))
-    alias = _place(finding, What.CREATED)
-    if alias is not None:
-        yield from _made("clone_alias", clone_alias(program, alias))
-    yield from _another_way(finding, program, write, alias)
-    saver = _place(finding, What.SAVED)
-    if saver is not None and finding.facts["operand"]:
-        yield from _made("save_value", clone_operand(program, saver, finding.facts["operand"]))
-
-
-def _unrecorded(finding: Finding, program: Program) -> Iterator[Proposal]:
-    write = _place(finding, What.CAUSE)
-    if write is not None:
-        yield from _recorded(program, write, _place(finding, What.CREATED))
-
-
-def _another_way(
-    finding: Finding, program: Program, write: Place, alias: Place | None
-) -> Iterator[Proposal]:
-    """The write is recorded, or it waits; what an object keeps from round to round better stays
-    the same tensor."""
-    kept = "." in finding.facts["alias"].removesuffix(".data")
-    if kept:
-        yield from _waiting(finding, program)
-    if finding.variant in ("data", "function", "context") and finding.facts["parameter"] == "no":
-        yield from _recorded(program, write, alias)
-    if not kept:
-        yield from _waiting(finding, program)
-
-
-def _waiting(finding: Finding, program: Program) -> Iterator[Proposal]:
-    if finding.variant in ("data", "set_data", "step", "numpy"):
-        yield from _made("move_write", _later(finding, program))
-
-
-def _later(finding: Finding, program: Program) -> Edits:
-    """The write waits, alone or as the call of a helper that makes it."""
-    for write in finding.places.get("write", ()):
-        for failed in finding.places.get("failed", ()):
-            edits = move_after(program, write, failed)
-            inner = finding.places.get("inner", ())
-            return edits or (wait_outside(program, write, inner[0], failed) if inner else None)
-    return None
-
-
-def _recorded(program: Program, write: Place, alias: Place | None) -> Iterator[Proposal]:
-    """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
-    if alias is None:
-        edits = _new_tensor(program, write)
-    else:
-        edits = through_tensor(program, alias, write, _new_tensor)
-    if edits:
-        yield Proposal("recorded_write", edits, Safety.CHANGES_MEANING, intended_difference=True)
-
-
-def _new_tensor(program: Program, write: Place) -> Edits:
-    return out_of_place(program, write) or functional_write(program, write)
-
-
-def _made(fix: str, edits: Edits) -> Iterator[Proposal]:
-    if edits:
-        yield Proposal(fix, edits)
-
-
-def _own_memory(finding: Finding, program: Program) -> Edits:
+def _own_memory(site: Site[Details]) -> Edits:
     """A copy where a tensor and an array came to share memory; None where several lines may be."""
-    for place in finding.places.get("shared", ()):
-        return clone_alias(program, place)
-    written = finding.facts["written"]
+    program, written = site.program, site.details.written
+    if site.details.shared is not None:
+        return clone_alias(program, site.details.shared)
     shared = [found for source in index_of(program).sources for found in _sharing(source)]
     named = [place for name, place in shared if name == written]
     found = named or [place for _, place in shared]
@@ -121,8 +45,9 @@ def _sharing(source: Source) -> Iterator[tuple[str, Place]]:
                 yield from ((ast.unparse(t), place) for t in node.targets)
 
 
-def _saved_copy(program: Program, write: Place, written: str) -> Edits:
+def _saved_copy(site: Site[Details]) -> Edits:
     """`ctx.save_for_backward(x)` -> `ctx.save_for_backward(x.clone())` in the writing function."""
+    program, write, written = site.program, site.place, site.details.written
     source = program.source_at(write)
     if source is None:
         return None
@@ -144,6 +69,68 @@ def _base(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _place(finding: Finding, what: What) -> Place | None:
-    event = finding.event(what)
-    return None if event is None else event.place
+def _alias_copied(site: Site[Details]) -> Edits:
+    alias = site.finding.place(What.CREATED)
+    return None if alias is None else clone_alias(site.program, alias)
+
+
+def _later(site: Site[Details]) -> Edits:
+    """The write waits, alone or as the call of a helper that makes it."""
+    write, failed, inner = site.details.write, site.details.failed, site.details.inner
+    if write is None or failed is None:
+        return None
+    edits = move_after(site.program, write, failed)
+    return edits or (None if inner is None else wait_outside(site.program, write, inner, failed))
+
+
+def _recorded(site: Site[Details]) -> Edits:
+    """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
+    alias = site.finding.place(What.CREATED)
+    if alias is None:
+        return _new_tensor(site.program, site.place)
+    return through_tensor(site.program, alias, site.place, _new_tensor)
+
+
+def _new_tensor(program: Program, write: Place) -> Edits:
+    return out_of_place(program, write) or functional_write(program, write)
+
+
+def _value_saved(site: Site[Details]) -> Edits:
+    saver, operand = site.finding.place(What.SAVED), site.details.operand
+    return clone_operand(site.program, saver, operand) if saver is not None and operand else None
+
+
+def _can_wait(details: Details) -> bool:
+    return details.way in (Way.DATA, Way.SET_DATA, Way.STEP, Way.NUMPY)
+
+
+def _is_kept(details: Details) -> bool:
+    """What an object keeps from round to round better stays the same tensor."""
+    return "." in details.alias
+
+
+def _can_be_recorded(details: Details) -> bool:
+    return details.way in (Way.DATA, Way.FUNCTION, Way.CONTEXT) and not details.parameter
+
+
+_of_write: Propose[Details] = by_table(
+    # An array of a parameter is written for the parameter's sake.
+    Fix(
+        "copy_array",
+        _own_memory,
+        when=lambda d: d.way is Way.NUMPY and not d.parameter,
+    ),
+    Fix("save_copy", _saved_copy, when=lambda d: d.way is Way.FUNCTION),
+    Fix("clone_alias", _alias_copied),
+    Fix("move_write", _later, when=lambda d: _can_wait(d) and _is_kept(d)),
+    Fix("recorded_write", _recorded, when=_can_be_recorded, changes=True),
+    Fix("move_write", _later, when=lambda d: _can_wait(d) and not _is_kept(d)),
+    Fix("save_value", _value_saved),
+    at=What.CHANGED,
+)
+_of_unrecorded: Propose[Details] = by_table(Fix("recorded_write", _recorded, changes=True))
+
+
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    table = _of_unrecorded if finding.details.way is Way.UNRECORDED else _of_write
+    return table(finding, program)

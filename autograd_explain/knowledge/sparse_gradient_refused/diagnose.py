@@ -1,6 +1,7 @@
 """An optimizer met a sparse gradient that it cannot apply, or a dense one where it wants sparse."""
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,7 +27,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    dense: bool  #: it is the optimizer that wants sparse gradients
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     optimizer: Any = local(scene, "step", "self")
     if not isinstance(optimizer, torch.optim.Optimizer):
         return None
@@ -48,11 +56,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "maker": "" if made is None else made.text,
         },
         at=made,
-        op="optimizer" if dense else "sparse",
         variant="dense" if dense else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    )
+    ).with_details(Details(dense))
 
 
 def _constructor(scene: Scene, kind: str) -> ExprAt | None:

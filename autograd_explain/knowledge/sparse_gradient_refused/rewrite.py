@@ -1,22 +1,23 @@
 """Dense gradients for a dense optimizer, or the optimizer for dense gradients."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_removed,
+    renamed,
+)
 
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed, renamed
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    if cause.op == "sparse":
-        edits = keyword_removed(program, cause.place, "sparse")
-        if edits:
-            yield Proposal("dense", edits)
-    else:
-        edits = renamed(program, cause.place, "{owner}.Adam")
-        if edits:
-            yield Proposal("adam", edits, Safety.CHANGES_MEANING, intended_difference=True)
+propose: Propose[Details] = by_table(
+    Fix(
+        "dense",
+        lambda s: keyword_removed(s.program, s.place, "sparse"),
+        when=lambda d: not d.dense,
+    ),
+    Fix(
+        "adam",
+        lambda s: renamed(s.program, s.place, "{owner}.Adam"),
+        when=lambda d: d.dense,
+        changes=True,
+    ),
+)

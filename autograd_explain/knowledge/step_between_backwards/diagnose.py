@@ -1,5 +1,7 @@
 """An optimizer stepped between the forward pass and a backward that needs the old parameters."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.call_levels import (
     at_one_level,
     distinct,
@@ -45,13 +47,28 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """Step, failing line and forward statements, at the level where they differ."""
+
+    step: Place
+    failed: Place
+    forward: tuple[Place, ...]  #: what computed the part that fails
+    spent: Place | None  #: a kept loss that went backward before the step
+    whole: tuple[Place, ...]  #: what computed any part of the graph; () where too much did
+    shares_gradients: bool
+    state: str  #: what the loop carries on
+    several: bool  #: it is a tuple of tensors
+
+
+def diagnose(scene: Scene) -> Finding[Details | None] | None:
     found = find_overwrite(scene)
     if found is None or not found.by_step:
         return None
     fact = culprit(scene, found)
     guilty, maker, place = found.guilty, found.maker, scene.place
     optimizer = found.optimizers[0] if found.optimizers else ""
+    shared = _shares_gradients(scene, found)
     state, kind = ("", "") if guilty is None else carried_across(scene, guilty)
     return Finding(
         cause="step_between_backwards",
@@ -73,8 +90,8 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=(fact, *_roots(scene)),
         events=events(scene, found),
-        places=_places(scene, found),
-        variant=_variant(scene, found),
+        variant="shares_gradients" if shared else "",
+        details=_details(scene, found, shared, state, kind == "tuple"),
     )
 
 
@@ -82,20 +99,17 @@ def _roots(scene: Scene) -> tuple[TensorFact, ...]:
     return tuple(scene.fact(Role.ROOT, root) for root in scene.roots[:1])
 
 
-def _places(scene: Scene, found: Overwrite) -> dict[str, tuple[Place, ...]]:
-    """The step, the failing line and the forward statements, at the level where they differ."""
+def _details(
+    scene: Scene, found: Overwrite, shared: bool, state: str, several: bool
+) -> Details | None:
+    """None where the step is not known."""
     if found.guilty is None:
-        return {}
+        return None
     forward = forward_paths(scene, found.saved.node)
     step, failed, *rest = at_one_level([path_of(found.guilty), failing_path(scene), *forward])
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
-    return {
-        "step": (step,),
-        "failed": (failed,),
-        "forward": distinct(rest),
-        "spent": () if kept is None else (kept,),
-        "whole": _whole(scene, found.guilty),
-    }
+    whole = _whole(scene, found.guilty)
+    return Details(step, failed, distinct(rest), kept, whole, shared, state, several)
 
 
 def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
@@ -111,14 +125,14 @@ def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
 _MANY = 400
 
 
-def _variant(scene: Scene, found: Overwrite) -> str:
+def _shares_gradients(scene: Scene, found: Overwrite) -> bool:
     """Whether the failing backward also leaves gradients in what the optimizer updates.
 
     Where it reaches others as well (the generator behind a discriminator), waiting for it would
-    change the step itself: "shares_gradients".  Where it reaches nothing else, its gradients are
+    change the step itself.  Where it reaches nothing else, its gradients are
     meant for that very step.
     """
     holders = scene.names.holders(found.saved.tensor)
     held = {id(p) for _, o in holders for group in o.param_groups for p in group["params"]}
     leaves = {id(n.variable) for n in scene.graph.nodes if n.variable is not None}
-    return "shares_gradients" if leaves & held and leaves - held else ""
+    return bool(leaves & held and leaves - held)

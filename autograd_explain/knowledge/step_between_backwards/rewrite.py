@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograd_explain.model import Edit, Finding, Place, Role, Safety, What
+from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.fixes import Edits
 from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.recompute import recompute_before
 
+from .diagnose import Details
 from .loops import reorder_items, split_and_move, step_in_own_loop
 from .recompute_in_loop import in_every_round
 
-Edits = tuple[Edit, ...] | None
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    steps, failures = finding.places.get("step", ()), finding.places.get("failed", ())
-    if not steps or not failures:
+def propose(finding: Finding[Details | None], program: Program) -> Iterator[Proposal]:
+    details = finding.details
+    if details is None:
         return
-    step, failed, forward = steps[0], failures[0], finding.places.get("forward", ())
+    step, failed, forward = details.step, details.failed, details.forward
     later = _proposal("move_step", _move_step(program, step, failed), Safety.SAME_GRADIENTS)
     moved = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
     again = _proposal("recompute", moved, Safety.CHANGES_MEANING)
-    yield from _without_spent(finding, program)
+    yield from _without_spent(details, program)
     if _position(program, failed) < _position(program, step):
-        rounds = in_every_round(program, finding.places.get("whole", ()), failed)
+        rounds = in_every_round(program, details.whole, failed)
         if rounds:  # what is computed later in the round only would still hold the old part
             yield Proposal("each_round", rounds, Safety.CHANGES_MEANING, intended_difference=True)
             again = None
@@ -37,34 +37,34 @@ def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
         yield from _in_one_loop(finding, program, step, forward)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would
     # change the step itself.
-    shares = finding.variant == "shares_gradients"
-    for proposal in (again, later) if shares else (later, again):
+    for proposal in (again, later) if details.shares_gradients else (later, again):
         if proposal is not None:
             yield proposal
-    yield from _without_history(finding, program)
+    yield from _without_history(finding, details, program)
 
 
-def _without_spent(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _without_spent(details: Details, program: Program) -> Iterator[Proposal]:
     """A loss that went backward before the step is kept as a number."""
-    for place in finding.places.get("spent", ()):
-        edits = detached_at(program, place)
+    if details.spent is not None:
+        edits = detached_at(program, details.spent)
         if edits:
             yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
-def _without_history(finding: Finding, program: Program) -> Iterator[Proposal]:
+def _without_history(
+    finding: Finding[Details | None], details: Details, program: Program
+) -> Iterator[Proposal]:
     """A state that the loop carries on goes on without the graph of the rounds before the step."""
-    failed, name = finding.event(What.FAILED), finding.facts["state"]
-    if not name or failed is None or failed.place is None:
+    failed, name = finding.place(What.FAILED), details.state
+    if not name or failed is None:
         return
-    several = finding.facts["state_kind"] == "tuple"
-    edits = detach_after(program, failed.place, name, state=several)
+    edits = detach_after(program, failed, name, state=details.several)
     if edits:
         yield Proposal("detach_state", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
 def _in_one_loop(
-    finding: Finding, program: Program, place: Place, forward: tuple[Place, ...]
+    finding: Finding[Details | None], program: Program, place: Place, forward: tuple[Place, ...]
 ) -> Iterator[Proposal]:
     """One loop steps for one item and fails for a later one."""
     root = finding.tensor(Role.ROOT)

@@ -1,7 +1,7 @@
 """A tensor was copied by a constructor that is meant for other data: `torch.tensor(tensor)`."""
 
 import ast
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -29,12 +29,19 @@ EXAMPLE = {
 _CONSTRUCTORS = ("tensor", "new_tensor")
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    graph: bool  #: the source has one
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     call = _call(scene)
     source = None if call is None else _source(call)
     if call is None or source is None:
         return None
-    cause = event_at(scene, What.CAUSE, call, "copy")
+    cause = event_at(scene, What.CAUSE, call)
     copies = stored_names(scene, call)
     culprit = _culprit(scene, source)
     return Finding(
@@ -49,6 +56,7 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=(culprit,),
         events=(replace(cause, certainty=Certainty.OBSERVED), scene.failed()),
         variant="graph" if culprit.requires_grad else "",
+        details=Details(bool(culprit.requires_grad)),
     )
 
 

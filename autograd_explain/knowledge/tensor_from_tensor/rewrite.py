@@ -1,22 +1,16 @@
 """The copy spelled out; where the source requires grad, also the copy that keeps the graph."""
 
-from collections.abc import Iterator
-
-from autograd_explain.model import Finding, Safety, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
 
 from .copies import tensor_copy
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    edits = tensor_copy(program, cause.place)
-    if edits:
-        yield Proposal("detach_clone", edits)
-    if finding.variant == "graph":
-        edits = tensor_copy(program, cause.place, keep_graph=True)
-        if edits:
-            yield Proposal("clone", edits, Safety.CHANGES_MEANING, intended_difference=True)
+propose: Propose[Details] = by_table(
+    Fix("detach_clone", lambda s: tensor_copy(s.program, s.place)),
+    Fix(
+        "clone",
+        lambda s: tensor_copy(s.program, s.place, keep_graph=True),
+        when=lambda d: d.graph,
+        changes=True,
+    ),
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import CutKind, ExprAt, Off
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
-from autograd_explain.inspect.dataflow.grad_mode import switched_off_around
+from autograd_explain.inspect.dataflow.grad_mode import OffBy, switched_off_around
 from autograd_explain.inspect.facts.expressions import computation, event_at, inside
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Event, What
@@ -23,6 +23,11 @@ class CutBetween:
     kind: CutKind
     spot: ExprAt
     off: Off | None = None
+
+    @property
+    def way(self) -> CutKind | OffBy:
+        """How it cut."""
+        return self.kind if self.off is None else self.off.by
 
 
 def cuts_between(scene: Scene, roots: list[ExprAt], source: ExprAt) -> tuple[CutBetween, ...]:
@@ -66,6 +71,6 @@ def _reads(scene: Scene, spot: ExprAt, goal: set[int]) -> bool:
 def cut_event(scene: Scene, cut: CutBetween) -> Event:
     """The event that blames a cut: the expression, or what had turned recording off."""
     if cut.off is None:
-        return event_at(scene, What.CAUSE, cut.spot, cut.kind.value)
+        return event_at(scene, What.CAUSE, cut.spot)
     place = scene.slicer.place_of(cut.off.scope, cut.off.node)
-    return Event(What.CAUSE, place, cut.off.by.value)
+    return Event(What.CAUSE, place)

@@ -1,12 +1,19 @@
 """`torch.autograd.grad` was asked for the gradient of a tensor that the graph does not use."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import event_at, name_seen_at, places_at, places_of
+from autograd_explain.inspect.dataflow import CutKind
+from autograd_explain.inspect.dataflow.grad_mode import OffBy
+from autograd_explain.inspect.facts.expressions import (
+    event_at,
+    name_seen_at,
+    place_of,
+    places_of,
+)
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
@@ -21,7 +28,7 @@ from autograd_explain.inspect.facts.torch_call import (
 )
 from autograd_explain.inspect.live.names import storage_key
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, Role, What
+from autograd_explain.model import Confidence, Finding, Place, Role, What
 
 from .cut_between import CutBetween, cut_event, cuts_between
 
@@ -40,7 +47,18 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    cuts: tuple[tuple[Place | None, CutKind | OffBy], ...]
+    unrecorded: tuple[Place, ...]  #: the operations that recording was off for
+    source: str  #: the used tensor, where it can be named in the place of the input
+    asked: Place | None  #: where the input is asked for
+    several: bool  #: inputs, and nothing is known of this one
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     index = _index(scene)
     tensor = _input(scene, index)
     call = failing_call(scene, "grad", "backward")
@@ -57,9 +75,12 @@ def diagnose(scene: Scene) -> Finding | None:
         name, shown = f"{name}[{index}]", None
     fact = tensor_fact(scene, tensor, name)
     other = visible or _name(scene, used)
-    blamed = tuple(dict.fromkeys(cut_event(scene, c) for c in cuts))
-    cut_place = blamed[0].place if blamed else None
-    created = () if made is None else (event_at(scene, What.CREATED, made, "input"),)
+    blamed = tuple(dict.fromkeys((cut_event(scene, c), c.way) for c in cuts))
+    cut_place = blamed[0][0].place if blamed else None
+    created = () if made is None else (event_at(scene, What.CREATED, made),)
+    variant = "cut" if cuts else _variant(tensor, used, other)
+    same = bool(visible) and used is not tensor and _same_numbers(tensor, used)
+    nameable = shown is not None and same
     return finding_from_message(
         scene,
         "unused_in_graph",
@@ -75,31 +96,23 @@ def diagnose(scene: Scene) -> Finding | None:
             "inputs": str(len(differentiated(scene))),
         },
         at=cut_place or shown or given,
-        op=_op(shown, blamed, bool(visible) and used is not tensor and _same_numbers(tensor, used)),
-        variant="cut" if cuts else _variant(tensor, used, other),
+        variant=variant,
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
-        more=(*blamed[1:], *created),
-        places=_places(scene, asked or given, cuts),
+        more=(*(e for e, _ in blamed[1:]), *created),
+    ).with_details(
+        Details(
+            cuts=tuple((event.place, way) for event, way in blamed),
+            unrecorded=places_of(scene, [c.spot for c in cuts if c.off is not None]),
+            source=other if nameable and not blamed else "",
+            asked=place_of(scene, asked or given),
+            several=len(differentiated(scene)) != 1 and not variant,
+        )
     )
-
-
-def _op(shown: ExprAt | None, blamed: tuple[Event, ...], same: bool) -> str:
-    """What the rewrite goes by: how the graph was cut, else whether the tensor that was used can be
-    named in the place of the input ("input")."""
-    if blamed:
-        return blamed[0].op or ""
-    return "input" if shown is not None and same else "inputs"
 
 
 def _cut_text(cut: CutBetween, place: Place) -> str:
     return cut.spot.text if cut.off is None else place.source
-
-
-def _places(scene: Scene, given: ExprAt | None, cuts: tuple[CutBetween, ...]) -> dict[str, Any]:
-    """The input where it is asked for; the operations that recording was off for."""
-    unrecorded = places_of(scene, [c.spot for c in cuts if c.off is not None])
-    return {**places_at(scene, input=given), "unrecorded": unrecorded}
 
 
 def _index(scene: Scene) -> int:

@@ -1,13 +1,16 @@
 """Take out the cut; ask for the tensor that was used; or accept that the input is unused."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Edit, Event, Finding, Place, Safety, What
+from autograd_explain.inspect.dataflow import CutKind
+from autograd_explain.inspect.dataflow.grad_mode import OffBy
+from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+)
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -18,51 +21,33 @@ from autograd_explain.rewrite.transforms.uncut import (
     without_cut,
 )
 
+from .diagnose import Details
 from .unused import unused_allowed, unused_as_zeros
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.place is None:
-        return
-    if finding.variant == "cut":
-        yield from _connected(finding, program, cause)
-    used = finding.facts.get("used", "")
-    if used and cause.op == "input":
-        edits = expression_replaced(program, cause.place, used)
-        if edits:
-            yield Proposal("use_source", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    asked = next(iter(finding.places.get("input", ())), cause.place)
-    if finding.facts.get("inputs", "1") != "1" and not finding.variant:
-        # One loss of several skips a part of the parameters: its gradient is zero.
-        edits = unused_as_zeros(program, asked)
-        if edits:
-            yield Proposal("zeros", edits, Safety.CHANGES_MEANING, intended_difference=True)
-    edits = unused_allowed(program, asked)
-    if edits:
-        yield Proposal("allow_unused", edits, Safety.CHANGES_MEANING, intended_difference=True)
+def _recorded(site: Site[Details]) -> Edits:
+    """What one place turned off is recorded again."""
+    cuts = site.details.cuts
+    way = cuts[0][1] if len(cuts) == 1 else None
+    if way is OffBy.DECORATOR:
+        return without_decorator(site.program, site.place)
+    if way is OffBy.BLOCK:
+        return out_of_block(site.program, site.place, list(site.details.unrecorded))
+    return None
 
 
-def _connected(finding: Finding, program: Program, cause: Event) -> Iterator[Proposal]:
+def _connected(site: Site[Details]) -> Edits:
     """Every cut on the way goes, so that the result depends on the input."""
-    cuts = [e for e in finding.events if e.what is What.CAUSE]
-    unrecorded = finding.places.get("unrecorded", ())
-    if len(cuts) == 1 and cause.place is not None:
-        if cause.op == "decorator":
-            yield from _proposed("record", without_decorator(program, cause.place))
-        elif cause.op == "block":
-            yield from _proposed("record", out_of_block(program, cause.place, list(unrecorded)))
-    patches = [_uncut(program, cut) for cut in cuts]
-    if all(patches):
-        yield from _proposed("uncut", apply_patches(p for group in patches for p in group))
+    patches = [_uncut(site.program, place, way) for place, way in site.details.cuts]
+    return apply_patches(p for group in patches for p in group) if all(patches) else None
 
 
-def _uncut(program: Program, cut: Event) -> list[Patch]:
-    if cut.op in ("detach", "number"):
-        return without_cut(program, cut.place)
-    if cut.op == "numpy":
-        return round_trip_in_torch(program, cut.place)
-    return _without_copy(program, cut.place) if cut.op == "copy" else []
+def _uncut(program: Program, place: Place | None, way: CutKind | OffBy) -> list[Patch]:
+    if way in (CutKind.DETACH, CutKind.NUMBER):
+        return without_cut(program, place)
+    if way is CutKind.NUMPY:
+        return round_trip_in_torch(program, place)
+    return _without_copy(program, place) if way is CutKind.COPY else []
 
 
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:
@@ -74,6 +59,25 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
     return [*tensors_instead_of_copy(program, place, False), *inner]
 
 
-def _proposed(fix: str, edits: tuple[Edit, ...] | None) -> Iterator[Proposal]:
-    if edits:
-        yield Proposal(fix, edits, intended_difference=True)
+propose: Propose[Details] = by_table(
+    Fix("record", _recorded, intended_difference=True),
+    Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
+    Fix(
+        "use_source",
+        lambda s: expression_replaced(s.program, s.place, s.details.source),
+        when=lambda d: d.source != "",
+        changes=True,
+    ),
+    # One loss of several skips a part of the parameters: its gradient is zero.
+    Fix(
+        "zeros",
+        lambda s: unused_as_zeros(s.program, s.details.asked or s.place),
+        when=lambda d: d.several,
+        changes=True,
+    ),
+    Fix(
+        "allow_unused",
+        lambda s: unused_allowed(s.program, s.details.asked or s.place),
+        changes=True,
+    ),
+)

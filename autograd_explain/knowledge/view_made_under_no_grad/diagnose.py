@@ -1,31 +1,27 @@
 """A view was made while gradients were off and is written while they are on."""
 
 import ast
+from dataclasses import dataclass
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts import view_write
-from autograd_explain.inspect.facts.expressions import event_at, inside, place_of, surfaced
+from autograd_explain.inspect.facts.expressions import inside, place_of
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, What
+from autograd_explain.model import Confidence, Finding, Place
 
-from .refused_read import refused_read
-
-#: Raised where such a view is read, not where something was written.
-READ = (
-    "view-nograd-base-modified",
-    "view-of-view-base-modified-nograd",
-    "view-inference-base-modified",
-)
 PATTERNS = (
     "view-nograd-inplace",
+    "view-nograd-base-modified",
     "view-of-view-nograd-inplace",
+    "view-of-view-base-modified-nograd",
     "view-inference-inplace",
+    "view-inference-base-modified",
     "view-of-view-inference-inplace",
-    *READ,
 )
 
 EXAMPLE = {
@@ -38,24 +34,36 @@ EXAMPLE = {
     "place": "In[2]:4",
     "function": "halves",
     "base": "frame",
-    "call": "left.sum()",
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
-    read = scene.match.pattern in READ
-    found = refused_read(scene) if read else view_write.find(scene)
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    tensor: str
+    base: str
+    parameter: bool  #: the write updates one
+    key: bool  #: the index could be kept instead of the view
+    off: Place | None
+    by: OffBy | None
+    made: Place | None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    found = view_write.find(scene)
     if found is None:
         return None
     found, off = view_write.made_unrecorded(scene, found)
     off_place = None if off is None else scene.slicer.place_of(off.scope, off.node)
     culprit = view_write.fact(scene, found)
-    place = scene.place
+    place, parameter = scene.place, _writes_parameter(found)
+    name, base = next(iter(culprit.names), ""), _base_name(scene, found)
     return Finding(
         cause="view_made_under_no_grad",
         confidence=Confidence.PROVEN if off is not None else Confidence.LIKELY,
         facts={
-            "tensor": culprit.names[0] if culprit.names else "",
+            "tensor": name,
             "maker": "" if found.maker is None else found.maker.text,
             "made": "" if found.maker is None else label(place_of(scene, found.maker)),
             "off": "" if off_place is None else off_place.source,
@@ -63,25 +71,25 @@ def diagnose(scene: Scene) -> Finding | None:
             "write": "" if place is None else place.source,
             "place": label(place),
             "function": (off.scope.function or "") if off is not None else "",
-            "base": _base_name(scene, found),
-            "call": spot.text if read and (spot := surfaced(scene)) is not None else "",
+            "base": base,
         },
         tensors=(culprit,),
-        events=(*_written(scene, found), *_made(scene, found), scene.failed()),
-        variant="base" if read else "parameter" if _writes_parameter(found) else "",
-        places={} if off is None or off_place is None else {off.by.value: (off_place,)},
+        events=(
+            view_write.changed(scene, found),
+            *view_write.created(scene, found),
+            scene.failed(),
+        ),
+        variant="parameter" if parameter else "",
+        details=Details(
+            tensor=name,
+            base=base,
+            parameter=parameter,
+            key=_can_be_key(scene, found),
+            off=off_place,
+            by=None if off is None else off.by,
+            made=place_of(scene, found.maker),
+        ),
     )
-
-
-def _written(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
-    """The refused write; where the view was read, a sound write came before and is not known."""
-    return () if scene.match.pattern in READ else (view_write.changed(scene, found),)
-
-
-def _made(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
-    """What made the view."""
-    op = "key" if _can_be_key(scene, found) else "view"
-    return () if found.maker is None else (event_at(scene, What.CREATED, found.maker, op),)
 
 
 def _base_name(scene: Scene, found: ViewWrite) -> str:

@@ -1,5 +1,7 @@
 """Arguments and results that vmap cannot map."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
@@ -36,5 +38,13 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
-    return finding_from_message(scene, "vmap_arguments", EXAMPLE, VARIANTS)
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    plain: bool  #: an argument that is no tensor was to be mapped
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    told = finding_from_message(scene, "vmap_arguments", EXAMPLE, VARIANTS)
+    return told.with_details(Details(scene.match.pattern == "vmap-in-dims-non-tensor"))

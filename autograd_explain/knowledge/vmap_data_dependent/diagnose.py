@@ -1,6 +1,8 @@
 """A Python value, a branch or a size that depends on the values of a batched tensor."""
 
 import ast
+from dataclasses import dataclass
+from enum import Enum
 
 from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -34,11 +36,29 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+class Why(Enum):
+    """What the data decides; also the variant of the texts."""
+
+    ITEM = "item"
+    BRANCH = "branch"
+    SHAPE = "shape"
+    MASK = "mask"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    why: Why
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     known = VARIANTS.get(scene.match.pattern, "")
     either = scene.match.pattern == "vmap-item-or-control-flow"
     variant = ("branch" if _decides(scene) else "item") if either else known
-    return finding_from_message(scene, "vmap_data_dependent", EXAMPLE, variant=variant)
+    told = finding_from_message(scene, "vmap_data_dependent", EXAMPLE, variant=variant)
+    return told.with_details(Details(Why(variant)))
 
 
 def _decides(scene: Scene) -> bool:

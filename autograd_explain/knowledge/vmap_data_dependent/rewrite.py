@@ -1,12 +1,11 @@
 """`torch.where` for a branch, the tensor itself for a number, zeros for what a mask leaves out."""
 
 import ast
-from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Place, What
+from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Proposal
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -16,24 +15,24 @@ from autograd_explain.rewrite.transforms.uncut import (
     without_cut,
 )
 
+from .diagnose import Details, Why
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    node = None if cause is None else node_at(program, cause.place)
-    if cause is None or cause.place is None or node is None:
-        return
-    if finding.variant == "branch":
-        edits = apply_patches(_chosen(program, cause.place, node))
-        if edits:
-            yield Proposal("where", edits)
-    elif finding.variant == "item" and not _branches(program, cause.place, node):
-        edits = apply_patches(without_cut(program, cause.place))
-        if edits:
-            yield Proposal("tensor", edits)
-    elif finding.variant == "mask":
-        edits = apply_patches(_masked_sum(program, cause.place, node))
-        if edits:
-            yield Proposal("masked", edits)
+
+def _where(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    return None if node is None else apply_patches(_chosen(site.program, site.place, node))
+
+
+def _tensor(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    if node is None or _branches(site.program, site.place, node):
+        return None
+    return apply_patches(without_cut(site.program, site.place))
+
+
+def _masked(site: Site[Details]) -> Edits:
+    node = node_at(site.program, site.place)
+    return None if node is None else apply_patches(_masked_sum(site.program, site.place, node))
 
 
 def _chosen(program: Program, place: Place, node: ast.expr) -> list[Patch]:
@@ -100,3 +99,10 @@ def _masked_sum(program: Program, place: Place, node: ast.expr) -> list[Patch]:
             x, mask = code_of(program, place, node.value), code_of(program, place, node.slice)
             return replacement(program, place, f"{torch}.where({mask}, {x}, 0)")
     return []
+
+
+propose: Propose[Details] = by_table(
+    Fix("where", _where, when=lambda d: d.why is Why.BRANCH),
+    Fix("tensor", _tensor, when=lambda d: d.why is Why.ITEM),
+    Fix("masked", _masked, when=lambda d: d.why is Why.MASK),
+)

@@ -1,19 +1,19 @@
 """`randomness="different"` in the call of `vmap`."""
 
-from collections.abc import Iterator
-
-from autograd_explain.model import Finding
-from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    keyword_set,
+)
 
 
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    found = list(index_of(program).calls("vmap"))
-    if len(found) == 1:
-        source, call = found[0]
-        place = source.place(call.lineno, None, call)
-        edits = apply_patches(keyword_added(program, place, "randomness", '"different"'))
-        if edits:
-            yield Proposal("different", edits)
+def _different(site: Site[object]) -> Edits:
+    found = list(index_of(site.program).calls("vmap"))
+    if len(found) != 1:
+        return None
+    source, call = found[0]
+    place = source.place(call.lineno, None, call)
+    return keyword_set(site.program, place, "randomness", '"different"')
+
+
+propose: Propose[object] = by_table(Fix("different", _different))

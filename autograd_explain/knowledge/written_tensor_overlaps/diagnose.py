@@ -1,5 +1,7 @@
 """A tensor was written in place whose elements share memory with each other or with the input."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.overwrite import label
@@ -20,7 +22,14 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    expanded: bool
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
     place = scene.place
     write, spot = write_at(scene.program, place), surfaced(scene)
     if write is None or spot is None:
@@ -40,11 +49,10 @@ def diagnose(scene: Scene) -> Finding | None:
             "write_place": label(place),
         },
         at=made if expanded else spot,
-        op="clone" if expanded else None,
         variant="" if whole else "input",
         confidence=Confidence.PROVEN,
         tensors=(tensor_fact(scene, live_value(scene, target), target.text),),
-    )
+    ).with_details(Details(expanded))
 
 
 _EXPANDING = ("expand", "expand_as", "broadcast_to", "as_strided", "unfold", "broadcast_tensors")

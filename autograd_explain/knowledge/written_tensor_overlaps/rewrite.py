@@ -1,17 +1,12 @@
 """Memory of its own before it is written."""
 
-from collections.abc import Iterator
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+)
 
-from autograd_explain.model import Finding, What
-from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import call_behind
+from .diagnose import Details
 
-
-def propose(finding: Finding, program: Program) -> Iterator[Proposal]:
-    cause = finding.event(What.CAUSE)
-    if cause is None or cause.op != "clone":
-        return
-    edits = call_behind(program, cause.place, "clone")
-    if edits:
-        yield Proposal("clone", edits)
+propose: Propose[Details] = by_table(
+    Fix("clone", lambda s: call_behind(s.program, s.place, "clone"), when=lambda d: d.expanded),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Edit, Finding, Place, What
+from ...model import Edit, Finding, Place, Relation, What
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import fresh
@@ -24,7 +24,7 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     it, else at one that stored what a function returned."""
     names = {n for t in finding.tensors for n in t.names}
     causes = [e.place for e in finding.events if e.what is What.CAUSE]
-    named = [e.place for e in finding.events if e.what is What.CREATED and e.op == "named"]
+    named = [e.place for e in finding.events if e.relation is Relation.NAMED]
     for places in (causes, causes[:1], *([p] for p in named)):
         edits = _after_all(program, places, names)
         if edits:
@@ -94,13 +94,13 @@ def _ever_off(program: Program) -> bool:
     return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for n in nodes)
 
 
-def flag_moved(finding: Finding, program: Program) -> Edits | None:
+def flag_moved(program: Program, finding: Finding) -> Edits | None:
     """The leaf's constructor loses `requires_grad=True`, the computed result gets it.
 
     None where the leaf is read elsewhere (the finding then has no event for it).
     """
     cause = finding.event(What.CAUSE)
-    leaf = next((e for e in finding.events if e.op == "leaf"), None)
+    leaf = next((e for e in finding.events if e.relation is Relation.LEAF), None)
     if cause is None or leaf is None:
         return None
     removed, added = flag_removed(program, leaf.place), called(program, cause.place, _FLAG)

@@ -1,0 +1,54 @@
+"""The table of a cause's fixes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewriting import program_of, spot
+
+from autograd_explain.model import Confidence, Event, Finding, Safety, What
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.call_edits import call_behind
+
+PROGRAM = program_of("loss = model(x)\nloss.backward()")
+
+
+@dataclass(frozen=True)
+class Details:
+    method: str
+
+
+def finding(method: str, what: What = What.CAUSE) -> Finding[Details]:
+    event = Event(what, spot(PROGRAM, "model(x)"))
+    return Finding("none", Confidence.PROVEN, {}, events=(event,), details=Details(method))
+
+
+def reduced(site: Site[Details]) -> tuple | None:  # type: ignore[type-arg]
+    return call_behind(site.program, site.place, site.details.method)
+
+
+PROPOSE: Propose[Details] = by_table(
+    Fix("never", reduced, when=lambda d: False),
+    Fix("none", lambda site: None),
+    Fix("asked", reduced, changes=True),
+    Fix("again", reduced),
+    Fix("mean", lambda s: call_behind(s.program, s.place, "mean"), intended_difference=True),
+)
+
+
+def test_rows_that_fit_in_order() -> None:
+    first, second = PROPOSE(finding("sum"), PROGRAM)
+    assert (first.fix, second.fix) == ("asked", "mean")
+    assert "model(x).sum()" in first.edits[0].new_source
+    assert first.safety is Safety.CHANGES_MEANING and first.intended_difference
+    assert second.safety is Safety.SAME_GRADIENTS and second.intended_difference
+
+
+def test_the_same_edits_are_proposed_once() -> None:
+    assert [p.fix for p in PROPOSE(finding("mean"), PROGRAM)] == ["asked"]
+
+
+def test_nothing_is_proposed_where_the_place_is_unknown() -> None:
+    assert not list(PROPOSE(finding("sum", What.FAILED), PROGRAM))
+    at_failure = by_table(Fix("asked", reduced), at=What.FAILED)
+    assert [p.fix for p in at_failure(finding("sum", What.FAILED), PROGRAM)] == ["asked"]
