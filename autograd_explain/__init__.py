@@ -6,6 +6,7 @@ cell, so that what is told was seen.  Neither torch nor libcst is imported befor
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,10 +29,14 @@ __all__ = [
 _session: Session | None = None
 # %reload_ext runs this module again: the last report outlives that.
 _last: Explanation | None = globals().get("_last")
+_told: int | None = globals().get("_told")  # the last error shown while a session was loaded
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """`%load_ext autograd_explain`: silent, and nothing happens twice."""
+    """`%load_ext autograd_explain`: silent, and nothing happens twice.
+
+    An autograd error that was shown before is explained at the end of the cell that loads.
+    """
     global _session
     from .intercept.magics import register
     from .intercept.session import Session
@@ -40,19 +45,19 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         return
     if _session is not None:
         unload_ipython_extension(_session.shell)
-    _session = Session(shell, _explain_incident)
+    _session = Session(shell, _explain_incident, _told)
     _session.install()
     register(shell, _session)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """`%unload_ext autograd_explain`: everything as it was before."""
-    global _session, _last
+    global _session, _last, _told
     if _session is None or _session.shell is not shell:
         return
     from .intercept.magics import unregister
 
-    _last = _session.last
+    _last, _told = _session.last, id(getattr(sys, "last_value", None))
     _session.remove()
     unregister(shell)
     _session = None

@@ -28,6 +28,11 @@ class Reached(NamedTuple):
     depth: int
 
 
+def start_of(root: Any) -> Any:
+    """The node that a tensor came from, or that a GradientEdge (a tuple) points at."""
+    return getattr(root, "node", None) if isinstance(root, tuple) else root.grad_fn
+
+
 class GraphTraversal:
     """The nodes behind some starts, newest first, each once.
 

@@ -209,6 +209,10 @@ class Program:
         """The cell In[number], or None."""
         return next((c for c in reversed(self.cells) if c.cell == number), None)
 
+    def until(self, number: int) -> Program:
+        """The program up to In[number]: what ran later says nothing about a failure there."""
+        return Program(c for c in self.cells if c.cell is not None and c.cell <= number)
+
     def source(self, filename: str) -> Source | None:
         """The user's source behind a code object's file name; None for library code.
 

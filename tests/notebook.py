@@ -104,7 +104,7 @@ def kernel_shell() -> Iterator[InteractiveShell]:
         yield shell
     finally:
         autograd_explain.unload_ipython_extension(shell)
-        autograd_explain._last = None
+        autograd_explain._last = autograd_explain._told = None
         guard.clear()
         shell.history_manager.end_session()
         InteractiveShell.clear_instance()

@@ -77,6 +77,11 @@ def run_in_session(cells: Sequence[str], *, watched: bool) -> Ran:
     return Ran(*in_new_process(explained, tuple(cells), watched))
 
 
+def run_and_load(cells: Sequence[str]) -> Ran:
+    """Run a notebook without the extension to its first failure, then load it, in a new process."""
+    return Ran(*in_new_process(explained_later, tuple(cells)))
+
+
 def run_plainly(cells: Sequence[str], expressions: Sequence[str]) -> Values:
     """Run a notebook without the extension in a new process and evaluate expressions at its end."""
     return Values(*in_new_process(_values, tuple(cells), tuple(expressions)))
@@ -174,6 +179,22 @@ def explained(cells: tuple[str, ...], watched: bool) -> tuple[tuple[Report, ...]
             if not result.success:
                 break
         return tuple(reports), guard.report()
+
+
+def explained_later(cells: tuple[str, ...]) -> tuple[tuple[Report, ...], str]:
+    """What is said of a failure when the extension is loaded after it."""
+    import autograd_explain
+    from autograd_explain.intercept import guard
+
+    with without_time_limits(), kernel_shell() as shell:
+        shell.run_line_magic("xmode", "Minimal")
+        ran = (shell.run_cell(cell, store_history=True) for cell in cells)
+        failed = next((result for result in ran if not result.success), None)
+        shell.run_cell("%load_ext autograd_explain", store_history=True)
+        last = autograd_explain.last()
+        if last is None or failed is None:
+            return (), guard.report()
+        return (Report(failed.execution_count, last.to_dict()),), guard.report()
 
 
 def _values(cells: tuple[str, ...], expressions: tuple[str, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -38,11 +38,12 @@ class Scene:
     @cached_property
     def roots(self) -> tuple[torch.Tensor, ...]:
         """The tensors whose backward (or grad) call failed; () outside a backward."""
-        return tuple(roots_of(self.incident.frames))
+        found = roots_of(self.incident.frames)
+        return tuple(r for r in found if isinstance(r, torch.Tensor))
 
     @cached_property
     def graph(self) -> Graph:
-        return Graph(self.roots)
+        return Graph(tuple(roots_of(self.incident.frames)))
 
     @cached_property
     def history(self) -> History:

@@ -18,7 +18,7 @@ from typing import Any
 
 import IPython
 
-from ..incident import LiveFrame
+from ..incident import LiveFrame, frames_of
 from ..program import Program, Source
 from .compiled import TIMEIT, settle
 
@@ -37,7 +37,10 @@ _COUNTS_FIRST = IPython.version_info[0] >= 9
 
 @dataclass
 class Run:
-    """One run of a cell, or of a part of a cell that a magic runs as a cell of its own."""
+    """One run of a cell, or of a part of a cell that a magic runs as a cell of its own.
+
+    `earlier`: it was over before the extension was loaded.
+    """
 
     number: int
     text: str
@@ -52,6 +55,7 @@ class Run:
     success: bool | None = None
     sources: tuple[Source, ...] | None = None
     possible: tuple[Source, ...] = ()
+    earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,23 @@ class Cells:
         sources, settled = settle(found[-MAX_CELLS:], possible, frames)
         running = [frame.code for frame in settled]
         return Program(sources, self._shell.user_ns, running), settled
+
+    def failed_before_loading(self, error: BaseException) -> Run | None:
+        """The run of the cell that raised an error before the extension was loaded."""
+        cells = {source.filename: source for source in self._before_loading()}
+        frames = frames_of(error.__traceback__)
+        source = next((cells[f.filename] for f in frames if f.filename in cells), None)
+        if source is None or source.cell is None:
+            return None
+        return Run(source.cell, source.text, source.text, success=False, earlier=True)
+
+    def bound_since(self, run: Run) -> frozenset[str]:
+        """The names of a run's program that cells after it, before the loading, have bound anew."""
+        known = self._before_loading()
+        then = [c for c in known if _in_time(c, run)]
+        since = [c for c in known if not _in_time(c, run)]
+        used = frozenset().union(*(cell.words for cell in then))
+        return used & frozenset().union(*(cell.bound for cell in since))
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -273,6 +294,10 @@ def blank_lines(raw: str) -> int:
     """Leading blank lines, which IPython strips before it compiles."""
     lines = raw.splitlines()
     return next((i for i, line in enumerate(lines) if line.strip()), 0)
+
+
+def _in_time(cell: Source, run: Run) -> bool:
+    return cell.cell is not None and cell.cell <= run.number
 
 
 def _history_sources(shell: Any, first: int | None) -> list[Source]:

@@ -169,6 +169,8 @@ class Explainer:
     ) -> Incident:
         raised = frames_of(traceback_of(exception)) if exception is not None else ()
         program, frames = self._cells.settled(raised)
+        if visit is not None and visit.run.earlier:
+            program = program.until(visit.run.number)
         return Incident(
             kind,
             message,

@@ -26,13 +26,15 @@ _SUBJECT = re.compile(
     "|saved_variables|autograd|static_graph|check_reduction|broadcast_buffers",
     re.I,
 )
+_MAX_NAMES = 3  #: listed in a line
 _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
 
 
 class Session:
     """Watches one shell.  `last` is the latest Explanation: data, no tensor, no frame."""
 
-    def __init__(self, shell: Any, explain: Explain) -> None:
+    def __init__(self, shell: Any, explain: Explain, told: int | None = None) -> None:
+        """`told`: the id of an error that a session before this one has dealt with."""
         self.shell = shell
         self.settings = AutogradExplain(parent=shell)
         self.cells = Cells(shell)
@@ -45,6 +47,7 @@ class Session:
         self._visits: dict[int, CellRun] = {}
         self._watch_next: Run | None = None
         self._error_at_load = id(getattr(sys, "last_value", None))
+        self._told = told
         self._warning_hook: WarningHook | None = None
 
     # Loading and unloading
@@ -102,13 +105,16 @@ class Session:
         guard.tell(self.settings.language)
 
     def _finish(self, run: Run, result: Any) -> None:
-        visit = self._visits.pop(id(run), None) or CellRun(run, self._error_at_load)
+        seen = self._visits.pop(id(run), None)
+        visit = seen or CellRun(run, self._error_at_load)
         try:
             self._leave(visit)
             error = self._error_of(result, visit)
             if error is not None:
                 run.success = False
             self._tell(visit, error)
+            if error is None and seen is None:  # the cell that loaded us
+                self._look_back()
         finally:
             if visit.check is not None:
                 visit.check.discard()
@@ -121,6 +127,29 @@ class Session:
             self._watch_next = visit.run
         if error is None and visit.check is not None:
             self._on_success(visit, visit.check)
+
+    def _look_back(self) -> None:
+        """Explain the failure that was there when the extension was loaded."""
+        error = getattr(sys, "last_value", None)
+        visit = self._failed_before(error)
+        if visit is None or not isinstance(error, Exception):
+            return
+        anew = self.cells.bound_since(visit.run)
+        if not anew:
+            self._tell(visit, error)
+            return
+        if self.explainer.error(error, visit) is None:
+            return  # not autograd's
+        names = ", ".join(f"`{name}`" for name in sorted(anew)[:_MAX_NAMES])
+        cell = f"In[{visit.run.number}]"
+        screen.show_line("bound_since", self.settings.language, cell=cell, names=names)
+
+    def _failed_before(self, error: BaseException | None) -> CellRun | None:
+        """The cell that raised an error before the extension was loaded."""
+        if error is None or id(error) != self._error_at_load or id(error) == self._told:
+            return None
+        run = self.cells.failed_before_loading(error)
+        return None if run is None else CellRun(run, self._error_at_load)
 
     def _error_of(self, result: Any, visit: CellRun) -> BaseException | None:
         """What the cell raised, or showed without raising it (%run, %%capture, 7.34's %%time)."""
@@ -186,7 +215,7 @@ class Session:
     @kept()
     def explain(self, error: BaseException) -> Explanation | None:
         """Explain an exception that the user hands over; shows nothing."""
-        visit = self._visit()
+        visit = self._failed_before(error) or self._visit()
         with self.apart:
             found = self.explainer.by_hand(error, visit)
         if found is not None:

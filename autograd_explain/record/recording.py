@@ -8,12 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch._C._autograd import _get_sequence_nr as sequence
 
 from ..isolation.weak_references import hide
 from ..loaded import is_generated
-from ..nodes import GraphTraversal
+from ..nodes import GraphTraversal, start_of
 from ..program import Program
 from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
@@ -258,7 +257,7 @@ def _graph_sequences(incident: Incident) -> Iterator[int]:
     from ..inspect.live.roots import roots_of
 
     with quiet():
-        starts = [r.grad_fn for r in roots_of(incident.frames) if isinstance(r, torch.Tensor)]
+        starts = [start_of(root) for root in roots_of(incident.frames)]
     for found in GraphTraversal(starts, limit=_MAX_NODES):
         if not hasattr(found.node, "variable"):
             yield found.sequence

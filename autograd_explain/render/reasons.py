@@ -207,6 +207,13 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "行を確認するには、`%autograd_check on` のあと {cell} から順に実行し直してください。",
         "若要确认这些行，请先运行 `%autograd_check on`，再从 {cell} 起重新运行各单元格。",
     ),
+    "bound_since": (
+        "autograd_explain: run {cell} again to have its error explained; cells after it have bound "
+        "{names} anew.",
+        "autograd_explain：{cell} のエラーの説明には、もう一度の実行が必要です。そのあとのセルで "
+        "{names} に別の値が代入されています。",
+        "autograd_explain：要解释 {cell} 的错误，请重新运行它；其后的单元格给 {names} 赋了新的值。",
+    ),
     "nothing_wrong": (
         "autograd_check: nothing wrong[ (watched {nodes} recorded operations, {writes} writes)]",
         "autograd_check：問題なし[（記録された演算 {nodes} 件、書き込み {writes} 件を監視）]",

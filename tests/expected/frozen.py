@@ -109,10 +109,10 @@ def ran(notebook: Case, mode: str) -> Ran:
 
 def block(notebook: Case, mode: str) -> str:
     """What is kept of a notebook, without its heading."""
-    return "".join(f"{line}\n" for line in _lines(ran(notebook, mode)))
+    return "".join(f"{line}\n" for line in lines_of(ran(notebook, mode)))
 
 
-def _lines(ran: Ran) -> Iterator[str]:
+def lines_of(ran: Ran) -> Iterator[str]:
     if not ran.reports:
         yield "nothing"
     for report in ran.reports:

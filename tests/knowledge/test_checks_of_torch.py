@@ -26,6 +26,23 @@ class Wrong(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, tangent):
         return tangent * 3
+class Reading(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2 if grad.sum().item() < 9 else grad * 2
+class Guessing(Reading):
+    @staticmethod
+    def backward(ctx, grad):
+        try:
+            return Reading.backward(ctx, grad)
+        except RuntimeError:
+            return grad * 3
+    @staticmethod
+    def jvp(ctx, tangent):
+        return Guessing.backward(ctx, tangent)
 index = torch.tensor([0, 0, 2])
 def second(f):
     source = torch.zeros(3, requires_grad=True)
@@ -45,6 +62,27 @@ def second(f):
         ),
         ("gradcheck(lambda t: (t * 2).detach(), (x,))", "gradcheck_failed", "cut"),
         ("gradcheck(lambda t: t * 2, (x[:1].expand(3),))", "gradcheck_failed", "overlap"),
+        (
+            "gradcheck(Reading.apply, (x,), check_batched_grad=True)",
+            "gradcheck_failed",
+            "batched_error",
+        ),
+        (
+            "gradcheck(Guessing.apply, (x,), check_batched_grad=True)",
+            "gradcheck_failed",
+            "batched",
+        ),
+        (
+            "gradcheck(Guessing.apply, (x,), check_forward_ad=True, "
+            "check_batched_forward_grad=True)",
+            "gradcheck_failed",
+            "batched",
+        ),
+        (
+            "raise torch.autograd.gradcheck.GradcheckError('grad is incorrect size')",
+            "gradcheck_failed",
+            "kind",
+        ),  # torch 2.13 sees the wrong size before gradcheck does
         ("functional.hessian(lambda t: [t.sum()], x)", "functional_argument", "output"),
         ("functional.vjp(lambda t: t.sum(), x, (x, x))", "functional_argument", "vector"),
         ("functional.vjp(lambda t: t * 2, x, [x])", "functional_argument", "vector"),

@@ -186,6 +186,28 @@ def test_a_switch_that_was_applied_to_a_function() -> None:
         "z = torch.set_grad_enabled(False)(add)(x, x)\nz.sum().backward()",
     )
     assert (found.cause, line_of(found, What.CAUSE)) == ("grad_mode_off", 1)
+    for switch in ("no_grad", "inference_mode"):
+        found = finding(
+            "lin = torch.nn.Linear(2, 1)\ndef f(x):\n    return lin(x)",
+            f"quiet = torch.{switch}(f)\nquiet(torch.ones(2)).sum().backward()",
+        )
+        assert (found.cause, found.variant) == ("grad_mode_off", "applied")
+        assert line_of(found, What.CAUSE) == 1
+
+
+def test_what_requires_grad_now_is_not_said_to_require_none() -> None:
+    found = finding(
+        "import functools\nlin = torch.nn.Linear(2, 1)\n"
+        "def quiet(f):\n    @functools.wraps(f)\n    def inner(x):\n"
+        "        with torch.no_grad():\n            return f(x)\n    return inner",
+        "@quiet\ndef f(x):\n    return lin(x)\ny = f(torch.ones(2))\ny.sum().backward()",
+    )
+    assert (found.cause, found.variant) == ("graph_cut", "lost")
+    found = finding(
+        "w = torch.ones(2)\ny = w * 2\nw.requires_grad_()",
+        "y.sum().backward()",
+    )
+    assert (found.cause, found.variant) == ("graph_cut", "lost")
 
 
 def test_a_function_that_records_is_not_blamed_for_its_switch() -> None:

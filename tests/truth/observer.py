@@ -7,6 +7,7 @@ read and wrote, its versions before and after, and the nodes they made from a to
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 import linecache
 import sys
@@ -17,12 +18,14 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 Line = tuple[int, int]
 _DEEP = 40  #: nodes that one call may make, counted along a path
+_SEEN = "_value_seen_by_the_observer"
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,11 @@ class Observed:
 
 
 def observe(cells: Sequence[str], names: Sequence[str], at: frozenset[Line]) -> Observed:
-    """Run the cells up to the failure; look `names` up there and whenever a line of `at` runs."""
+    """Run the cells up to the failure; look `names` up there and whenever a line of `at` runs.
+
+    A name that would do something (`self.graph.propagation()`) is no name to look up: its value is
+    taken where the program itself computes it.
+    """
     watch = _Watch(Observed(cells), names, at)
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         warnings.simplefilter("default")
@@ -100,6 +107,7 @@ class _Watch(TorchFunctionMode):
         super().__init__()
         self.seen, self.at = seen, at
         self.names = {n: code for n in names if (code := _plain_path(n)) is not None}
+        self.taken = _Taken({t: n for n in names if n not in self.names and (t := _text(n))})
         self.files: dict[str, int] = {}
         self.clock = 0
         self.newest = -1
@@ -110,12 +118,13 @@ class _Watch(TorchFunctionMode):
         space["__name__"] = "__main__"
         sys.settrace(self._called)
         try:
-            with self:
+            with self, mock.patch.object(builtins, _SEEN, self._taken_value, create=True):
                 for number, text in enumerate(self.seen.cells, 1):
                     name = f"<observed {number}>"
                     self.files[name] = number
                     linecache.cache[name] = len(text), None, text.splitlines(True), name
-                    exec(compile(text, name, "exec"), space)
+                    tree = ast.fix_missing_locations(self.taken.visit(ast.parse(text)))
+                    exec(compile(tree, name, "exec"), space)
         except Exception as error:
             sys.settrace(None)
             self._failed(error)
@@ -173,6 +182,13 @@ class _Watch(TorchFunctionMode):
             value = eval(code, outer, dict(local))
         except Exception:
             return
+        self._stands_for(name, value)
+
+    def _taken_value(self, name: str, value: Any) -> Any:
+        self._stands_for(name, value)
+        return value
+
+    def _stands_for(self, name: str, value: Any) -> None:
         self.seen.known.add(name)
         if isinstance(value, torch.Tensor):
             self.seen.named.setdefault(name, {})[_storage(value)] = value
@@ -258,6 +274,29 @@ def _version(tensor: torch.Tensor) -> int | None:
             return tensor._version
     except RuntimeError:
         return None
+
+
+class _Taken(ast.NodeTransformer):
+    """Hands each value that one of these expressions has to the observer."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit(self, node: ast.AST) -> Any:
+        name = self.names.get(ast.unparse(node)) if isinstance(node, ast.Call) else None
+        found = self.generic_visit(node)
+        if name is None:
+            return found
+        call = ast.Call(ast.Name(_SEEN, ast.Load()), [ast.Constant(name), found], [])
+        return ast.copy_location(call, node)
+
+
+def _text(name: str) -> str:
+    """An expression as Python itself writes it, "" for none."""
+    try:
+        return ast.unparse(ast.parse(name, mode="eval"))
+    except SyntaxError:
+        return ""
 
 
 def _plain_path(name: str) -> Any:

@@ -58,6 +58,17 @@ def place(line: int, source: str) -> dict[str, Any]:
     return event("", line, source)["place"]
 
 
+def test_an_expression_is_a_name_where_the_program_computes_it(report):
+    program = [PROGRAM[0], PROGRAM[1].replace("h = torch.sigmoid(w)", "h = torch.sigmoid( w )")]
+    report["tensors"][0]["names"] = ["torch.sigmoid(w)", "h"]
+    assert falsehoods(report, program, frozenset()) == []
+    report["tensors"][0]["names"] = ["torch.sigmoid(h)"]
+    assert falsehoods(report, program, frozenset()) != []
+    report["tensors"][0]["names"] = ["y.sum()"]
+    found = falsehoods(report, program, frozenset())
+    assert any("no name stands for such a tensor" in line for line in found), found
+
+
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [

@@ -24,7 +24,9 @@ class OffBy(str, Enum):
     DECORATOR = "decorator"
     SWITCH = "switch"  #: `torch.set_grad_enabled(False)` as a plain statement
     ENTERED = "entered"  #: `….__enter__()` without an exit
-    APPLIED = "applied"  #: `torch.no_grad()(f)`: each call of the result runs inside it
+    APPLIED = (
+        "applied"  #: `torch.no_grad()(f)`, `no_grad(f)`: each call of the result runs inside it
+    )
     GENERATOR = "generator"  #: a `yield` inside a no_grad block: the consumer runs inside it
 
 
@@ -65,12 +67,14 @@ def switched_off_around(slicer: Slicer, spot: ExprAt) -> Off | None:
 
 
 def _applied(slicer: Slicer, scope: Scope, call: ast.AST) -> Off | None:
-    """The switch that was applied to what a call calls: `adder` of `adder = no_grad()(f)`."""
+    """The switch that was applied to what a call calls: `adder` of `adder = no_grad()(f)`, and of
+    `adder = no_grad(f)`."""
     makers = slicer.makers(ExprAt(scope, call.func)) if isinstance(call, ast.Call) else []
     made = makers[0] if len(makers) == 1 else None
     if made is None or not isinstance(made.node, ast.Call):
         return None
-    off = mode(slicer, made.scope, made.node.func) is False
+    given = called_name(made.node) in _OFF and bool(made.node.args)
+    off = given or mode(slicer, made.scope, made.node.func) is False
     return Off(OffBy.APPLIED, made.scope, made.node) if off else None
 
 

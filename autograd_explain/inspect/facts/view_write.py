@@ -41,7 +41,7 @@ def find(scene: Scene) -> ViewWrite | None:
         return None
     written, op, module = _written(scene, at)
     tensor = _tensor(scene, written)
-    maker = None if written is None else _view_maker(scene, written)
+    maker = None if written is None else view_maker(scene, written)
     if written is None:
         return _inside_library(scene)
     return ViewWrite(written, tensor, maker, op, module)
@@ -128,7 +128,8 @@ def _tensor(scene: Scene, written: ExprAt | None) -> torch.Tensor | None:
     return None
 
 
-def _view_maker(scene: Scene, written: ExprAt) -> ExprAt | None:
+def view_maker(scene: Scene, written: ExprAt) -> ExprAt | None:
+    """What made an expression's value a view, the statement that writes it left out."""
     loop = _loop(scene, written)
     if loop is not None:
         return loop

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
-from ...nodes import GraphTraversal
+from ...nodes import GraphTraversal, start_of
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _FREED = "after they have already been freed"
@@ -90,10 +91,14 @@ class Graph:
     """
 
     def __init__(
-        self, roots: Sequence[torch.Tensor], *, limit: int = 200_000, seconds: float = 2.0
+        self,
+        roots: Sequence[torch.Tensor | GradientEdge],
+        *,
+        limit: int = 200_000,
+        seconds: float = 2.0,
     ) -> None:
-        self.roots = tuple(roots)
-        walk = GraphTraversal((r.grad_fn for r in self.roots), limit=limit, seconds=seconds)
+        self.starts = tuple(map(start_of, roots))
+        walk = GraphTraversal(self.starts, limit=limit, seconds=seconds)
         self.nodes = tuple(GraphNode(n.node, n.node.name(), n.sequence, n.depth) for n in walk)
         self.complete = walk.complete
         self._by_identity = {id(n.node): n for n in self.nodes}

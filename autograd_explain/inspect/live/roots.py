@@ -1,4 +1,4 @@
-"""The tensors that a failed backward began from."""
+"""What a failed backward began from: tensors, or edges of the graph."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from ...incident import LiveFrame
 
 
-def roots_of(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor]:
+def roots_of(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor | GradientEdge]:
     """Roots are locals of torch's own frames: `self` in Tensor.backward, `tensors` in
     torch.autograd.backward, `outputs` in torch.autograd.grad (torch/autograd/__init__.py)."""
     for live in reversed(frames):
@@ -22,8 +23,8 @@ def roots_of(frames: tuple[LiveFrame, ...]) -> Iterator[torch.Tensor]:
             found = values.get("self")
         else:
             continue
-        if isinstance(found, torch.Tensor):
+        if isinstance(found, (torch.Tensor, GradientEdge)):
             found = (found,)
         if found is not None:
-            yield from (t for t in found if isinstance(t, torch.Tensor))
+            yield from (r for r in found if isinstance(r, (torch.Tensor, GradientEdge)))
             return

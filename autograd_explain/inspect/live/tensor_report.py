@@ -142,7 +142,7 @@ def _results(names: Names) -> dict[int, tuple[str, ...]]:
 def _depth_first(graph: Graph) -> Iterator[tuple[GraphNode, int, bool]]:
     """From the root to the leaves; what was shown before is not gone into again."""
     seen: set[int] = set()
-    todo = [(root.grad_fn, 0) for root in graph.roots]
+    todo = [(start, 0) for start in graph.starts]
     while todo:
         fn, depth = todo.pop()
         node = graph.find(fn)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from ...incident import Incident
 from ..live.graph import Graph, SavedTensor
@@ -106,7 +107,8 @@ class FailurePoint:
     def _look(self, site: Site, owner: Any, values: tuple[Any, ...]) -> None:
         """Before torch frees it: the graph, and which of its saved values are overwritten."""
         found = [owner] if isinstance(owner, torch.Tensor) else tensors_in(values[:1], 2)
-        roots = tuple(t for t in found if t.requires_grad and t.grad_fn is not None)
+        traced = tuple(t for t in found if t.requires_grad and t.grad_fn is not None)
+        roots: tuple[torch.Tensor | GradientEdge, ...] = (*traced, *_edges(values[:1]))
         self._backward = None
         if roots:
             graph = Graph(roots, limit=20_000, seconds=0.1)
@@ -130,6 +132,12 @@ def _twin_frames() -> tuple[tuple[str, dict[str, Any]], ...]:
             found.append((code.co_name, dict(frame.f_locals)))
         frame = frame.f_back
     return tuple(found)
+
+
+def _edges(values: tuple[Any, ...]) -> tuple[GradientEdge, ...]:
+    """Edges of the graph among what a backward is given."""
+    each = [v for given in values for v in (given if type(given) in (list, tuple) else (given,))]
+    return tuple(v for v in each if isinstance(v, GradientEdge))
 
 
 def _head(text: str) -> str:

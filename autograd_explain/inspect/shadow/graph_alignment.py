@@ -56,8 +56,8 @@ class Pairing:
         twins: set[int] = set()
         live, twin = self._live, self._twin
         todo = [
-            (live.graph.find(a.grad_fn), twin.graph.find(b.grad_fn))
-            for a, b in zip(live.graph.roots, twin.graph.roots, strict=False)
+            (live.graph.find(a), twin.graph.find(b))
+            for a, b in zip(live.graph.starts, twin.graph.starts, strict=False)
         ]
         while todo:
             a, b = todo.pop()

@@ -13,6 +13,12 @@ PATTERNS = (
     "gradcheck-undefined-grads",
     "gradcheck-gradient-dtype",
     "gradcheck-gradient-size",
+    "gradcheck-grad-kind",
+    "gradcheck-grad-layout",
+    "gradcheck-tangent-dtype",
+    "gradcheck-batched-mismatch",
+    "gradcheck-batched-forward-mismatch",
+    "gradcheck-batched-error",
     "gradcheck-overlapping-input",
     "gradcheck-not-double",
     "gradcheck-not-reentrant",
@@ -23,6 +29,7 @@ EXAMPLE = {
     "output": "0",
     "input": "0",
     "index": "",
+    "error": "",
 }
 
 VARIANTS = {
@@ -35,6 +42,12 @@ VARIANTS = {
     "gradcheck-overlapping-input": "overlap",
     "gradcheck-gradient-dtype": "kind",
     "gradcheck-gradient-size": "kind",
+    "gradcheck-grad-kind": "kind",
+    "gradcheck-grad-layout": "kind",
+    "gradcheck-tangent-dtype": "kind",
+    "gradcheck-batched-mismatch": "batched",
+    "gradcheck-batched-forward-mismatch": "batched",
+    "gradcheck-batched-error": "batched_error",
     "gradcheck-not-double": "precision",
     "gradcheck-not-reentrant": "repeat",
     "gradcheck-no-input-requires-grad": "nothing",

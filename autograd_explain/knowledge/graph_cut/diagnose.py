@@ -203,9 +203,14 @@ def _of_nothing(scene: Scene, found: NoGraph) -> Finding[Details]:
         },
         tensors=(TensorFact(Role.CULPRIT, (*names, *root.names), requires_grad=False), root),
         events=(*cause, scene.failed()),
-        variant="" if leaf is None else Missing.FLAG.value,
+        variant=_without_reason(found) if leaf is None else Missing.FLAG.value,
         details=Details(missing=None if leaf is None else Missing.FLAG),
     )
+
+
+def _without_reason(found: NoGraph) -> str:
+    """Whether something that requires grad is behind the value, and was lost where nobody sees."""
+    return "lost" if found.trace.carries else ""
 
 
 def _root_name(found: NoGraph) -> str:

@@ -30,7 +30,7 @@ from autograd_explain.inspect.facts.freed_part import (
 )
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.retained_values import stored
-from autograd_explain.inspect.facts.statements import resolve
+from autograd_explain.inspect.facts.statements import resolve, statement_at
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
@@ -43,6 +43,7 @@ from autograd_explain.model import (
     TensorFact,
     What,
 )
+from autograd_explain.program import called_name
 
 from .memoization import Memoized, remembered
 from .saved_read import saved_read
@@ -335,7 +336,7 @@ def _storing(scene: Scene, part: FreedPart) -> Place | None:
 
 
 def _culprit(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFact:
-    bound = assigned_names(scene, _bound(scene, part))
+    bound = _bound_names(scene, part, memory)
     assigned = tuple(dict.fromkeys(n for n in (part.carried, *bound) if n))
     if part.carrier is not None:
         tensor, live = part.carrier.tensor, scene.names.of(part.carrier.tensor)
@@ -352,6 +353,16 @@ def _culprit(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFa
         return TensorFact(Role.CULPRIT, names, grad_fn=part.boundary.name)
     fact = scene.fact(Role.CULPRIT, tensor)
     return TensorFact(**{**vars(fact), "names": names or fact.names})
+
+
+def _bound_names(scene: Scene, part: FreedPart, memory: Memoized | None) -> tuple[str, ...]:
+    """The names that got the old value; of a remembered call none that got more than its value."""
+    place = _bound(scene, part)
+    value = getattr(statement_at(scene.program, place), "value", None)
+    if memory is not None and memory.how == "decorator" and isinstance(value, ast.expr):
+        called = memory.name in (ast.unparse(value), called_name(value))
+        return assigned_names(scene, place) if called else ()
+    return assigned_names(scene, place)
 
 
 def _bound(scene: Scene, part: FreedPart) -> Place | None:

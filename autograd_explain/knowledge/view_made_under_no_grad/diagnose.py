@@ -8,20 +8,26 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts import view_write
-from autograd_explain.inspect.facts.expressions import inside, place_of
+from autograd_explain.inspect.facts.expressions import inside, place_of, surfaced
 from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place
+from autograd_explain.model import Confidence, Event, Finding, Place
 
+from .refused_read import refused_read
+
+#: Raised where such a view is read, not where something was written.
+READ = (
+    "view-nograd-base-modified",
+    "view-of-view-base-modified-nograd",
+    "view-inference-base-modified",
+)
 PATTERNS = (
     "view-nograd-inplace",
-    "view-nograd-base-modified",
     "view-of-view-nograd-inplace",
-    "view-of-view-base-modified-nograd",
     "view-inference-inplace",
-    "view-inference-base-modified",
     "view-of-view-inference-inplace",
+    *READ,
 )
 
 EXAMPLE = {
@@ -34,6 +40,7 @@ EXAMPLE = {
     "place": "In[2]:4",
     "function": "halves",
     "base": "frame",
+    "call": "left.sum()",
 }
 
 
@@ -51,13 +58,14 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    found = view_write.find(scene)
+    read = scene.match.pattern in READ
+    found = refused_read(scene) if read else view_write.find(scene)
     if found is None:
         return None
     found, off = view_write.made_unrecorded(scene, found)
     off_place = None if off is None else scene.slicer.place_of(off.scope, off.node)
     culprit = view_write.fact(scene, found)
-    place, parameter = scene.place, _writes_parameter(found)
+    place, parameter = scene.place, _writes_parameter(found) and not read
     name, base = next(iter(culprit.names), ""), _base_name(scene, found)
     return Finding(
         cause="view_made_under_no_grad",
@@ -72,14 +80,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "place": label(place),
             "function": (off.scope.function or "") if off is not None else "",
             "base": base,
+            "call": spot.text if read and (spot := surfaced(scene)) is not None else "",
         },
         tensors=(culprit,),
         events=(
-            view_write.changed(scene, found),
+            *_written(scene, found),
             *view_write.created(scene, found),
             scene.failed(),
         ),
-        variant="parameter" if parameter else "",
+        variant="base" if read else "parameter" if parameter else "",
         details=Details(
             tensor=name,
             base=base,
@@ -90,6 +99,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             made=place_of(scene, found.maker),
         ),
     )
+
+
+def _written(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
+    """The refused write; where the view was read, a sound write came before and is not known."""
+    return () if scene.match.pattern in READ else (view_write.changed(scene, found),)
 
 
 def _base_name(scene: Scene, found: ViewWrite) -> str:

@@ -13,10 +13,15 @@ from .diagnose import Details
 
 
 def _index_at_write(site: Site[Details]) -> Edits:
-    given = site.details
-    if given.made is None:
+    given, write = site.details, site.finding.place(What.CHANGED)
+    if given.made is None or write is None:
         return None
-    return index_at_write(site.program, given.made, site.place, given.tensor, given.base)
+    return index_at_write(site.program, given.made, write, given.tensor, given.base)
+
+
+def _unrecorded(site: Site[Details]) -> Edits:
+    write = site.finding.place(What.CHANGED)
+    return None if write is None else under_no_grad(site.program, write)
 
 
 def _undecorated(site: Site[Details]) -> Edits:
@@ -36,7 +41,7 @@ def _is_key(details: Details) -> bool:
 propose: Propose[Details] = by_table(
     Fix(
         "write_unrecorded",
-        lambda s: under_no_grad(s.program, s.place),
+        _unrecorded,
         when=lambda d: d.parameter,
     ),
     Fix("index_at_write", _index_at_write, when=_is_key),
@@ -50,5 +55,5 @@ propose: Propose[Details] = by_table(
         _view_recorded,
         when=lambda d: d.by is OffBy.BLOCK and not d.parameter,
     ),
-    at=What.CHANGED,
+    at=What.FAILED,  # where the view was only read, no write is known
 )

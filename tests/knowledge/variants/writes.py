@@ -134,6 +134,38 @@ assert w.grad.tolist() == [3.0, 3.0]
         "",
         "        self.whole[self.rows[i]] += value",
     ),
+    "a view read after its base was written": (
+        """
+class Store:
+    def __init__(self):
+        self.base = torch.zeros(4)
+        with torch.inference_mode():
+            self.head = self.base[:2]
+store = Store()
+w = torch.ones(4, requires_grad=True)
+store.base.mul_(w)
+# %
+(store.head * 2).sum().backward()
+""",
+        "view_made_under_no_grad",
+        "base",
+        "        self.head = self.base[:2]",
+    ),
+    "a local view read after its base was written": (
+        """
+w = torch.ones(4, requires_grad=True)
+def loss(base):
+    with torch.no_grad():
+        head = base[:2]
+    base += w
+    return head.view(-1).sum()
+# %
+loss(torch.zeros(4)).backward()
+""",
+        "view_made_under_no_grad",
+        "base",
+        "    head = base[:2]",
+    ),
     "views of an object read elsewhere": (
         """
 class Buffer:
