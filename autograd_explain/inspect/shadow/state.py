@@ -12,6 +12,7 @@ from ...incident import Incident
 from ...program import Program, Source
 from .arrival import FailurePoint
 from .budget import RunBudget, RunLimits, TooBig
+from .callbacks import called_back, calls_of
 from .devices import Devices
 from .event_log import ShadowLog
 from .instrument import Twins
@@ -112,9 +113,27 @@ class ShadowState:
         name = name or _called(site)
         self.budget.spend(1)
         self.failure.arrive(site, (*args, *kwargs.values()), name)
+        self._call_back(site, (*args, *kwargs.values()))
         if name in ("tqdm", "trange", "track", "progress_bar", "prepare") and args:
             return args[0] if name != "prepare" or len(args) == 1 else args
         return UNKNOWN
+
+    def _call_back(self, site: Site, given: tuple[Any, ...]) -> None:
+        """Enters the function that the library, which is not run, called on its way to fail."""
+        frames = self.incident.user_frames
+        found = called_back(frames, site, given) if self.failure.in_failing_cell else None
+        if found is None:
+            return
+        function, live = found
+        self.stack.append(site)
+        try:
+            for arguments in calls_of(function, live, self.adopter.adopt):
+                self.budget.spend(2)
+                function(*arguments)
+        except Exception as error:
+            self.failed(site, error)
+        finally:
+            self.stack.pop()
 
     def missing(self, owner: Any, key: Any) -> Any:
         """A key that is not there: of a list that a shortened loop filled, its last item."""

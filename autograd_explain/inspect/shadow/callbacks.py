@@ -1,0 +1,59 @@
+"""The user's functions that a library calls back: entered where the traceback shows the call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from ...incident import LiveFrame
+from .instrument import TWIN
+from .policy import is_twin_function
+from .site import Site
+
+#: As often as a library may have to call what takes nothing before it fails.
+_CALLS = 3
+
+
+def called_back(
+    frames: tuple[LiveFrame, ...], site: Site, given: Iterable[Any]
+) -> tuple[Any, LiveFrame] | None:
+    """The twin among what a call at `site` was given that the failure went through, with its live
+    frame: `step` of `timeit.timeit(step)`."""
+    live = _entered_from(frames, site)
+    if live is None:
+        return None
+    return next(((value, live) for value in given if _is_twin_of(value, live)), None)
+
+
+def _entered_from(frames: tuple[LiveFrame, ...], site: Site) -> LiveFrame | None:
+    """The next of the user's frames inward from the one that stood at this site."""
+    for outer, inner in pairwise(frames):
+        if outer.filename == site.source.filename and site.covers(outer.line):
+            return inner
+    return None
+
+
+def _is_twin_of(value: Any, live: LiveFrame) -> bool:
+    function = getattr(value, "__func__", value)
+    if not is_twin_function(function):
+        return False
+    code, lived = function.__code__, live.code
+    same = code.co_name == lived.co_name and code.co_firstlineno == lived.co_firstlineno
+    return same and bool(code.co_filename == f"{TWIN}{live.filename}>")
+
+
+def calls_of(
+    function: Any, live: LiveFrame, adopt: Callable[[Any], Any]
+) -> Iterator[tuple[Any, ...]]:
+    """The arguments of the calls to make: what the failing call had, and for a function that takes
+    nothing several calls, as the failing one may not have been the first."""
+    names = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    held = live.frame.f_locals
+    for _ in range(1 if names else _CALLS):
+        yield tuple(adopt(held.get(name)) for name in names)
