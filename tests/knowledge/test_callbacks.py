@@ -50,7 +50,7 @@ def test_what_went_backward_in_an_earlier_call() -> None:
 
 def test_the_function_itself_is_not_called_again() -> None:
     RAN.clear()
-    step = "from knowledge.test_callbacks import RAN\ndef step():\n    RAN.append(1)" + STEP
+    step = f"from {__name__} import RAN\ndef step():\n    RAN.append(1)" + STEP
     found = play((SETUP, step, "timeit.timeit(step, number=3)"))
     assert found.trouble == "" and found.diagnosis is not None
     assert found.diagnosis.finding.event(What.CHANGED) is not None
