@@ -45,6 +45,7 @@ Leaves and gradients
 A table of rewrites
     by_table(*rows, at=What.CAUSE) -> propose     rows: Fix(key, edit, when=…, changes=False): where
                                                   when(details) holds, edit(site: Site) is proposed
+    at_place(transform, *args, **kwargs) -> edit  what a transformer makes of the site's place
 Edits
     apply(program, edits) -> Edited | None        Edited.program; Edited.place(old) -> new place
     then(program, edits, step, *places)           edits, and step(edited_program, *places) on top
@@ -59,7 +60,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .engine.edits import Edited, apply, merge, then
-    from .engine.fixes import Fix, Propose, Site, by_table
+    from .engine.fixes import Fix, Propose, Site, at_place, by_table
     from .engine.imports import torch_at
     from .engine.proposal import Proposal
     from .transforms.backward import detach_after, keep_graph
@@ -94,7 +95,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "engine.edits": "Edited apply merge then",
-    "engine.fixes": "Fix Propose Site by_table",
+    "engine.fixes": "Fix Propose Site at_place by_table",
     "engine.imports": "torch_at",
     "engine.proposal": "Proposal",
     "transforms.backward": "detach_after keep_graph",
@@ -121,6 +122,7 @@ __all__ = [
     "Propose",
     "Site",
     "apply",
+    "at_place",
     "block_instead_of_switch",
     "by_table",
     "clone_alias",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rewriting import program_of, spot
 
 from autograd_explain.model import Confidence, Event, Finding, Safety, What
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind
 
 PROGRAM = program_of("loss = model(x)\nloss.backward()")
@@ -32,7 +32,7 @@ PROPOSE: Propose[Details] = by_table(
     Fix("none", lambda site: None),
     Fix("asked", reduced, changes=True),
     Fix("again", reduced),
-    Fix("mean", lambda s: call_behind(s.program, s.place, "mean"), intended_difference=True),
+    Fix("mean", at_place(call_behind, "mean"), intended_difference=True),
 )
 
 

@@ -5,10 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.program import Source
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 _OLD = ("torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd")
 

@@ -3,12 +3,7 @@
 import ast
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
 
@@ -40,5 +35,5 @@ propose: Propose[Details] = by_table(
         _clamped,
         when=lambda d: d.value == "0" and d.node in _EDGE_AT_ZERO,
         changes=True,
-    ),
+    )
 )

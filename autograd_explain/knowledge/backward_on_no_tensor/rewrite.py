@@ -1,12 +1,7 @@
 """Go backward from the tensor in the object, or from the sum of them; call the method."""
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
 

@@ -2,10 +2,7 @@
 
 from autograd_explain.model import What
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    keyword_added,
-)
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 
 def _non_reentrant(site: Site[object]) -> Edits:

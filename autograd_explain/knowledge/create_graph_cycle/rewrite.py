@@ -1,16 +1,10 @@
 """No graph of the gradient where nothing differentiates it."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    keyword_removed,
-)
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 
 from .diagnose import Details
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "first_order",
-        lambda s: keyword_removed(s.program, s.place, "create_graph"),
-        when=lambda d: not d.again,
-    ),
+    Fix("first_order", at_place(keyword_removed, "create_graph"), when=lambda d: not d.again)
 )

@@ -1,10 +1,7 @@
 """`use_reentrant=False` in every checkpoint."""
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    keyword_added,
-)
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 from .diagnose import Details
 

@@ -5,16 +5,9 @@ from dataclasses import replace
 
 from autograd_explain.model import Finding, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    line_before,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
+from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
 
 from .diagnose import Details
 from .parametrization import parametrized
@@ -65,11 +58,7 @@ def _values(site: Site[Details]) -> Edits:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "detach",
-        lambda s: call_behind(s.program, s.place, "detach"),
-        when=lambda d: d.looks_back,
-    ),
+    Fix("detach", at_place(call_behind, "detach"), when=lambda d: d.looks_back),
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
     Fix("drop", _dropped, when=lambda d: d.stored),

@@ -4,14 +4,8 @@ import ast
 
 from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    renamed_around,
-    statement_replaced,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.call_edits import renamed_around, statement_replaced
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 
 def _out_of_place(site: Site[object]) -> Edits:

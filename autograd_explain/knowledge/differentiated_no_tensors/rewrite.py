@@ -2,15 +2,9 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-    renamed,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details, Tensors
 
@@ -26,7 +20,7 @@ def _inner(site: Site[Details]) -> Edits:
 propose: Propose[Details] = by_table(
     Fix(
         "parameters",
-        lambda s: renamed(s.program, s.place, "{owner}.parameters"),
+        at_place(renamed, "{owner}.parameters"),
         when=lambda d: d.tensors is Tensors.PARAMETERS,
     ),
     Fix("parameters", _inner, when=lambda d: d.tensors is Tensors.INNER),

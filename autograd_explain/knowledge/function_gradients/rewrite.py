@@ -3,12 +3,7 @@
 import ast
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details, Why
 

@@ -6,10 +6,7 @@ from autograd_explain.model import Span
 from autograd_explain.program import Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 from .diagnose import Details
 
@@ -30,6 +27,4 @@ def _rule(source: Source, node: ast.ClassDef) -> Patch:
     return Patch(source, point, "generate_vmap_rule = True\n\n" + " " * first.col_offset)
 
 
-propose: Propose[Details] = by_table(
-    Fix("generate_rule", _generated, when=lambda d: d.batching),
-)
+propose: Propose[Details] = by_table(Fix("generate_rule", _generated, when=lambda d: d.batching))

@@ -4,11 +4,7 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 from .diagnose import Details
 

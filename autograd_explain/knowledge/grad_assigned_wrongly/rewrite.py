@@ -1,10 +1,7 @@
 """The value in the dtype or on the device of the tensor; None for no gradient."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-    text_behind,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
 
 from .diagnose import Details, Mismatch
 
@@ -17,7 +14,7 @@ def _converted(site: Site[Details]) -> Edits:
 propose: Propose[Details] = by_table(
     Fix(
         "none",
-        lambda s: expression_replaced(s.program, s.place, "None"),
+        at_place(expression_replaced, "None"),
         when=lambda d: d.mismatch is Mismatch.NO_TENSOR,
     ),
     Fix("convert", _converted, when=lambda d: d.mismatch in (Mismatch.DTYPE, Mismatch.DEVICE)),

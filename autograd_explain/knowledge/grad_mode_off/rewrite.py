@@ -1,10 +1,8 @@
 """The block that should end, the decorator that should go, the statement that should be outside."""
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.rewrite import (
-    block_instead_of_switch,
-)
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite import block_instead_of_switch
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.leave_no_grad import (
     block_instead_of_enter,
     decorated_generator,
@@ -21,30 +19,10 @@ def _outside(site: Site[Details]) -> Edits:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "block",
-        lambda s: block_instead_of_switch(s.program, s.place),
-        when=lambda d: d.by is OffBy.SWITCH,
-    ),
-    Fix(
-        "block",
-        lambda s: block_instead_of_enter(s.program, s.place),
-        when=lambda d: d.by is OffBy.ENTERED,
-    ),
-    Fix(
-        "generator",
-        lambda s: decorated_generator(s.program, s.place),
-        when=lambda d: d.by is OffBy.GENERATOR,
-    ),
-    Fix(
-        "decorator",
-        lambda s: without_decorator(s.program, s.place),
-        when=lambda d: d.by is OffBy.DECORATOR,
-    ),
-    Fix(
-        "mode_of_caller",
-        lambda s: mode_of_caller(s.program, s.place),
-        when=lambda d: d.by is OffBy.BLOCK,
-    ),
+    Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by is OffBy.SWITCH),
+    Fix("block", at_place(block_instead_of_enter), when=lambda d: d.by is OffBy.ENTERED),
+    Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
+    Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
+    Fix("mode_of_caller", at_place(mode_of_caller), when=lambda d: d.by is OffBy.BLOCK),
     Fix("outside", _outside, when=lambda d: d.by is OffBy.BLOCK),
 )

@@ -1,9 +1,7 @@
 """Clear the gradients once the step has used them, or before the backward that is meant for it."""
 
-from autograd_explain.rewrite import (
-    zero_grad_after,
-)
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite import zero_grad_after
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.training_step import zero_grad_before
 
 from .diagnose import Details
@@ -19,7 +17,7 @@ propose: Propose[Details] = by_table(
     Fix("clear_before_backward", _before_backward, changes=True),
     Fix(
         "clear_after_step",
-        lambda s: zero_grad_after(s.program, s.place),
+        at_place(zero_grad_after),
         when=lambda d: d.own_backward is None,
         changes=True,
     ),

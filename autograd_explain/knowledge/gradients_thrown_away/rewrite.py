@@ -1,8 +1,6 @@
 """Clear before backward."""
 
-from autograd_explain.rewrite import (
-    zero_grad_first,
-)
+from autograd_explain.rewrite import zero_grad_first
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
 
 from .diagnose import Details
@@ -12,5 +10,5 @@ propose: Propose[Details] = by_table(
         "clear_first",
         lambda s: zero_grad_first(s.program, s.place, s.details.backward),
         changes=True,
-    ),
+    )
 )

@@ -8,11 +8,9 @@ from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.transforms.call_edits import (
-    keyword_set,
-)
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import (
@@ -222,11 +220,7 @@ def _has_part(details: Details) -> bool:
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "uncut",
-        _uncut,
-        when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY),
-    ),
+    Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix(
         "no_copy",
         lambda s: apply_patches(_without_copy(s.program, s.place)),
@@ -237,13 +231,13 @@ propose: Propose[Details] = by_table(
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",
-        lambda s: keyword_set(s.program, s.place, "create_graph", "True"),
+        at_place(keyword_set, "create_graph", "True"),
         when=lambda d: d.kind is CutKind.GRADIENT,
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(
         "requires_grad",
-        lambda s: keyword_set(s.program, s.place, "requires_grad", "True"),
+        at_place(keyword_set, "requires_grad", "True"),
         when=lambda d: d.missing is Missing.FLAG,
     ),
     Fix(
@@ -254,13 +248,13 @@ propose: Propose[Details] = by_table(
     ),
     Fix(
         "thaw",
-        lambda s: thawed_in_turn(s.program, s.place),
+        at_place(thawed_in_turn),
         when=lambda d: _is_frozen(d) and not _has_part(d),
         intended_difference=True,
     ),
     Fix(
         "copy_module",
-        lambda s: deep_copied(s.program, s.place),
+        at_place(deep_copied),
         when=lambda d: d.missing is Missing.SHARED,
         intended_difference=True,
     ),

@@ -3,16 +3,10 @@
 import ast
 
 from autograd_explain.inspect.facts.statements import statement_at
-from autograd_explain.rewrite import (
-    remove_statement,
-)
+from autograd_explain.rewrite import remove_statement
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_removed,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    node_at,
-)
+from autograd_explain.rewrite.transforms.call_edits import call_removed
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 
@@ -26,5 +20,5 @@ def _float32(site: Site[Details]) -> Edits:
 
 
 propose: Propose[Details] = by_table(
-    Fix("float32", _float32, when=lambda d: d.autocast, changes=True),
+    Fix("float32", _float32, when=lambda d: d.autocast, changes=True)
 )

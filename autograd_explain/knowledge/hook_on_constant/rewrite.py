@@ -3,14 +3,8 @@
 import ast
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    keyword_set,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    node_at,
-    without_cut,
-)
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
+from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, without_cut
 
 from .diagnose import Details, Why
 

@@ -1,6 +1,6 @@
 """A result of the gradient's shape; no result where the hook only looks."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
 
 from .diagnose import Details
 from .gradient_shape import of_gradients_shape, without_result
@@ -12,5 +12,5 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.size,
         changes=True,
     ),
-    Fix("nothing", lambda s: without_result(s.program, s.place), when=lambda d: d.number),
+    Fix("nothing", at_place(without_result), when=lambda d: d.number),
 )

@@ -2,14 +2,9 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-    keyword_set,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    node_at,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details, Way
 from .retain import requires_grad_after
@@ -31,7 +26,7 @@ _TAKE_FLAG = frozenset(
 propose: Propose[Details] = by_table(
     Fix(
         "leave_out",
-        lambda s: expression_replaced(s.program, s.place, "[p for p in {x} if p.requires_grad]"),
+        at_place(expression_replaced, "[p for p in {x} if p.requires_grad]"),
         when=lambda d: d.way is Way.FILTER,
         changes=True,
     ),

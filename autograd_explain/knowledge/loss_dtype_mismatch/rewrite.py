@@ -1,13 +1,8 @@
 """The target in the dtype of the prediction."""
 
-from autograd_explain.rewrite import (
-    torch_at,
-)
+from autograd_explain.rewrite import torch_at
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    expression_replaced,
-)
+from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details
 

@@ -1,10 +1,7 @@
 """One number to differentiate: the mean, the sum, or the real part."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    expression_replaced,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details, ToNumber
 
@@ -20,7 +17,7 @@ def _sum(site: Site[Details]) -> Edits:
 propose: Propose[Details] = by_table(
     Fix(
         "real",
-        lambda s: expression_replaced(s.program, s.place, "{x}.real"),
+        at_place(expression_replaced, "{x}.real"),
         when=lambda d: d.to_number is ToNumber.REAL,
         changes=True,
     ),

@@ -5,11 +5,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Span
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 
 def _full_hook(site: Site[object]) -> Edits:

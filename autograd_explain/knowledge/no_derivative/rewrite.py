@@ -3,12 +3,7 @@
 import ast
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details
 
@@ -27,5 +22,5 @@ def _detached_argument(site: Site[Details]) -> Edits:
 
 
 propose: Propose[Details] = by_table(
-    Fix("detach_argument", _detached_argument, when=lambda d: d.argument != "", changes=True),
+    Fix("detach_argument", _detached_argument, when=lambda d: d.argument != "", changes=True)
 )

@@ -6,18 +6,11 @@ from itertools import islice
 
 from autograd_explain.model import Finding
 from autograd_explain.program import Program
-from autograd_explain.rewrite import (
-    move_after,
-)
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite import move_after
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Proposal
-from autograd_explain.rewrite.transforms.call_edits import (
-    statement_replaced,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
@@ -60,7 +53,7 @@ _of_leaf: Propose[Details] = by_table(
 )
 #: The first of them that can be made says it all.
 _of_alias: Propose[Details] = by_table(
-    Fix("parameters", lambda s: parameters_themselves(s.program, s.place)),
+    Fix("parameters", at_place(parameters_themselves)),
     Fix("read_leaf", _leaf_read),
     Fix("undetached", _undetached),
 )

@@ -65,15 +65,9 @@ def _each(program: Program, place: Place, node: ast.expr, way: Way) -> str:
 
 
 propose: Propose[Details] = by_table(
+    Fix("store_number", lambda s: _stored(s, "item"), when=lambda d: d.stored and d.numbers),
     Fix(
-        "store_number",
-        lambda s: _stored(s, "item"),
-        when=lambda d: d.stored and d.numbers,
-    ),
-    Fix(
-        "store_detached",
-        lambda s: _stored(s, "detach"),
-        when=lambda d: d.stored and not d.numbers,
+        "store_detached", lambda s: _stored(s, "detach"), when=lambda d: d.stored and not d.numbers
     ),
     Fix("in_torch", _in_torch, changes=True),
     Fix("detach", _all_reads),

@@ -1,6 +1,6 @@
 """A copy in the CPU's memory; a tensor with data instead of one without."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     call_behind,
     expression_replaced,
@@ -19,10 +19,7 @@ def _to_cpu(site: Site[Details]) -> Edits:
 
 propose: Propose[Details] = by_table(
     Fix(
-        "with_data",
-        lambda s: keyword_set(s.program, s.place, "device", '"cpu"'),
-        when=lambda d: d.placed,
-        changes=True,
+        "with_data", at_place(keyword_set, "device", '"cpu"'), when=lambda d: d.placed, changes=True
     ),
     Fix("to_cpu", _to_cpu, when=lambda d: not d.meta),
 )

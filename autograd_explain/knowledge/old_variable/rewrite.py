@@ -1,12 +1,8 @@
 """A tensor as it is, or made of the number."""
 
-from autograd_explain.rewrite import (
-    torch_at,
-)
+from autograd_explain.rewrite import torch_at
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-)
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details
 

@@ -2,17 +2,9 @@
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-    renamed,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details, Way
 
@@ -32,19 +24,15 @@ def _unpacked(program: Program, place: Place, behind: str) -> list[Patch]:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "wrap",
-        lambda s: expression_replaced(s.program, s.place, "[{x}]"),
-        when=lambda d: d.way is Way.WRAP,
-    ),
+    Fix("wrap", at_place(expression_replaced, "[{x}]"), when=lambda d: d.way is Way.WRAP),
     Fix(
         "values",
-        lambda s: expression_replaced(s.program, s.place, "list({x}.values())"),
+        at_place(expression_replaced, "list({x}.values())"),
         when=lambda d: d.way is Way.VALUES,
     ),
     Fix(
         "parameters",
-        lambda s: renamed(s.program, s.place, "{owner}.parameters"),
+        at_place(renamed, "{owner}.parameters"),
         when=lambda d: d.way is Way.PARAMETERS,
     ),
     Fix("unpack", _with_unpacked, when=lambda d: d.way is Way.UNPACK),

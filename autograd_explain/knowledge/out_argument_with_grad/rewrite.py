@@ -1,6 +1,6 @@
 """The result under the name of the buffer."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     keyword_removed,
     statement_replaced,
@@ -18,9 +18,5 @@ def _assigned(site: Site[Details]) -> Edits:
 
 propose: Propose[Details] = by_table(
     Fix("assign", _assigned, when=lambda d: d.alone and d.plain),
-    Fix(
-        "assign",
-        lambda s: keyword_removed(s.program, s.place, "out"),
-        when=lambda d: not d.alone,
-    ),
+    Fix("assign", at_place(keyword_removed, "out"), when=lambda d: not d.alone),
 )

@@ -1,12 +1,8 @@
 """Ones in the shape of the output: the gradient of its sum."""
 
-from autograd_explain.rewrite import (
-    torch_at,
-)
+from autograd_explain.rewrite import torch_at
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-)
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details
 
@@ -18,5 +14,5 @@ def _ones_like(site: Site[Details]) -> Edits:
 
 
 propose: Propose[Details] = by_table(
-    Fix("ones_like", _ones_like, when=lambda d: d.ones, changes=True),
+    Fix("ones_like", _ones_like, when=lambda d: d.ones, changes=True)
 )

@@ -1,9 +1,7 @@
 """Each parameter in one group only."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-)
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details, Overlap
 
@@ -24,7 +22,7 @@ def _without(site: Site[Details]) -> Edits:
 propose: Propose[Details] = by_table(
     Fix(
         "unique",
-        lambda s: expression_replaced(s.program, s.place, "list(dict.fromkeys({x}))"),
+        at_place(expression_replaced, "list(dict.fromkeys({x}))"),
         when=lambda d: d.overlap is Overlap.SAME_LIST,
     ),
     Fix("rest", _rest, when=lambda d: d.overlap is Overlap.WITHIN, changes=True),

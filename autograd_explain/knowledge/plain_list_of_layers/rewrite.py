@@ -1,8 +1,6 @@
 """A container that registers what is in it."""
 
 from autograd_explain.rewrite import module_list
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
 
-propose: Propose[object] = by_table(
-    Fix("module_list", lambda s: module_list(s.program, s.place), changes=True),
-)
+propose: Propose[object] = by_table(Fix("module_list", at_place(module_list), changes=True))

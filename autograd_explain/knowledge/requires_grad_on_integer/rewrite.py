@@ -2,19 +2,10 @@
 
 import ast
 
-from autograd_explain.rewrite import (
-    torch_at,
-)
+from autograd_explain.rewrite import torch_at
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    keyword_set,
-    line_before,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 
@@ -51,6 +42,5 @@ def _is_flag_of(statement: ast.AST, node: ast.expr) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix("dtype", _dtype, when=lambda d: d.constructor),
-    Fix("cast", _cast),
+    Fix("dtype", _dtype, when=lambda d: d.constructor), Fix("cast", _cast)
 )

@@ -4,15 +4,8 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    statement_replaced,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    apply_patches,
-    code_of,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
 

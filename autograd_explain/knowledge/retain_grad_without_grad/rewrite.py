@@ -1,9 +1,7 @@
 """Ask for the gradient of a leaf; it needs no keeping."""
 
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    statement_replaced,
-)
+from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 
 from .diagnose import Details
 
@@ -12,5 +10,5 @@ propose: Propose[Details] = by_table(
         "requires_grad",
         lambda s: statement_replaced(s.program, s.place, f"{s.details.tensor}.requires_grad_()\n"),
         when=lambda d: d.uncut,
-    ),
+    )
 )

@@ -3,14 +3,8 @@
 import ast
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    expression_replaced,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 

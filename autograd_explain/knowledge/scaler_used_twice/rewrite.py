@@ -1,12 +1,8 @@
 """One update after the steps; one unscale_ for each."""
 
-from autograd_explain.rewrite import (
-    remove_statement,
-)
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    line_behind,
-)
+from autograd_explain.rewrite import remove_statement
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import line_behind
 
 from .diagnose import Details
 
@@ -17,5 +13,5 @@ propose: Propose[Details] = by_table(
         when=lambda d: not d.updated,
         changes=True,
     ),
-    Fix("once", lambda s: remove_statement(s.program, s.place), when=lambda d: d.again),
+    Fix("once", at_place(remove_statement), when=lambda d: d.again),
 )

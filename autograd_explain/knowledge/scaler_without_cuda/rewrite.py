@@ -1,12 +1,8 @@
 """Switch the scaler on where CUDA is."""
 
-from autograd_explain.rewrite import (
-    torch_at,
-)
+from autograd_explain.rewrite import torch_at
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    keyword_set,
-)
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
 
 def _enabled(site: Site[object]) -> Edits:

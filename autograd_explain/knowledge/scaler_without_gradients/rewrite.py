@@ -1,8 +1,6 @@
 """The gradients cleared before the backward that fills them."""
 
-from autograd_explain.rewrite import (
-    zero_grad_first,
-)
+from autograd_explain.rewrite import zero_grad_first
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 
 from .diagnose import Details
@@ -14,5 +12,5 @@ def _zero_grad_first(site: Site[Details]) -> Edits:
 
 
 propose: Propose[Details] = by_table(
-    Fix("zero_grad_first", _zero_grad_first, when=lambda d: d.cleared),
+    Fix("zero_grad_first", _zero_grad_first, when=lambda d: d.cleared)
 )

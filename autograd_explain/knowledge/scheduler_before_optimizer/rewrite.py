@@ -1,8 +1,6 @@
 """The scheduler's step behind the optimizer's."""
 
-from autograd_explain.rewrite import (
-    move_after,
-)
+from autograd_explain.rewrite import move_after
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 
 from .diagnose import Details

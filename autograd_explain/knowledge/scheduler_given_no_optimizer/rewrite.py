@@ -1,9 +1,7 @@
 """The optimizer that trains what was given."""
 
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    expression_replaced,
-)
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details
 
@@ -12,5 +10,5 @@ propose: Propose[Details] = by_table(
         "optimizer",
         lambda s: expression_replaced(s.program, s.place, s.details.optimizer),
         when=lambda d: d.optimizer != "",
-    ),
+    )
 )

@@ -1,6 +1,6 @@
 """The saved state first; or the initial rate noted, or no `last_epoch` at all."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
     keyword_removed,
@@ -27,14 +27,9 @@ propose: Propose[Details] = by_table(
     Fix("load_first", _load_first),
     Fix(
         "fresh",
-        lambda s: keyword_removed(s.program, s.place, "last_epoch"),
+        at_place(keyword_removed, "last_epoch"),
         when=lambda d: d.load is None and d.fresh,
         changes=True,
     ),
-    Fix(
-        "initial_rate",
-        _initial_rate,
-        when=lambda d: d.load is None and not d.fresh,
-        changes=True,
-    ),
+    Fix("initial_rate", _initial_rate, when=lambda d: d.load is None and not d.fresh, changes=True),
 )

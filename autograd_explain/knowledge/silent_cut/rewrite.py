@@ -22,9 +22,6 @@ def _reconnected(site: Site[Details]) -> Edits:
 propose: Propose[Details] = by_table(
     Fix("argument", _argument, changes=True),
     Fix(
-        "reconnect",
-        _reconnected,
-        when=lambda d: d.repairable and d.parameter is None,
-        changes=True,
+        "reconnect", _reconnected, when=lambda d: d.repairable and d.parameter is None, changes=True
     ),
 )

@@ -115,11 +115,7 @@ def _can_be_recorded(details: Details) -> bool:
 
 _of_write: Propose[Details] = by_table(
     # An array of a parameter is written for the parameter's sake.
-    Fix(
-        "copy_array",
-        _own_memory,
-        when=lambda d: d.way is Way.NUMPY and not d.parameter,
-    ),
+    Fix("copy_array", _own_memory, when=lambda d: d.way is Way.NUMPY and not d.parameter),
     Fix("save_copy", _saved_copy, when=lambda d: d.way is Way.FUNCTION),
     Fix("clone_alias", _alias_copied),
     Fix("move_write", _later, when=lambda d: _can_wait(d) and _is_kept(d)),

@@ -2,9 +2,7 @@
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
-from autograd_explain.rewrite import (
-    under_no_grad,
-)
+from autograd_explain.rewrite import under_no_grad
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.indexed_loop import index_at_write
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
@@ -39,21 +37,9 @@ def _is_key(details: Details) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix(
-        "write_unrecorded",
-        _unrecorded,
-        when=lambda d: d.parameter,
-    ),
+    Fix("write_unrecorded", _unrecorded, when=lambda d: d.parameter),
     Fix("index_at_write", _index_at_write, when=_is_key),
-    Fix(
-        "decorator",
-        _undecorated,
-        when=lambda d: d.by is OffBy.DECORATOR and not d.parameter,
-    ),
-    Fix(
-        "view_recorded",
-        _view_recorded,
-        when=lambda d: d.by is OffBy.BLOCK and not d.parameter,
-    ),
+    Fix("decorator", _undecorated, when=lambda d: d.by is OffBy.DECORATOR and not d.parameter),
+    Fix("view_recorded", _view_recorded, when=lambda d: d.by is OffBy.BLOCK and not d.parameter),
     at=What.FAILED,  # where the view was only read, no write is known
 )

@@ -3,12 +3,8 @@
 import ast
 
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    keyword_set,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    node_at,
-)
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 

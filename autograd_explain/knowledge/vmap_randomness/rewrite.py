@@ -2,9 +2,7 @@
 
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    keyword_set,
-)
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
 
 def _different(site: Site[object]) -> Edits:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from ...model import Edit, Finding, Place, Safety, What
 from ...program import Program
 from .proposal import Proposal
 
 D = TypeVar("D")
+P = ParamSpec("P")
 Edits: TypeAlias = "tuple[Edit, ...] | None"
 Propose: TypeAlias = Callable[[Finding[D], Program], Iterator[Proposal]]
 
@@ -26,6 +27,13 @@ class Site(Generic[D]):
     @property
     def details(self) -> D:
         return self.finding.details
+
+
+def at_place(
+    transform: Callable[Concatenate[Program, Place, P], Edits], *args: P.args, **kwargs: P.kwargs
+) -> Callable[[Site[Any]], Edits]:
+    """The edit that a transformer makes at the site's place."""
+    return lambda site: transform(site.program, site.place, *args, **kwargs)
 
 
 def _always(_: object) -> bool:
