@@ -40,7 +40,7 @@ def outlived(
     if not doubted:
         return frozenset()
     alive = {_defined(code, source_of) for code in running}
-    for value in (*names.values(), *_living(source_of)):
+    for value in (*names.values(), *_living(names.get("__name__", "__main__"))):
         alive |= _definitions(value, source_of)
     return frozenset(doubted - alive)
 
@@ -49,22 +49,25 @@ def _is_another(defined: Defined, now: set[Defined]) -> bool:
     return bool(now) and defined not in now
 
 
-def _living(source_of: SourceOf) -> Iterator[Any]:
-    """Every function of the user's that Python holds, and the class of every object.
+def _living(module: str) -> Iterator[Any]:
+    """Every function of a module that Python holds, and the class of every object.
 
     Not every class and method: in a circle with themselves, they stay until a collection.
     """
-    classes = set()
+    classes: set[type] = set()
     for value in gc.get_objects():
         kind = type(value)
         if kind is FunctionType:
-            if "<locals>" in value.__qualname__ or "." not in value.__qualname__:
+            inner = "<locals>" in value.__qualname__ or "." not in value.__qualname__
+            if inner and value.__module__ == module:
                 yield value
         elif kind is not type:
             classes.add(kind)
+    # The class of an autograd.Function's node holds that Function.
+    classes |= {f for k in classes if is_a(f := class_table(k).get("_forward_cls"), type)}
     for kind in classes:
-        yield kind
-        yield class_table(kind).get("_forward_cls")  # of the node of an autograd.Function
+        if any(class_table(base).get("__module__") == module for base in bases(kind)):
+            yield kind
 
 
 def code_of(value: Any) -> CodeType | None:

@@ -26,8 +26,8 @@ from .model import Place, Span
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
-_CALLED_BY_NAME = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_DEFINING = (*_CALLED_BY_NAME, ast.Lambda)
+CLASSES_AND_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_DEFINING = (*CLASSES_AND_FUNCTIONS, ast.Lambda)
 ClassOrFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -76,7 +76,7 @@ class Source:
     @cached_property
     def definitions(self) -> tuple[ClassOrFunction, ...]:
         """The classes and functions defined at its top level, branches and blocks included."""
-        return tuple(n for n in own_nodes(self.tree) if isinstance(n, _CALLED_BY_NAME))
+        return tuple(n for n in own_nodes(self.tree) if isinstance(n, CLASSES_AND_FUNCTIONS))
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -211,7 +211,8 @@ class Program:
 
     def until(self, number: int) -> Program:
         """The program up to In[number]: what ran later says nothing about a failure there."""
-        return Program(c for c in self.cells if c.cell is not None and c.cell <= number)
+        cells = (c for c in self.cells if c.cell is not None and c.cell <= number)
+        return Program(cells, self.names, self.running)
 
     def source(self, filename: str) -> Source | None:
         """The user's source behind a code object's file name; None for library code.

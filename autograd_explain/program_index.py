@@ -19,10 +19,18 @@ from .arguments import FunctionNode
 from .isolation.type_checks import bases, class_table, is_a
 from .live_definitions import Defined, code_of, outlived
 from .model import Place
-from .program import Program, Source, called_name, first_line, own_nodes
+from .program import (
+    CLASSES_AND_FUNCTIONS,
+    ClassOrFunction,
+    Program,
+    Source,
+    called_name,
+    first_line,
+    own_nodes,
+)
 
 N = TypeVar("N", bound=ast.AST)
-_FILES = 200  #: followed through imports
+_FILES = 50  #: followed through imports, those nearest to the cells first
 
 
 def index_of(program: Program) -> ProgramIndex:
@@ -158,7 +166,7 @@ class ProgramIndex:
         program = self._program
         if program.origin is not program:  # an edit moves lines; what lives is as before
             return index_of(program.origin).outlived
-        defined = [Defined(s.cell, s.file, d.name) for s in self.cells for d in s.definitions]
+        defined = [Defined(s.cell, s.file, d.name) for s in self.runs for d in s.definitions]
         known = {s.filename for s in self.sources}
 
         def source_of(code: CodeType) -> Source | None:
@@ -171,11 +179,11 @@ class ProgramIndex:
         """The nodes of definitions that nothing lives of."""
         return frozenset(
             node
-            for s in self.sources
+            for s in self.runs if self.outlived
             for d in s.definitions
             if Defined(s.cell, s.file, d.name) in self.outlived
             for node in ast.walk(d)
-        )
+        )  # fmt: skip
 
     def lives(self, node: ast.AST) -> bool:
         """Whether a node is not part of a definition that another has replaced."""
@@ -184,19 +192,29 @@ class ProgramIndex:
     # -- what is written ---------------------------------------------------------------------
 
     def nodes(
-        self, kind: type[N], *, newest_first: bool = False, each_run: bool = False
+        self,
+        kind: type[N],
+        *,
+        naming: tuple[str, ...] = (),
+        newest_first: bool = False,
+        each_run: bool = False,
     ) -> Iterator[tuple[Source, N]]:
-        """The nodes of a kind in all that lives of the program, source by source; with `each_run`
-        those of a cell that ran twice come twice."""
-        sources = (*self.runs, *self.files) if each_run else self.sources
-        for source in reversed(sources) if newest_first else sources:
+        """The nodes of a kind in all that lives of the program, source by source, files last; with
+        `each_run` those of a cell that ran twice come twice.
+
+        With `naming` only sources that use one of these names are parsed.
+        """
+        cells = self.runs if each_run else self.cells
+        for source in (*(reversed(cells) if newest_first else cells), *self.files):
+            if naming and source.words.isdisjoint(naming):
+                continue
             for node in source.nodes:
                 if isinstance(node, kind) and self.lives(node):
                     yield source, node
 
     def calls(self, *names: str) -> Iterator[tuple[Source, ast.Call]]:
         """The calls of what has one of these (last) names, newest cell first."""
-        for source, call in self.nodes(ast.Call, newest_first=True):
+        for source, call in self.nodes(ast.Call, naming=names, newest_first=True):
             if called_name(call) in names:
                 yield source, call
 
@@ -205,7 +223,7 @@ class ProgramIndex:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
         return [
             Definition(source, node)
-            for source, node in self.nodes(ast.stmt)
+            for source, node in self.nodes(ast.stmt, naming=(name,))
             if isinstance(node, kinds) and node.name == name
         ]
 
@@ -220,8 +238,18 @@ class ProgramIndex:
 
     def classes(self, name: str) -> list[tuple[Source, ast.ClassDef]]:
         """The classes of this name, the newest first."""
-        found = self.nodes(ast.ClassDef, newest_first=True)
+        found = self.nodes(ast.ClassDef, naming=(name,), newest_first=True)
         return [(source, node) for source, node in found if node.name == name]
+
+    def defined(self, name: str, source: Source) -> Iterator[tuple[Source, ClassOrFunction]]:
+        """What defines a class or function that a source calls so, the likeliest first: where its
+        top level has its names from, newest first, then the files that it may import."""
+        own = self.namespace(source)
+        for where in (*reversed(own), *(f for f in self.files if f not in own)):
+            for node in reversed(where.nodes if name in where.words else ()):
+                if isinstance(node, CLASSES_AND_FUNCTIONS) and node.name == name:
+                    if self.lives(node):
+                        yield where, node
 
     def assignments(self, target: str) -> Iterator[tuple[Source, ast.Assign]]:
         """The statements `target = …` of every run, in the order in which they stand."""
@@ -240,7 +268,7 @@ class ProgramIndex:
         source = None if code is None else self._program.source_of(code)
         if code is None or source is None:
             return None
-        found = functions_of(source, code)
+        found = functions_of(source.tree, code)
         return Definition(source, found[0]) if len(found) == 1 else None
 
     def method(self, cls: type | None, name: str) -> Definition | None:
@@ -250,11 +278,22 @@ class ProgramIndex:
                 return self.definition(class_table(owner)[name])
         return None
 
+    def is_class(self, cls: type, node: ast.ClassDef) -> bool:
+        """Whether a class or one of its bases is what a `class` statement has made."""
+        return any(self._is_made_by(base, node) for base in bases(cls))
 
-def functions_of(source: Source, code: CodeType) -> list[FunctionNode]:
-    """The functions that a code object of a source may be of: two lambdas can share a line."""
+    def _is_made_by(self, cls: type, node: ast.ClassDef) -> bool:
+        methods = (self.definition(value) for value in class_table(cls).values())
+        around = (m.source.parents.get(m.node) for m in methods if m is not None)
+        written = next((n for n in around if isinstance(n, ast.ClassDef)), None)
+        # Without a method of the user's nothing but the name tells.
+        return cls.__name__ == node.name if written is None else written is node
+
+
+def functions_of(tree: ast.Module, code: CodeType) -> list[FunctionNode]:
+    """The functions of a text that a code object may be of: two lambdas can share a line."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    return [n for n in source.nodes if isinstance(n, kinds) and _is_of(n, code)]
+    return [n for n in ast.walk(tree) if isinstance(n, kinds) and _is_of(n, code)]
 
 
 def _is_of(node: FunctionNode, code: CodeType) -> bool:

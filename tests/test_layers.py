@@ -167,14 +167,17 @@ def _served(module: str, users: dict[str, set[str]]) -> set[str]:
 
 def test_one_index_reads_the_program() -> None:
     """Who calls, defines or assigns what is asked of the index: it knows files and what lives."""
-    scans = {
-        module
-        for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == "cells" and _is_program(node.value)
-    }
-    assert scans == {f"{PACKAGE}.program_index"}
+    read = {(name, m) for m, path in MODULES.items() for name in _texts_of_programs(path)}
+    assert {m for name, m in read if name == "cells"} == {f"{PACKAGE}.program_index"}
+    # The slicer orders the sources by when they ran, as reaching definitions need them.
+    dataflow = f"{PACKAGE}.inspect.dataflow."
+    assert all(m.startswith(dataflow) for name, m in read if name == "sources")
 
 
-def _is_program(node: ast.expr) -> bool:
-    return getattr(node, "attr", getattr(node, "id", "")).strip("_") == "program"
+def _texts_of_programs(path: Path) -> Iterator[str]:
+    """`cells` of `program.cells`, `sources` of `slicer.sources()`."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute):
+            owner = getattr(node.value, "attr", getattr(node.value, "id", "")).strip("_")
+            if (owner, node.attr) in (("program", "cells"), ("slicer", "sources")):
+                yield node.attr

@@ -109,3 +109,14 @@ def test_what_lives_is_the_same_in_an_edited_program() -> None:
     edited = apply(program, [Edit(2, None, old, "# kept\n# for later\n" + old)])
     assert edited is not None
     assert [source.cell for source, _ in index_of(edited.program).calls("store")] == [3]
+
+
+def test_a_definition_is_the_one_that_the_name_stands_for(folder: Path) -> None:
+    (folder / "layers_part.py").write_text(OLD)
+    cells = (STORE, OLD, "from layers_part import Bank", "class Own(Bank): pass\nown = Own()")
+    notebook = Notebook()
+    for cell in cells:
+        notebook.run(cell)
+    index = index_of(notebook.program)
+    found = [(s.cell, s.file) for s, _ in index.defined("Bank", notebook.cells[3])]
+    assert found == [(None, str(folder / "layers_part.py"))]

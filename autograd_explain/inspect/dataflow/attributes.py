@@ -93,7 +93,7 @@ def _stores_in(
 ) -> Iterator[ExprAt]:
     index = slicer.index(source)
     cls = index.class_of(body)
-    own = isinstance(body, FUNCTIONS) and cls is not None and _is_class(owner, cls)
+    own = isinstance(body, FUNCTIONS) and cls is not None and _is_class(slicer, owner, cls)
     for statement in statements_of(body):
         for target, value, path in stored(statement):
             if not (isinstance(target, ast.Attribute) and target.attr == attr):
@@ -104,6 +104,6 @@ def _stores_in(
             yield ExprAt(slicer.scope_of(source, body, owner if own else None), value, path)
 
 
-def _is_class(owner: Any, cls: ast.ClassDef) -> bool:
+def _is_class(slicer: Slicing, owner: Any, cls: ast.ClassDef) -> bool:
     kind = owner if isinstance(owner, type) else type(owner)
-    return owner is safe_lookup.MISSING or any(c.__name__ == cls.name for c in kind.__mro__)
+    return owner is safe_lookup.MISSING or index_of(slicer.program).is_class(kind, cls)

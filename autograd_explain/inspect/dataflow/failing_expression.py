@@ -9,6 +9,7 @@ from typing import Any
 
 from ...incident import Incident, LiveFrame
 from ...program import Program
+from ...program_index import functions_of
 from . import safe_lookup
 from .expression import ExprAt, Scope
 from .protocol import Slicing
@@ -77,13 +78,7 @@ def _body(tree: ast.Module, frame: LiveFrame) -> Body | None:
         return tree
     if code.co_name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"):
         return _around(tree, code.co_firstlineno)
-    for node in ast.walk(tree):
-        if isinstance(node, FUNCTIONS):
-            lines = [d.lineno for d in getattr(node, "decorator_list", ())] + [node.lineno]
-            name = getattr(node, "name", "<lambda>")
-            if name == code.co_name and min(lines) == code.co_firstlineno:
-                return node
-    return None
+    return next(iter(functions_of(tree, code)), None)
 
 
 def _around(tree: ast.Module, line: int) -> Body:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ...program import Source, called_name
+from ...program import called_name
+from ...program_index import index_of
 from .expression import ExprAt, Scope
 from .reaching_definitions import FUNCTIONS
 from .slicer import Slicer
@@ -149,18 +150,17 @@ def switches(slicer: Slicer) -> Iterator[Off]:
 
     Those that nothing in the same function turns on again come first.
     """
-    found = [off for source in slicer.sources() for off in _switches_in(slicer, source)]
+    found = list(_switches(slicer))
     yield from sorted(found, key=lambda off: _turned_on_again(off))
 
 
-def _switches_in(slicer: Slicer, source: Source) -> Iterator[Off]:
-    index = slicer.index(source)
-    for node in ast.walk(source.tree):
+def _switches(slicer: Slicer) -> Iterator[Off]:
+    for source, node in index_of(slicer.program).nodes(ast.stmt, newest_first=True):
         off = _switch(slicer, node)
-        if off is not None:
-            yield Off(off, slicer.scope_of(source, index.body_of(node)), node)
         if isinstance(node, ast.With) and _yields(node) and _is_off(node):
-            yield Off(OffBy.GENERATOR, slicer.scope_of(source, index.body_of(node)), node)
+            off = OffBy.GENERATOR
+        if off is not None:
+            yield Off(off, slicer.scope_of(source, slicer.index(source).body_of(node)), node)
 
 
 def _switch(slicer: Slicer, node: ast.AST) -> OffBy | None:
@@ -182,13 +182,11 @@ def _switch(slicer: Slicer, node: ast.AST) -> OffBy | None:
 
 def _assigned_off(slicer: Slicer, name: str) -> bool:
     """Whether some statement calls a guard `name`."""
-    for source in slicer.sources():
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                named = any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
-                if named and called_name(node.value) in _OFF | _SWITCH:
-                    return True
-    return False
+    return any(
+        called_name(node.value) in _OFF | _SWITCH
+        for _, node in index_of(slicer.program).nodes(ast.Assign)
+        if any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+    )
 
 
 def _yields(block: ast.With) -> bool:

@@ -62,6 +62,10 @@ class Slicer:
     def place_of(self, scope: Scope, node: ast.AST) -> Place:
         return scope.source.place(getattr(node, "lineno", 1), scope.function, node)
 
+    def at(self, source: Source, node: ast.expr) -> ExprAt:
+        """An expression that was found in the text of a source."""
+        return ExprAt(self.scope_of(source, self.index(source).body_of(node)), node)
+
     def imagined(self, at: ExprAt, node: ast.expr) -> ExprAt:
         """An expression that the user did not write there, as if it stood at `at`."""
         index = self.index(at.scope.source)

@@ -35,7 +35,7 @@ def first_parameter(body: FunctionNode) -> str:
 
 def definition(source: Source, code: types.CodeType) -> tuple[Source, FunctionNode] | None:
     """The function of the source that a code object was compiled from."""
-    found = functions_of(source, code)
+    found = functions_of(source.tree, code)
     return (source, found[0]) if found else None
 
 

@@ -10,11 +10,15 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ...arguments import bound_arguments
 from ...model import Place
 from ...program import Program, Source, called_name
 from ...program_index import index_of
+from ..dataflow.evaluate import evaluate
+from ..dataflow.safe_lookup import MISSING
+from ..scene import Scene
 
 #: Methods that put one value into a container.
 PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
@@ -34,25 +38,44 @@ class Store:
         return self.source.place(self.value.lineno, None, self.value)
 
 
-def put_of(program: Program, name: str) -> tuple[str, Store] | None:
+def put_of(scene: Scene, name: str) -> tuple[str, Store] | None:
     """The container in a path (`bank.rows[0][1]`, `replay.items[3]['state']`), and the one
     statement that puts there what the path leads to; None where several do or none is seen."""
     for bracket in re.finditer(r"\[", name):
         container = name[: bracket.start()]
         keys = [a or repr(b) for a, b in _KEY.findall(name[bracket.start() :])]
-        found = list(_puts(program, container.rpartition(".")[2], keys))
+        owner, _, attribute = container.rpartition(".")
+        found = list(_puts(scene, _live(scene, owner), attribute, keys))
         if len(found) == 1:
             return container, found[0]
     return None
 
 
-def _puts(program: Program, name: str, keys: list[str]) -> Iterator[Store]:
-    for source, node in index_of(program).nodes(ast.stmt):
-        if isinstance(node, (ast.Expr, ast.Assign)):
+def _live(scene: Scene, path: str) -> Any:
+    """The object that a path leads to from the user's names."""
+    names = scene.incident.namespace
+    try:
+        node = ast.parse(path, mode="eval").body
+    except SyntaxError:
+        return MISSING
+    return evaluate(node, lambda name: names.get(name.id, MISSING))
+
+
+def _puts(scene: Scene, owner: Any, name: str, keys: list[str]) -> Iterator[Store]:
+    for source, node in scene.index.nodes(ast.stmt):
+        if isinstance(node, (ast.Expr, ast.Assign)) and not _of_another(scene, owner, source, node):
             for value, rest in _given(node, name, keys):
-                put = _part(program, Store(source, value), rest, _DEPTH)
+                put = _part(scene.program, Store(source, value), rest, _DEPTH)
                 if put is not None:
                     yield put
+
+
+def _of_another(scene: Scene, owner: Any, source: Source, node: ast.stmt) -> bool:
+    """Whether the `self` of a statement is of another class than the container's owner."""
+    if owner is MISSING or not any(getattr(n, "id", "") == "self" for n in ast.walk(node)):
+        return False
+    cls = next((n for n in source.around(node) if isinstance(n, ast.ClassDef)), None)
+    return cls is not None and not scene.index.is_class(type(owner), cls)
 
 
 def _given(

@@ -75,13 +75,10 @@ def _named_owners(
 def _freezers(scene: Scene) -> Iterator[ExprAt]:
     """Every `….requires_grad = False` and `….requires_grad_(False)` of the program, newest first;
     the spot is the object whose flag is set."""
-    slicer = scene.slicer
-    for source in slicer.sources():
-        index = slicer.index(source)
-        for node in ast.walk(source.tree):
-            owner = _frozen_object(node)
-            if owner is not None:
-                yield ExprAt(slicer.scope_of(source, index.body_of(node)), owner)
+    for source, node in scene.index.nodes(ast.AST, newest_first=True):
+        owner = _frozen_object(node)
+        if owner is not None:
+            yield scene.slicer.at(source, owner)
 
 
 def _frozen_object(node: ast.AST) -> ast.expr | None:
@@ -123,16 +120,12 @@ def _frozen_by(scene: Scene, spot: ExprAt) -> list[Any]:
 def _called_with(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> bool:
     """Whether some call gives the freezing function one of the modules: `freeze(judge)`."""
     slicer = scene.slicer
-    for source in slicer.sources() if spot.function else ():
-        index = slicer.index(source)
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and called_name(node) == spot.function:
-                scope = slicer.scope_of(source, index.body_of(node))
-                given = [*node.args, *(k.value for k in node.keywords)]
-                if isinstance(node.func, ast.Attribute):
-                    given.append(node.func.value)
-                if any(slicer.value(ExprAt(scope, a)) is m for a in given for m in owners):
-                    return True
+    for source, node in scene.index.calls(spot.function) if spot.function else ():
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if isinstance(node.func, ast.Attribute):
+            given.append(node.func.value)
+        if any(slicer.value(slicer.at(source, a)) is m for a in given for m in owners):
+            return True
     return False
 
 
@@ -183,16 +176,10 @@ def _constructed(scene: Scene, root: ExprAt) -> Iterator[tuple[ExprAt, ExprAt]]:
 
 def _wants_gradient(scene: Scene, names: tuple[str, ...]) -> bool:
     """Whether the program reads `name.grad`, or gives the name to an optimizer."""
-    for source in scene.slicer.sources():
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and node.attr == "grad":
-                if ast.unparse(node.value) in names:
-                    return True
-            if isinstance(node, ast.Call) and _is_optimizer(node):
-                given = {ast.unparse(n) for a in node.args[:1] for n in ast.walk(a)}
-                if given.intersection(names):
-                    return True
-    return False
+    read = (ast.unparse(n.value) for _, n in scene.index.nodes(ast.Attribute) if n.attr == "grad")
+    made = (n for _, n in scene.index.nodes(ast.Call) if _is_optimizer(n))
+    given = (ast.unparse(n) for call in made for a in call.args[:1] for n in ast.walk(a))
+    return not {*read, *given}.isdisjoint(names)
 
 
 def _is_optimizer(node: ast.Call) -> bool:

@@ -7,10 +7,11 @@ helper that changes its argument for the caller, or a loop over the tensors of a
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 
 from ...arguments import parameters
 from ...model import Place
-from ...program import Program, called_name
+from ...program import Program, Source, called_name
 from ...program_index import index_of
 from .statements import statement_at
 
@@ -22,10 +23,11 @@ def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> boo
     """
     if not isinstance(target, ast.Name):
         return isinstance(target, (ast.Attribute, ast.Subscript))
-    statement, scope = statement_at(program, place), _scope(program, place)
-    if statement is None or scope is None:
+    statement, source = statement_at(program, place), program.source_at(place)
+    if statement is None or source is None:
         return False
-    if _bound_by_loop(scope, statement, target.id):
+    scope = source.function_at(place) or source.tree
+    if _bound_by_loop(source, scope, statement, target.id):
         return False
     if _is_argument(scope, target.id):
         return _handed_back(scope, target.id)
@@ -67,14 +69,15 @@ def _scope(program: Program, place: Place) -> ast.AST | None:
     return source.function_at(place) or source.tree
 
 
-def _bound_by_loop(scope: ast.AST, statement: ast.stmt, name: str) -> bool:
+def _bound_by_loop(source: Source, scope: ast.AST, statement: ast.stmt, name: str) -> bool:
     """The name is the target of a loop around the statement: its list keeps the old tensor."""
-    for loop in ast.walk(scope):
-        if isinstance(loop, ast.For) and any(n is statement for n in ast.walk(loop)):
-            targets = (n for n in ast.walk(loop.target) if isinstance(n, ast.Name))
-            if any(n.id == name for n in targets):
-                return True
-    return False
+    inside = takewhile(lambda outer: outer is not scope, source.around(statement))
+    return any(
+        getattr(node, "id", "") == name
+        for loop in inside
+        if isinstance(loop, ast.For)
+        for node in ast.walk(loop.target)
+    )
 
 
 def _is_argument(scope: ast.AST, name: str) -> bool:

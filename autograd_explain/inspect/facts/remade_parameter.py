@@ -57,13 +57,10 @@ def _is_in_model(scene: Scene, parameter: torch.Tensor) -> bool:
 def _made(scene: Scene, name: str) -> Iterator[tuple[ExprAt, ast.Assign]]:
     """`….first.weight = nn.Parameter(f(x))` for `field.first.weight`, constructors left out."""
     slicer = scene.slicer
-    for source in slicer.sources():
-        for function in ast.walk(source.tree):
-            if not isinstance(function, ast.FunctionDef) or function.name == "__init__":
-                continue
-            for node in own_nodes(function):
-                if isinstance(node, ast.Assign) and _is_remade(node, name):
-                    yield ExprAt(slicer.scope_of(source, function), node.value), node
+    for source, function in scene.index.nodes(ast.FunctionDef, newest_first=True):
+        for node in own_nodes(function) if function.name != "__init__" else ():
+            if isinstance(node, ast.Assign) and _is_remade(node, name):
+                yield ExprAt(slicer.scope_of(source, function), node.value), node
 
 
 def _is_remade(node: ast.Assign, name: str) -> bool:

@@ -41,7 +41,7 @@ def stored(scene: Scene, part: FreedPart) -> Stored | None:
     if scene.roots and not _cuts(scene, lambda n: id(n.node) in old, set()):
         return None
     for name in _paths(scene, part):
-        found = put_of(scene.program, name)
+        found = put_of(scene, name)
         if found is not None:
             container, put = found
             return Stored(put.place, _read_again(scene, part, container))

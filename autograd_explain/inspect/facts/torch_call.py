@@ -151,12 +151,7 @@ def is_called_on(scene: Scene, call: ExprAt, owner: Any) -> bool:
 
 def calls_in(scene: Scene, *names: str) -> Iterator[ExprAt]:
     """The calls of these names anywhere in the user's program, newest source first."""
-    slicer = scene.slicer
-    for source in slicer.sources():
-        index = slicer.index(source)
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and called_name(node) in names:
-                yield ExprAt(slicer.scope_of(source, index.body_of(node)), node)
+    return (scene.slicer.at(source, call) for source, call in scene.index.calls(*names))
 
 
 def before(scene: Scene, one: ExprAt, other: ExprAt) -> bool:

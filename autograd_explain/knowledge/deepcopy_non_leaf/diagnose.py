@@ -147,11 +147,5 @@ def _nothing(node: ast.AST) -> bool:
 
 def _looks_back(scene: Scene, attribute: str, stored: list[ExprAt]) -> bool:
     """Whether one statement stores the value and nothing reads it."""
-    if len(stored) != 1:
-        return False
-    for source in scene.slicer.sources():
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and node.attr == attribute:
-                if isinstance(node.ctx, ast.Load):
-                    return False
-    return True
+    named = (node for _, node in scene.index.nodes(ast.Attribute) if node.attr == attribute)
+    return len(stored) == 1 and not any(isinstance(node.ctx, ast.Load) for node in named)

@@ -69,17 +69,14 @@ def _hook_of(module: Any, attribute: str = "") -> str:
 def _asked(scene: Scene, function: str) -> Iterator[ExprAt]:
     """The calls of a function of torch.nn.utils, and where it is handed on without a call."""
     slicer, wanted = scene.slicer, getattr(torch.nn.utils, function)
-    # Of a cell that ran twice, the newest run counts.
-    for source in {s.text: s for s in reversed(slicer.sources())}.values():
-        index = slicer.index(source)
-        for node in ast.walk(source.tree):
-            if not isinstance(node, (ast.Name, ast.Attribute)):
-                continue
-            spot = ExprAt(slicer.scope_of(source, index.body_of(node)), node)
-            if isinstance(node.ctx, ast.Load) and slicer.value(spot) is wanted:
-                around = index.parents.get(node)
-                called = isinstance(around, ast.Call) and around.func is node
-                yield inside(spot, around) if called and isinstance(around, ast.expr) else spot
+    for source, node in scene.index.nodes(ast.expr):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+            continue
+        spot = slicer.at(source, node)
+        if slicer.value(spot) is wanted:
+            around = source.parents.get(node)
+            called = isinstance(around, ast.Call) and around.func is node
+            yield inside(spot, around) if called and isinstance(around, ast.expr) else spot
 
 
 def _of_kind(asked: list[ExprAt], kind: str) -> list[ExprAt]:
@@ -95,15 +92,13 @@ def _is_relied_on(scene: Scene) -> bool:
     """Whether the program reads what only an old hook stores, tells modules by their very class
     (a parametrized one has a class of its own), or saves whole modules."""
     slicer = scene.slicer
-    for source in slicer.sources():
-        for node in ast.walk(source.tree):
-            body = slicer.index(source).body_of(node)
-            if _reads_parts(node) or _tells_classes(node):
+    for source, node in scene.index.nodes(ast.AST):
+        if _reads_parts(node) or _tells_classes(node):
+            return True
+        if isinstance(node, ast.Call) and called_name(node) in _SAVED and node.args:
+            saved = slicer.at(source, node.args[0])
+            if _may_be_module(slicer.value(saved), saved.node):
                 return True
-            if isinstance(node, ast.Call) and called_name(node) in _SAVED and node.args:
-                saved = ExprAt(slicer.scope_of(source, body), node.args[0])
-                if _may_be_module(slicer.value(saved), saved.node):
-                    return True
     return False
 
 

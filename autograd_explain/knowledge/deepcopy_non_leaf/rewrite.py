@@ -25,16 +25,18 @@ def _dropped(site: Site[Details]) -> Edits:
     return line_before(site.program, copied, f"{name} = None\n")
 
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
 def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
     """The attribute to drop, as it is called before the statement of the copy; "" where that is not
     known: in a comprehension, and in a function for names of the notebook, which may mean another
     object in the next call.
     """
     source, node = program.source_at(copied), node_at(program, copied)
-    for around in ast.walk(source.tree) if source is not None else ():
-        inner = isinstance(around, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-        if inner and any(n is node for n in ast.walk(around)):
-            return ""
+    around = source.around(node) if source is not None and node is not None else ()
+    if any(isinstance(outer, _COMPREHENSIONS) for outer in around):
+        return ""
     start = finding.details.copied_text + "."
     names = [n for n in finding.tensors[0].names if n.isascii() and "." in n and n[-1] != "]"]
     own = [n for n in names if n.startswith(start)]

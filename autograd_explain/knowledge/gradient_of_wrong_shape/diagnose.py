@@ -4,6 +4,7 @@ import ast
 import re
 from dataclasses import dataclass
 
+from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
@@ -93,7 +94,7 @@ def _method(cls: ast.ClassDef, name: str) -> ast.FunctionDef | None:
 def _input(cls: ast.ClassDef, index: int) -> str:
     """The name of forward's input; `ctx` stands before them."""
     forward = _method(cls, "forward")
-    names = [] if forward is None else [a.arg for a in forward.args.args]
+    names = [] if forward is None else positional_parameters(forward)
     offset = 1 if _method(cls, "setup_context") is None else 0
     return names[index + offset] if index + offset < len(names) else ""
 

@@ -59,15 +59,10 @@ def _optimized(scene: Scene) -> Iterator[ExprAt]:
 
 def _replaced(scene: Scene) -> Iterator[ExprAt]:
     """`model.fc` of `model.fc = nn.Linear(…)`, `model.head[2]` of `model.head[2] = …`."""
-    slicer = scene.slicer
-    for source in slicer.sources():
-        index = slicer.index(source)
-        for node in ast.walk(source.tree):
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                continue
-            for target in node.targets:
-                if isinstance(target, (ast.Attribute, ast.Subscript)):
-                    yield ExprAt(slicer.scope_of(source, index.body_of(node)), target)
+    for source, node in scene.index.nodes(ast.Assign, newest_first=True):
+        for target in node.targets if isinstance(node.value, ast.Call) else ():
+            if isinstance(target, (ast.Attribute, ast.Subscript)):
+                yield scene.slicer.at(source, target)
 
 
 def _is_part(scene: Scene, spot: ExprAt, live: list[torch.nn.Module]) -> bool:

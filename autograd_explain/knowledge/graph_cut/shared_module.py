@@ -75,11 +75,7 @@ def _name(node: ast.AST) -> str:
 
 def _is_called(scene: Scene, name: str) -> bool:
     """Whether the program computes with a model of this name."""
-    for source in scene.slicer.sources():
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Call) and _name(node.func) == name:
-                return True
-    return False
+    return any(_name(call.func) == name for _, call in scene.index.nodes(ast.Call))
 
 
 def _is_assigned(scene: Scene, given: ExprAt) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from autograd_explain.arguments import positional_parameters
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import Definition, index_of
@@ -41,8 +42,8 @@ def hook_named(program: Program, name: str) -> Hook | None:
     if len(found) != 1:
         return None
     ((definition, tensors),) = found.values()
-    parameters = [a.arg for a in definition.node.args.args if a.arg not in ("self", "cls")]
-    return Hook(definition, (parameters or [""])[-1], tuple(dict.fromkeys(tensors)))
+    named = [p for p in positional_parameters(definition.node) if p not in ("self", "cls")]
+    return Hook(definition, (named or [""])[-1], tuple(dict.fromkeys(tensors)))
 
 
 class _Method(ast.Call):

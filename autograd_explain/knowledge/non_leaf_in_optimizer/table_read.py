@@ -29,9 +29,8 @@ def stored_in_table(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
 
 def _stores(scene: Scene) -> Iterator[tuple[ExprAt, object]]:
     slicer = scene.slicer
-    # Of a cell that ran twice, the newest run counts.
-    for source in {s.text: s for s in reversed(slicer.sources())}.values():
-        for body in bodies(source.tree):
+    for source in scene.index.sources:
+        for body in filter(scene.index.lives, bodies(source.tree)):
             scope = slicer.scope_of(source, body)
             for statement in statements_of(body):
                 for target, value, path in stored(statement):

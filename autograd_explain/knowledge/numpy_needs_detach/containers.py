@@ -54,11 +54,9 @@ def needs_graph(scene: Scene, container: ExprAt) -> bool:
     """
     slicer = scene.slicer
     return any(
-        _computes(scene, slicer.index(source), ExprAt(slicer.scope_of(source, body), node))
-        for source in slicer.sources()
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.expr) and _same(node, container)
-        for body in [slicer.index(source).body_of(node)]
+        _computes(scene, slicer.index(source), slicer.at(source, node))
+        for source, node in scene.index.nodes(ast.expr)
+        if _same(node, container)
     )
 
 

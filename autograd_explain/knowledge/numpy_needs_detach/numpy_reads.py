@@ -202,8 +202,7 @@ def _used_elsewhere(scene: Scene, node: ast.expr) -> bool:
     name = getattr(node, "attr", getattr(node, "id", ""))
     uses = [
         n
-        for source in scene.slicer.sources()
-        for n in ast.walk(source.tree)
+        for _, n in scene.index.nodes(ast.expr)
         if getattr(n, "attr", getattr(n, "id", None)) == name
         and isinstance(getattr(n, "ctx", None), ast.Load)
     ]

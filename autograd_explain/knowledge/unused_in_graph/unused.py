@@ -62,12 +62,7 @@ def _call(program: Program, place: Place) -> ast.Call | None:
 
 def _is_computed_with(source: Source, call: ast.Call) -> bool:
     """Whether the function around the call reads the gradients, and never looks for `None`."""
-    functions = [
-        n
-        for n in ast.walk(source.tree)
-        if isinstance(n, ast.FunctionDef) and any(inner is call for inner in ast.walk(n))
-    ]
-    scope = max(functions, key=lambda n: n.lineno, default=source.tree)
+    scope = source.function_around(call) or source.tree
     after = [n for n in ast.walk(scope) if getattr(n, "lineno", 0) >= call.lineno]
     assigned = next((n for n in after if isinstance(n, ast.Assign) and n.value is call), None)
     names = set() if assigned is None else {ast.unparse(n) for n in _leaves(assigned.targets)}

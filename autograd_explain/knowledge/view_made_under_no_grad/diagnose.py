@@ -148,15 +148,13 @@ def _only_written(scene: Scene, written: ExprAt) -> bool:
     if not isinstance(container, ast.Attribute):
         return False
     here = {id(n) for n in ast.walk(written.scope.body)}
-    for source in scene.slicer.sources():
-        index = scene.slicer.index(source)
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Attribute) and node.attr == container.attr:
-                around = index.parents.get(node)
-                filled = isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Store)
-                filled = filled and isinstance(index.statement(node), ast.Assign)
-                if isinstance(node.ctx, ast.Load) and not filled and id(node) not in here:
-                    return False
+    for source, node in scene.index.nodes(ast.Attribute):
+        if node.attr == container.attr:
+            around = source.parents.get(node)
+            filled = isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Store)
+            filled = filled and isinstance(scene.slicer.index(source).statement(node), ast.Assign)
+            if isinstance(node.ctx, ast.Load) and not filled and id(node) not in here:
+                return False
     return True
 
 

@@ -32,9 +32,12 @@ def indexed_loop(program: Program, place: Place) -> Edits | None:
 
 
 def _loop(source: Source, node: ast.expr) -> ast.For | None:
-    for loop in ast.walk(source.tree):
-        if isinstance(loop, ast.For) and any(n is node for n in ast.walk(loop.iter)):
-            return loop
+    """The loop that goes over what an expression is part of."""
+    inner: ast.AST = node
+    for outer in source.around(node):
+        if isinstance(outer, ast.For) and outer.iter is inner:
+            return outer
+        inner = outer
     return None
 
 

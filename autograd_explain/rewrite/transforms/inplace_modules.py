@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from ...model import Edit, Place
-from ...program import Program, called_name
+from ...program import Program, called_name, first_line
 from ...program_index import index_of
 from ..analysis.inplace_names import MODULE_INPLACE_POSITION
 from ..engine.cst_tools import (
@@ -176,12 +176,14 @@ def _in_expression(
 def _definition(
     program: Program, tree: Tree, name: str
 ) -> tuple[Tree, cst.FunctionDef | cst.ClassDef] | None:
-    """The newest definition of a function or class of that name."""
-    for other in map(tree_of, reversed(index_of(program).namespace(tree.source))):
-        for node in reversed(other.statements if other is not None else ()):
-            if isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.name.value == name:
-                assert other is not None
-                return other, node
+    """What a text means by the name of a function or class."""
+    for source, node in index_of(program).defined(name, tree.source):
+        other = tree_of(source)
+        lines = range(first_line(node) + source.offset, node.lineno + source.offset + 1)
+        for found in other.statements if other is not None else ():
+            if isinstance(found, (cst.FunctionDef, cst.ClassDef)) and found.name.value == name:
+                if other is not None and other.span(found).line in lines:
+                    return other, found
     return None
 
 
