@@ -72,6 +72,9 @@ def basis_of(
     if not first.completed or first.snapshot is None:
         error = first.failure.short if first.failure else first.stopped
         return Basis(why="reference_failed", error=error)
+    if plan.reference is Reference.RETAINED_GRADIENTS and first.non_leaf:
+        # The backward was over before this run: nothing has kept the gradient that was asked for.
+        return Basis(first, why="older_graph", retry=True)
     if first.doubts:
         return Basis(first, why=sorted(first.doubts)[0])
     if not first.snapshot.complete:

@@ -487,3 +487,13 @@ def test_a_rewrite_has_to_give_the_gradient_that_is_missing(play, new, name, out
     change = ("torch.tensor([loss.item()], requires_grad=True)", new)
     rewrite = played.try_out(change, reference=Reference.NONE, awaited=(name,))
     assert rewrite.outcome is outcome and rewrite.reason.key.startswith(reason)
+
+
+def test_a_gradient_that_no_run_keeps_confirms_nothing(play):
+    """The warning is gone as well where the tensor that is asked is one without a gradient."""
+    made = "import torch\nx = torch.ones(2, requires_grad=True)\nk, c = x.exp()\n"
+    played = play(f"{made}(k * c).backward()", "seen = {n: t.grad for n, t in (('k', k),)}")
+    kept = played.try_out(("exp()\n", "exp()\nk.retain_grad()\n"))
+    assert kept.outcome is Outcome.VERIFIED
+    cut = played.try_out(("t.grad", "t.detach().grad"))
+    assert cut.outcome is Outcome.DIFFERS  # asked of the program as a whole
