@@ -99,6 +99,12 @@ def test_merge_of_separate_changes() -> None:
     assert merge(first, None) is None
 
 
+def test_merge_of_changes_of_neighbouring_lines() -> None:
+    old = "a = 1\nb = 2\n"
+    first, second = ((Edit(2, None, old, n),) for n in ("a = 3\nb = 2\n", "a = 1\nb = 4\n"))
+    assert new(merge(first, second)) == "a = 3\nb = 4\n"
+
+
 def test_merge_refuses_two_changes_of_one_line() -> None:
     program = program_of(CODE)
     place = at(program, "z =")

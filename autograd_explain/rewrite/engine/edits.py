@@ -149,15 +149,16 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, list[
 
 
 def _merged_text(old: str, left: str, right: str) -> str | None:
-    """Both changes made to one text; None where they touch or the result is no program."""
+    """Both changes made to one text; None where they meet or the result is no program."""
     lines = old.splitlines(keepends=True)
     hunks = _hunks(lines, left.splitlines(keepends=True))
     for hunk in _hunks(lines, right.splitlines(keepends=True)):
         if hunk not in hunks:
             hunks.append(hunk)
     hunks.sort(key=lambda h: h[:2])
-    for (_, end, _), (start, _, _) in itertools.pairwise(hunks):
-        if start <= end:
+    for (first, end, _), (start, last, _) in itertools.pairwise(hunks):
+        inserts = first == end or start == last  # which of two comes first at one point is open
+        if start < end or (start == end and inserts):
             return None
     for start, end, new in reversed(hunks):
         lines[start:end] = new
