@@ -117,8 +117,9 @@ def verify(
     proposals: tuple[Proposal, ...],
     verifier: Verifier | None,
 ) -> tuple[Rewrite, ...]:
-    """The proposals with the outcome of running them, where they can be run."""
-    if proposals and verifier is not None:
+    """The proposals with the outcome of running them, and what a search finds, where the program
+    can be run."""
+    if verifier is not None:
         with guarded("verify"):
             return verifier(incident, finding, proposals)
     return tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)

@@ -32,12 +32,14 @@ MAY_IMPORT = {
     "rewrite.engine": DATA,
     "rewrite.analysis": DATA | {"rewrite.engine"},
     "rewrite.transforms": DATA | {"rewrite.engine", "rewrite.analysis"},
+    "rewrite.operators": DATA | REWRITE,
     "rewrite": DATA | REWRITE,
     "verify": DATA | REWRITE,
+    "repair": DATA | REWRITE | {"rewrite.operators", "verify"},
     "knowledge": DATA | INSPECT | REWRITE | {"inspect.facts", "match"},
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
-    "intercept": DATA | INSPECT | {"record", "verify", "render", "search"},
+    "intercept": DATA | INSPECT | {"record", "verify", "repair", "render", "search"},
     "pipeline": DATA
     | INSPECT
     | REWRITE
@@ -145,8 +147,11 @@ def test_what_is_shared_has_two_users() -> None:
 
 
 def _is_shared(module: str) -> bool:
-    name = MODULES[module].name
-    return module.split(".")[1:2] in (["inspect"], ["rewrite"]) and name != "__init__.py"
+    """Operators serve the search alone, which may try them on behalf of any cause."""
+    name, parts = MODULES[module].name, module.split(".")
+    if parts[1:3] == ["rewrite", "operators"]:
+        return False
+    return parts[1:2] in (["inspect"], ["rewrite"]) and name != "__init__.py"
 
 
 def _served(module: str, users: dict[str, set[str]]) -> set[str]:

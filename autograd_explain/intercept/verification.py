@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..incident import Incident
 from ..model import Finding, Reason, Rewrite, What
 from .cells import Run
+from .guard import guarded
 
 if TYPE_CHECKING:
     from ..rewrite.engine.proposal import Proposal
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Verifier:
-    """Tries proposals from the state before the watched cell."""
+    """Tries proposals from the state before the watched cell, and searches where none is of use."""
 
     def __init__(self, checkpoint: Checkpoint | None, seconds: float, runs: Sequence[Run]) -> None:
         self._checkpoint = checkpoint
@@ -26,11 +28,17 @@ class Verifier:
     def __call__(
         self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
     ) -> tuple[Rewrite, ...]:
+        from ..repair import search
         from ..verify import verify
 
         overwritten = finding.event(What.CHANGED) is not None
-        request = self._request(incident, overwritten)
-        return verify(proposals, replace(request, awaited=finding.awaited))
+        request = replace(self._request(incident, overwritten), awaited=finding.awaited)
+        started = time.monotonic()
+        rewrites = verify(proposals, request)
+        left = request.seconds - (time.monotonic() - started)
+        with guarded("search"):
+            return search(finding, replace(request, seconds=left), rewrites)
+        return rewrites
 
     def differences(self, incident: Incident) -> tuple[GradientDifference, ...]:
         """How the gradients of an overwritten value's program differ from the intended ones."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Diagnosis, Kind
@@ -92,11 +94,21 @@ class Explanation(Shown):
 
     @property
     def _document(self) -> Document:
-        return texts_module.document(self.texts, self.language)
+        own = texts_module.document(self.texts, self.language)
+        if all(f"fix {rewrite.fix}" in own.sections for rewrite in self.diagnosis.rewrites):
+            return own
+        general = texts_module.document(_texts_of_operators(), self.language)
+        return replace(own, sections={**general.sections, **own.sections})
 
     @property
     def _view(self) -> View:
         return view_of(self.diagnosis, self._document, self.language, self.detail)
+
+
+@cache
+def _texts_of_operators() -> dict[str, str]:
+    """What a search proposes is told in the words of its operators, whatever the cause."""
+    return texts_module.load(Path(__file__).parents[1] / "rewrite" / "operators")
 
 
 def texts_of(cause: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import torch
 
 from ..model import Outcome, Reason
 from .cells import edited
+from .dependence import follows, shift_for
 from .differences import agrees, chosen, nudges
 from .judge import (
     Basis,
@@ -91,6 +92,9 @@ class _Trials:
 
     def run(self) -> Iterator[Verdict]:
         plan = self._plan
+        if plan.dependence:
+            yield from self._cut()
+            return
         results = dict(self._pool.run(self._first_jobs()))
         reason = blocked_by(plan, results["plain"])
         if reason is not None:
@@ -162,6 +166,23 @@ class _Trials:
             if not agrees(slope, [s[number].loss for s in moved]):
                 return False
         return bool(numbers)
+
+    def _cut(self) -> Iterator[Verdict]:
+        """How far each trial cuts its losses from the leaves that were used for them."""
+        jobs = {str(t.index): self._job(Mode.DEPENDENCE, trial=t) for t in self._plan.trials}
+        plain = dict(self._pool.run(jobs))
+        shifts = {key: shift_for(r.reaches) for key, r in plain.items() if r.completed}
+        again = {key: replace(jobs[key], shift=shift) for key, shift in shifts.items() if shift}
+        moved = dict(self._pool.run(again))
+        most = max((len(result.reaches) for result in plain.values()), default=0)
+        for key in jobs:
+            shift = shifts.get(key)
+            cut = 0 if shift is None else 1
+            if shift is not None and follows(shift, plain[key].reaches, moved[key].reaches):
+                cut = 2
+            if len(plain[key].reaches) < max(1, most):
+                cut = 2
+            yield Verdict(int(key), Outcome.RUNS, Reason(), cut=cut)
 
     def _first_jobs(self) -> Mapping[str, Job]:
         jobs = {"plain": self._job(Mode.PLAIN)}

@@ -26,7 +26,8 @@ class Plan:
 
     `fresh` starts from an empty session in which `prefix` runs first, else the state is there.
     `shared` runs the prefix once for all replays.  `gradients` also asks which gradients of the
-    original program differ from the reference.
+    original program differ from the reference; `dependence` asks nothing of the trials but which
+    of them cut their loss from a leaf that it depends on.
     """
 
     cells: tuple[Cell, ...]
@@ -42,6 +43,7 @@ class Plan:
     failed: frozenset[int] = frozenset()
     gradients: bool = False
     awaited: tuple[str, ...] = ()
+    dependence: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ class GradientDifference:
 @dataclass(frozen=True)
 class Verdict:
     """What a trial showed.  `retry` says that another state may show more; `index` ORIGINAL is the
-    original program, whose `gradients` were asked for."""
+    original program, whose `gradients` were asked for; `cut` is 1
+    where a backward misses a leaf that was used before it, 2 where its loss depends on that leaf or
+    where a backward is left out that others have."""
 
     index: int
     outcome: Outcome
@@ -70,6 +74,7 @@ class Verdict:
     retry: bool = False
     warns: bool = False
     gradients: tuple[GradientDifference, ...] = ()
+    cut: int = 0
 
 
 class Reference(str, Enum):

@@ -16,6 +16,7 @@ from typing import Any
 from ..model import Kind, Reason
 from .cells import Cell, Failure, Runner, failure_of, new_main
 from .compare import Agreement, compare
+from .dependence import Dependence, Reach, Shift
 from .differences import Nudge, Slope, Slopes
 from .gradient_log import GradientLog
 from .lenient import Lenient
@@ -41,6 +42,7 @@ class Mode(str, Enum):
     LENIENT = "lenient"  #: what torch refuses is done
     RETAINED_GRADIENTS = "retained_gradients"  #: intermediate tensors keep their gradient
     SLOPES = "slopes"  #: each backward's slope is noted, leaves are moved
+    DEPENDENCE = "dependence"  #: what each backward reaches is noted, leaves are moved
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Job:
     megabytes: int = 2048
     awaited: tuple[str, ...] = ()
     nudge: Nudge | None = None
+    shift: Shift | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Result:
     reached: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
     slopes: tuple[Slope, ...] = ()
+    reaches: tuple[Reach, ...] = ()
 
     @property
     def completed(self) -> bool:
@@ -146,12 +150,13 @@ class ReplaySession:
         writes = UntrackedWrites(track=job.mode is Mode.TRACKED)
         lenient = Lenient(self.namespace, retain=job.mode is Mode.RETAINED_GRADIENTS)
         slopes = Slopes(job.nudge)
+        dependence = Dependence(job.shift)
         try:
             with (
                 heard.listening(),
                 _edited_files(job.files),
                 ledger.noting(),
-                self._mode(job, copies, writes, lenient, slopes),
+                self._mode(job, copies, writes, lenient, slopes, dependence),
             ):
                 failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
         except ForbiddenEffect:
@@ -166,6 +171,7 @@ class ReplaySession:
             untracked=writes.seen,
             unclear=writes.unclear or lenient.numbers_left,
             slopes=tuple(slopes.found),
+            reaches=tuple(dependence.found),
         )
         return self._with_state(result, job, ledger, copies) if result.completed else result
 
@@ -194,10 +200,13 @@ class ReplaySession:
         writes: UntrackedWrites,
         lenient: Lenient,
         slopes: Slopes,
+        dependence: Dependence,
     ) -> Iterator[None]:
         with ExitStack() as stack:
             if job.mode is Mode.SLOPES:
                 stack.enter_context(slopes.watch())
+            if job.mode is Mode.DEPENDENCE:
+                stack.enter_context(dependence.watch())
             if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
                 # A write that torch refuses may also meet a saved value.
                 copies.protect_existing(_tensors_alive(self._copied))

@@ -53,6 +53,17 @@ def reference_gradients(request: Request) -> tuple[GradientDifference, ...]:
     return verdict.gradients if verdict is not None else ()
 
 
+def cut_by(proposals: Sequence[Proposal], request: Request) -> tuple[int, ...]:
+    """For each proposal `Verdict.cut`: whether its losses depend on leaves that get no gradient; 2
+    where that was not found out."""
+    trials = _Trials(request, dependence=True)
+    for index, proposal in enumerate(proposals):
+        trials.add(index, proposal)
+    verdicts = trials.run()
+    known = {n: v.cut for n, v in verdicts.items() if v.outcome is Outcome.RUNS}
+    return tuple(known.get(n, 2) for n in range(len(proposals)))
+
+
 @dataclass(frozen=True)
 class _Start:
     """A state to replay from: the live copy, or cells run from an empty session."""
@@ -69,13 +80,14 @@ _WHOLE = _Start(copied=False, shared=False)
 class _Trials:
     """The trials of one request, and the verdicts on them."""
 
-    def __init__(self, request: Request, gradients: bool = False) -> None:
+    def __init__(self, request: Request, gradients: bool = False, dependence: bool = False) -> None:
         self._request = request
         self._cells = cells_of(request.program, request.cell)
         self._deadline = time.monotonic() + request.seconds
         self._trials: dict[int, tuple[Trial, int]] = {}
         self._verdicts: dict[int, Verdict] = {}
         self._gradients = gradients
+        self._dependence = dependence
         self._interrupted = False
         if gradients:
             self._trials[ORIGINAL] = Trial(ORIGINAL, ()), len(self._cells) - 1
@@ -144,6 +156,7 @@ class _Trials:
             shared=start.shared,
             failed=request.failed - {request.cell},
             gradients=self._gradients,
+            dependence=self._dependence,
             awaited=request.awaited,
         )
 

@@ -98,7 +98,10 @@ class Draft:
 
     def edit(self) -> Edit | None:
         """The whole new text; None where nothing changed or the result does not compile."""
-        visited = self.tree.module.visit(_Applier(self))
+        try:
+            visited = self.tree.module.visit(_Applier(self))
+        except cst.CSTValidationError:
+            return None
         if self._impossible or not isinstance(visited, cst.Module):
             return None
         code = visited.code

@@ -1,0 +1,67 @@
+"""What a backward is given: a scalar, a graph that stays differentiable, safe numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ..engine.cst_tools import dotted, expression, with_keyword
+from .site import Change, Edits, Site
+
+_ZERO_SLOPE = frozenset("sqrt log log2 log10 rsqrt norm".split())
+
+
+def reduced(site: Site) -> Iterator[Change]:
+    """`losses.backward()` -> `losses.mean().backward()`."""
+    for call in site.calls:
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward":
+            value = call.func.value
+            for how in ("mean()", "sum()"):
+                if not call.args:
+                    yield Change(
+                        "reduce", site, site.tree.code(value),
+                        partial(site.called_on, how, value), group=how,
+                    )  # fmt: skip
+
+
+def differentiable(site: Site) -> Iterator[Change]:
+    """`torch.autograd.grad(y, x)` -> the same with `create_graph=True`, or `allow_unused=True`."""
+    for call in site.calls:
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func)
+        full = site.imports.full(dotted(call.func))
+        if name not in ("backward", "grad") and full != "torch.autograd.grad":
+            continue
+        flags = ["create_graph"] if name == "backward" else ["create_graph", "allow_unused"]
+        for flag in flags:
+            yield Change(
+                flag, site, site.tree.code(call),
+                partial(_with_flag, site, call, flag),
+                group=flag,
+            )  # fmt: skip
+
+
+def away_from_zero(site: Site) -> Iterator[Change]:
+    """`torch.sqrt(x)` -> `torch.sqrt(x + 1e-8)`, where the slope at zero is infinite."""
+    for call in site.calls:
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if name not in _ZERO_SLOPE:
+            continue
+        full = site.imports.full(dotted(call.func))
+        inner = call.args[0].value if full and call.args else None
+        if inner is None and isinstance(call.func, cst.Attribute) and not full:
+            inner = call.func.value
+        if inner is not None:
+            yield Change(
+                "away_from_zero", site, site.tree.code(inner),
+                partial(_moved_off, site, inner), group=name,
+            )  # fmt: skip
+
+
+def _with_flag(site: Site, call: cst.Call, flag: str) -> Edits | None:
+    return site.replaced(call, with_keyword(call, flag, cst.Name("True")))
+
+
+def _moved_off(site: Site, node: cst.BaseExpression) -> Edits | None:
+    return site.replaced(node, expression("({x} + 1e-8)", x=node))

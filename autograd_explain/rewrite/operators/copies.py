@@ -1,0 +1,73 @@
+"""Copies: of what is read, of what is given a name, of what is about to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ..engine.cst_tools import expression, repeatable, stores
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..transforms.clone import clone_before_write
+from .site import Change, Edits, Site
+
+
+def clone_operand(site: Site) -> Iterator[Change]:
+    """`f(x)` -> `f(x.clone())`, wherever the statement reads x."""
+    for code, nodes in site.operands.items():
+        if len(nodes) > 1:
+            yield Change("clone", site, code, partial(site.called_on, "clone()", *nodes))
+        for node in nodes:
+            yield Change("clone", site, code, partial(site.called_on, "clone()", node), group=code)
+
+
+def clone_result(site: Site) -> Iterator[Change]:
+    """`y = f(x)` -> `y = f(x).clone()`."""
+    value = site.value
+    if isinstance(value, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)):
+        code = site.tree.code(value)
+        yield Change("clone", site, code, partial(site.called_on, "clone()", value))
+
+
+def clone_elements(site: Site) -> Iterator[Change]:
+    """`keep(states)` -> `keep([t.clone() for t in states])`: each tensor of a sequence."""
+    for code, nodes in site.operands.items():
+        if isinstance(nodes[0], (cst.Name, cst.Attribute)):
+            yield Change("clone_elements", site, code, partial(_each_cloned, site, nodes))
+
+
+def clone_first(site: Site) -> Iterator[Change]:
+    """`x = x.clone()` on a line before the statement that writes to x."""
+    yield Change(
+        "clone_first", site, site.tree.code(site.statement).strip(),
+        lambda: clone_before_write(site.program, site.place),
+    )  # fmt: skip
+
+
+def clone_before(site: Site) -> Iterator[Change]:
+    """`x = x.clone()` on a line before any statement that hands x on."""
+    for code, nodes in site.operands.items():
+        if isinstance(nodes[0], (cst.Name, cst.Attribute)) and repeatable(nodes[0]):
+            yield Change("clone_first", site, code, partial(_copied_first, site, nodes[0]))
+    for node in stores(site.statement):
+        base = node.value if isinstance(node, cst.Subscript) else None
+        if isinstance(base, (cst.Name, cst.Attribute)) and repeatable(base):
+            code = site.tree.code(base)
+            yield Change("clone_first", site, code, partial(_copied_first, site, base))
+
+
+def _each_cloned(site: Site, nodes: list[cst.BaseExpression]) -> Edits | None:
+    draft = Draft(site.tree)
+    for node in nodes:
+        draft.replace(node, expression("[t.clone() for t in {x}]", x=node))
+    return draft.edits()
+
+
+def _copied_first(site: Site, node: cst.BaseExpression) -> Edits | None:
+    if site.tree.block_of(site.statement) is None:
+        return None
+    draft = Draft(site.tree)
+    draft.before(site.statement, [make("{x} = {x}.clone()", x=node)])
+    return draft.edits()

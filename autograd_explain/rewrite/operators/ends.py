@@ -1,0 +1,174 @@
+"""Ends of the graph: put where a value is handed on or carried over, taken away where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ..analysis.effects import effects
+from ..engine.cst_tools import dotted, head, repeatable, targets, unpacked
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.tree import statements_in
+from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
+from .site import Change, Edits, Site
+
+_ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu".split())
+_COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor")
+
+
+def detach_operand(site: Site) -> Iterator[Change]:
+    """`D(fake)` -> `D(fake.detach())`."""
+    for code, nodes in site.operands.items():
+        yield Change("detach", site, code, partial(site.called_on, "detach()", *nodes), group=code)
+
+
+def detach_result(site: Site) -> Iterator[Change]:
+    """`target = q + r` -> `target = (q + r).detach()`."""
+    value = site.value
+    if isinstance(value, cst.BinaryOperation):
+        code = site.tree.code(value)
+        yield Change("detach", site, code, partial(site.called_on, "detach()", value))
+
+
+def detach_kept(site: Site) -> Iterator[Change]:
+    """`out, self.h = f(x)` -> the same, then `self.h = self.h.detach()`: what outlives the call."""
+    if isinstance(site.statement, (cst.Assign, cst.AugAssign)):
+        for leaf in (leaf for t in targets(site.statement) for leaf in unpacked(t)):
+            if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
+                code = site.tree.code(leaf)
+                yield Change(
+                    "detach_kept", site, code, partial(_behind, site, "{x} = {x}.detach()", leaf)
+                )
+                yield Change(
+                    *("detach_kept", site, code),
+                    partial(_behind, site, "{x} = tuple(t.detach() for t in {x})", leaf),
+                )
+
+
+def detach_carried(site: Site) -> Iterator[Change]:
+    """`h = h.detach()` at the beginning of a loop's round, for what the last one left there."""
+    loop = site.statement
+    if not isinstance(loop, (cst.For, cst.While)):
+        return
+    own = {leaf for t in targets(loop) for leaf in map(site.tree.code, unpacked(t))}
+    inside = [effects(s) for s in statements_in(loop.body)]
+    written = {path for e in inside for path in e.writes}
+    read = {path for e in inside for path in e.reads}
+    for path in sorted((written & read) - own):
+        for template, name in (
+            (f"{path} = {path}.detach()", "detach_carried"),
+            (f"{path} = tuple(t.detach() for t in {path})", "detach_carried_states"),
+        ):
+            yield Change(name, site, path, partial(_at_start, site, template))
+
+
+def keep_in_graph(site: Site) -> Iterator[Change]:
+    """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
+    for node in head(site.statement):
+        if isinstance(node, cst.BaseExpression) and (kind := _ending(site, node)):
+            code = site.tree.code(node)
+            yield Change("keep_in_graph", site, code, partial(_uncut, site, node), group=kind)
+
+
+def soft(site: Site) -> Iterator[Change]:
+    """`(p > 0.5).float()` -> `p.float()`: a step has no slope, what is under it has one."""
+    for node in head(site.statement):
+        inner = None
+        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+            inner = node.left
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            inner = _under_step(site, node, node.func)
+        if inner is not None:
+            code = site.tree.code(node)
+            yield Change("soft", site, code, partial(site.replaced, node, inner))
+
+
+def _under_step(site: Site, call: cst.Call, function: cst.Attribute) -> cst.BaseExpression | None:
+    if function.attr.value not in ("round", "sign", "floor", "ceil", "argmax"):
+        return None
+    if site.imports.full(dotted(function)).startswith("torch."):
+        return call.args[0].value if call.args else None
+    return function.value
+
+
+def tensors_joined(site: Site) -> Iterator[Change]:
+    """`torch.tensor(x)` -> `x`, and of several tensors `torch.stack(xs)`."""
+    for call in site.calls:
+        if site.imports.full(dotted(call.func)) in _COPIES and call.args:
+            code = site.tree.code(call)
+            for many in (False, True):
+                yield Change("tensors_joined", site, code, partial(_joined, site, call, many))
+
+
+def drop_call(site: Site) -> Iterator[Change]:
+    """`x.half()` -> `x`: a method's call taken away, what it was called on left."""
+    for call in site.calls:
+        if isinstance(call.func, cst.Attribute) and not call.args:
+            name = call.func.attr.value
+            inner = call.func.value
+            if name not in _ENDINGS and not isinstance(site.tree.parents[call], cst.Expr):
+                code = site.tree.code(call)
+                yield Change(
+                    "drop_call", site, code,
+                    partial(site.replaced, call, inner), group=name,
+                )  # fmt: skip
+
+
+def _ending(site: Site, node: cst.BaseExpression) -> str:
+    """What takes the value out of the graph, "" for anything else."""
+    if isinstance(node, cst.Attribute):
+        called = isinstance(site.tree.parents[node], cst.Call)
+        return "data" if node.attr.value == "data" and not called else ""
+    if not isinstance(node, cst.Call):
+        return ""
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in _ENDINGS:
+        return node.func.attr.value
+    if isinstance(node.func, cst.Name) and node.func.value in ("float", "int"):
+        return node.func.value
+    full = site.imports.full(dotted(node.func))
+    return full.partition(".")[0] if full.startswith(("numpy.", "math.")) else ""
+
+
+def _behind(site: Site, template: str, node: cst.BaseExpression) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.after(site.statement, [make(template, x=node)])
+    return draft.edits()
+
+
+def _at_start(site: Site, code: str) -> Edits | None:
+    inside = statements_in(site.statement.body)  # type: ignore[union-attr]
+    line = cst.parse_statement(code)
+    if not inside or not isinstance(line, cst.SimpleStatementLine):
+        return None
+    draft = Draft(site.tree)
+    draft.before(inside[0], [line.body[0]])
+    return draft.edits()
+
+
+def _uncut(site: Site, node: cst.BaseExpression) -> Edits | None:
+    return apply_patches(without_cut(site.program, site.tree.place(node)))
+
+
+def _joined(site: Site, call: cst.Call, many: bool) -> Edits | None:
+    return apply_patches(tensors_instead_of_copy(site.program, site.tree.place(call), many))
+
+
+def float_instead_of_item(site: Site) -> Iterator[Change]:
+    """`total += loss` -> `total += loss.item()`: a number is kept, not a graph."""
+    if isinstance(site.statement, cst.AugAssign):
+        value = site.statement.value
+        yield Change(
+            "number", site, site.tree.code(value),
+            partial(site.called_on, "item()", value),
+        )  # fmt: skip
+    for call in site.calls:
+        kept = isinstance(call.func, cst.Attribute) and call.func.attr.value == "append"
+        if kept and len(call.args) == 1:
+            given = call.args[0].value
+            yield Change(
+                "number", site, site.tree.code(given),
+                partial(site.called_on, "item()", given),
+            )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Leaves: which tensor is asked for its gradient, and whether a module knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ...model import Place
+from ..engine.cst_tools import dotted, keyword, repeatable, targets, unpacked, without
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..transforms.casts import dtype_in_constructor, requires_grad_last
+from ..transforms.training_step import module_list, parameter_attribute
+from ..transforms.uncut import apply_patches, flag_removed
+from .site import Change, Edits, Site
+
+
+def flag_last(site: Site) -> Iterator[Change]:
+    """`torch.tensor(v, requires_grad=True).double()` -> the same with the result as the leaf."""
+    if site.value is None:
+        return
+    code, program = site.tree.code(site.value), site.program
+    for how in (dtype_in_constructor, requires_grad_last):
+        yield Change("leaf_last", site, code, partial(how, program, site.place), group=how.__name__)
+
+
+def new_leaf(site: Site) -> Iterator[Change]:
+    """`x = f(y)` -> `x = f(y).detach().requires_grad_()`."""
+    value = site.value
+    if isinstance(value, (cst.Call, cst.BinaryOperation, cst.Attribute, cst.Subscript)):
+        if isinstance(site.statement, cst.Return):
+            return
+        code = site.tree.code(value)
+        for ending in ("requires_grad_()", "detach().requires_grad_()"):
+            yield Change(
+                "new_leaf", site, code,
+                partial(site.called_on, ending, value), group=ending,
+            )  # fmt: skip
+
+
+def no_flag(site: Site) -> Iterator[Change]:
+    """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `x.requires_grad_()` -> `x`."""
+    for call in site.calls:
+        name = (dotted(call.func) or ".").rpartition(".")[2]
+        attribute = call.func.attr.value if isinstance(call.func, cst.Attribute) else name
+        if keyword(call, "requires_grad") or attribute in ("requires_grad_", "Parameter"):
+            where = site.tree.place(call)
+            yield Change(
+                "no_flag", site, site.tree.code(call),
+                partial(_without_flag, site, where), group="flag",
+            )  # fmt: skip
+
+
+def registered(site: Site) -> Iterator[Change]:
+    """A list of layers as a ModuleList, a tensor as a Parameter."""
+    value = site.value
+    if value is not None and any(isinstance(t, cst.Attribute) for t in targets(site.statement)):
+        for how in (module_list, parameter_attribute):
+            yield Change(
+                "registered", site, site.tree.code(value),
+                partial(how, site.program, site.place), group=how.__name__,
+            )  # fmt: skip
+
+
+def kept_gradient(site: Site) -> Iterator[Change]:
+    """`x.retain_grad()` on a line behind the statement that gives x its value."""
+    leaves = [leaf for target in targets(site.statement) for leaf in unpacked(target)]
+    named = [n for n in leaves if isinstance(n, (cst.Name, cst.Attribute)) and repeatable(n)]
+    for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
+        code = ", ".join(map(site.tree.code, chosen))
+        yield Change("retain_grad", site, code, partial(_retained, site, *chosen))
+
+
+def whole_argument(site: Site) -> Iterator[Change]:
+    """A True or False given to a call turned round, or left out."""
+    for call in site.calls:
+        for arg in call.args:
+            word = arg.value.value if isinstance(arg.value, cst.Name) else ""
+            if arg.keyword is None or word not in ("True", "False") or arg.keyword.value in _OWN:
+                continue
+            other = cst.Name("False" if word == "True" else "True")
+            code = f"{arg.keyword.value}={other.value}"
+            yield Change(
+                "turn_flag", site, code, partial(site.replaced, arg.value, other),
+                group=code,
+            )  # fmt: skip
+            yield Change(
+                "turn_flag", site, code, partial(_without, site, call, arg),
+            )  # fmt: skip
+
+
+#: Flags that other operators set, and such as would agree with a reference whatever is meant.
+_OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
+
+
+def _without_flag(site: Site, place: Place) -> Edits | None:
+    return apply_patches(flag_removed(site.program, place))
+
+
+def _without(site: Site, call: cst.Call, gone: cst.Arg) -> Edits | None:
+    return site.replaced(call, without(call, gone))
+
+
+def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:
+    if isinstance(site.statement, (cst.For, cst.With)):
+        return None
+    draft = Draft(site.tree)
+    draft.after(site.statement, [make("{x}.retain_grad()", x=t) for t in tensors])
+    return draft.edits()

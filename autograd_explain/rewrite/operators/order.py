@@ -1,0 +1,145 @@
+"""Statements moved, left out, run once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ..analysis.effects import effects
+from ..engine.draft import Draft
+from ..engine.tree import Statement, statements_in
+from ..transforms.recompute import bare, compute_all_in_loop, recompute_before
+from .site import Change, Edits, Site
+
+_REACH = 6  #: statements that one is moved past at most
+_CHAIN = 4  #: statements that are computed again at most
+_DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Global, cst.Nonlocal)
+
+
+def move(site: Site) -> Iterator[Change]:
+    """The statement to another line of its block, or out of the block that it ends or begins."""
+    own = site.statement
+    if isinstance(own, (*_DECLARES, cst.Return)):
+        return
+    inside, at = _neighbours(site, own)
+    code = site.tree.code(own).strip()
+    for goal in range(max(0, at - _REACH), min(len(inside), at + _REACH + 1)):
+        if goal != at and _matters(own, inside[goal]):
+            target, after = inside[goal], goal > at
+            yield Change("move", site, code, partial(_moved, site, [own], target, after))
+    outer = next(
+        (a for a in site.tree.ancestors(own) if isinstance(a, cst.BaseCompoundStatement)), None
+    )
+    if isinstance(outer, (cst.For, cst.While, cst.With, cst.If)) and len(inside) > 1:
+        for after in (True, False):
+            yield Change("move", site, code, partial(_moved, site, [own], outer, after))
+
+
+def _matters(own: Statement, other: Statement) -> bool:
+    """Whether it may make a difference on which side of the other a statement stands."""
+    if isinstance(other, (*_DECLARES, cst.Return)):
+        return False
+    return _acts(other) or (_acts(own) and isinstance(other, cst.Assign))
+
+
+def _acts(statement: Statement) -> bool:
+    """Whether it changes something beside the names it binds: others see a difference where it
+    stands."""
+    if isinstance(statement, (*_DECLARES, cst.Return)):
+        return False
+    if isinstance(statement, cst.Assign):
+        return any(isinstance(t.target, cst.Subscript) for t in statement.targets)
+    return True
+
+
+def move_run(site: Site) -> Iterator[Change]:
+    """Two or three statements that follow each other, before those above them."""
+    inside, at = _neighbours(site, site.statement)
+    code = site.tree.code(site.statement).strip()
+    for length in (2, 3):
+        run = inside[at : at + length]
+        if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
+            for goal in range(max(0, at - 3), at):
+                yield Change("move", site, code, partial(_moved, site, run, inside[goal], False))
+
+
+def delete(site: Site) -> Iterator[Change]:
+    """The statement left out."""
+    if isinstance(site.statement, (cst.Expr, cst.Assign, cst.AugAssign)):
+        code = site.tree.code(site.statement).strip()
+        yield Change("delete", site, code, lambda: _removed(site), group=code)
+
+
+def repeat_first(site: Site) -> Iterator[Change]:
+    """A call that stands elsewhere in the block (`opt.zero_grad()`), once more before this."""
+    own = site.statement
+    for other in _neighbours(site, own)[0]:
+        if other is not own and isinstance(other, cst.Expr) and isinstance(other.value, cst.Call):
+            code = site.tree.code(other).strip()
+            yield Change("repeat", site, code, partial(_repeated, site, other))
+
+
+def computed_again(site: Site) -> Iterator[Change]:
+    """The statements behind what is read here, computed in this round, or once more before it."""
+    chain = _chain(site)
+    program, place = site.program, site.place
+    for length in range(1, len(chain) + 1):
+        places = [site.tree.place(s) for s in chain[-length:]]
+        code = ", ".join(sorted({w for s in chain[-length:] for w in effects(s).writes}))
+        yield Change(
+            "compute_in_loop", site, code, partial(compute_all_in_loop, program, places, place)
+        )
+        yield Change("compute_again", site, code, partial(recompute_before, program, place, places))
+
+
+def _chain(site: Site) -> list[Statement]:
+    """The assignments above whose values lead here, in the order of the text."""
+    if not any(
+        isinstance(c.func, cst.Attribute) and c.func.attr.value in ("backward", "grad", "step")
+        for c in site.calls
+    ):
+        return []
+    wanted = {path.partition(".")[0] for path in effects(site.statement).reads}
+    scope = site.tree.scope_of(site.statement)
+    start = site.tree.start(site.statement)
+    found: list[Statement] = []
+    for other in reversed(site.tree.statements):
+        if not isinstance(other, cst.Assign) or site.tree.start(other) >= start:
+            continue
+        own = effects(other)
+        written = {path.partition(".")[0] for path in own.writes}
+        if site.tree.scope_of(other) is scope and written & wanted:
+            found.insert(0, other)
+            wanted |= {path.partition(".")[0] for path in own.reads}
+            if len(found) == _CHAIN:
+                break
+    return found
+
+
+def _neighbours(site: Site, statement: Statement) -> tuple[list[Statement], int]:
+    block = site.tree.block_of(statement)
+    inside = [] if block is None else statements_in(block)
+    return inside, next((i for i, s in enumerate(inside) if s is statement), 0)
+
+
+def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Edits | None:
+    draft = Draft(site.tree)
+    pieces = [draft.piece(s) for s in run]
+    for statement in run:
+        draft.remove(statement)
+    (draft.after if after else draft.before)(target, pieces)
+    return draft.edits()
+
+
+def _removed(site: Site) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.remove(site.statement)
+    return draft.edits()
+
+
+def _repeated(site: Site, other: Statement) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.before(site.statement, [bare(other)])
+    return draft.edits()

@@ -1,0 +1,116 @@
+"""Where an operator may be applied, and what it would change there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from ...model import Edit, Place
+from ...program import Program
+from ..engine.cst_tools import dotted, head, method, stores, targets
+from ..engine.draft import Draft
+from ..engine.imports import Imports
+from ..engine.tree import Statement, Tree
+
+Edits = tuple[Edit, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A statement of a cell or of a file of the user's."""
+
+    program: Program
+    tree: Tree
+    statement: Statement
+
+    @cached_property
+    def place(self) -> Place:
+        return self.tree.place(self.statement)
+
+    @cached_property
+    def imports(self) -> Imports:
+        return Imports.of(self.program, self.tree.source)
+
+    @cached_property
+    def value(self) -> cst.BaseExpression | None:
+        """The one value that the statement assigns or returns."""
+        if isinstance(self.statement, (cst.AnnAssign, cst.Return)):
+            return self.statement.value
+        whole = isinstance(self.statement, cst.Assign) and not any(
+            isinstance(t, (cst.Tuple, cst.List)) for t in targets(self.statement)
+        )
+        return self.statement.value if whole else None  # type: ignore[union-attr]
+
+    @cached_property
+    def calls(self) -> tuple[cst.Call, ...]:
+        """The calls in the statement, the outermost first."""
+        return tuple(n for n in head(self.statement) if isinstance(n, cst.Call))
+
+    @cached_property
+    def operands(self) -> dict[str, list[cst.BaseExpression]]:
+        """What the statement reads and a tensor may be, by its text: names, attributes, parts and
+        what calls give."""
+        found: dict[str, list[cst.BaseExpression]] = {}
+        if isinstance(self.statement, _DECLARES):
+            return found
+        stored = set(map(id, stores(self.statement)))
+        for node in head(self.statement):
+            if isinstance(node, _VALUES) and id(node) not in stored and self._is_value(node):
+                found.setdefault(self.tree.code(node), []).append(node)
+        return found
+
+    def _is_value(self, node: cst.Name | cst.Attribute | cst.Subscript | cst.Call) -> bool:
+        parent = self.tree.parents[node]
+        if isinstance(parent, cst.Attribute) and parent.attr is node:
+            return False
+        if isinstance(parent, cst.Arg) and (parent.keyword is node or parent.star):
+            return False
+        if isinstance(parent, cst.Call) and parent.func is node:
+            return False
+        if isinstance(parent, (cst.StarredElement, cst.Annotation, cst.NameItem, cst.Param)):
+            return False
+        path = dotted(node)
+        return path is None or (path not in _NO_VALUES and not self.imports.full(path))
+
+    def replaced(self, old: cst.CSTNode, new: cst.CSTNode) -> Edits | None:
+        """The edit that puts a node in the place of another."""
+        draft = Draft(self.tree)
+        draft.replace(old, new)
+        return draft.edits()
+
+    def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:
+        """The edit that makes `node.call` of each of the nodes."""
+        draft = Draft(self.tree)
+        for node in nodes:
+            draft.replace(node, method(node, call))
+        return draft.edits()
+
+
+_DECLARES = (
+    *(cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef),
+    *(cst.Global, cst.Nonlocal, cst.Del),
+)
+_VALUES = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
+_NO_VALUES = frozenset("self cls super True False None range len print".split())
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What an operator would do at a site; `make` gives the edits, or None where it cannot.
+
+    `code` is the part of the user's text that is meant.  Changes of one operator that share a
+    `group` are made of equal mistakes: they are also tried together.
+    """
+
+    operator: str
+    site: Site
+    code: str
+    make: Callable[[], Edits | None]
+    group: str = ""
+
+
+#: A kind of edit, and where it fits: no operator knows what the program did wrong.
+Operator = Callable[[Site], Iterator[Change]]

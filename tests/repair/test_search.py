@@ -1,0 +1,122 @@
+"""A search repairs programs of which no cause knows anything."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from autograd_explain.model import (
+    Confidence,
+    Event,
+    Finding,
+    Kind,
+    Outcome,
+    Reason,
+    Rewrite,
+    Safety,
+    What,
+)
+from autograd_explain.repair import search
+from autograd_explain.verify import Reference
+
+FORWARD = """
+import torch
+torch.manual_seed(0)
+w = torch.randn(4, requires_grad=True)
+"""
+
+
+def found(played: Any, known: tuple[Rewrite, ...] = (), **options: Any) -> tuple[Rewrite, ...]:
+    """What a search finds that knows only where the program stopped."""
+    program = played.program
+    last = program.cells[-1]
+    place = last.place(len(last.lines))
+    finding = Finding("unknown", Confidence.GENERAL, {}, events=(Event(What.FAILED, place),))
+    return search(finding, played.request(**options), known)
+
+
+VERIFIED = [
+    ("y = w.exp()\nout = y * 2\ny += 1\n(out * y).sum().backward()", "clone"),
+    ("w += 1\n(w * 2).sum().backward()", "no_grad"),
+    ("x = torch.ones(2, requires_grad=True).double()\nopt = torch.optim.SGD([x])", "leaf"),
+]
+
+
+@pytest.mark.parametrize(("cell", "operator"), VERIFIED)
+def test_repairs_are_verified(play: Callable[..., Any], cell: str, operator: str) -> None:
+    closing = "" if "backward" in cell else "\nx.sum().backward()"
+    rewrites = found(play(FORWARD, cell + closing))
+    assert rewrites[0].outcome is Outcome.VERIFIED
+    assert any(operator in rewrite.fix for rewrite in rewrites)
+
+
+def test_equal_mistakes_are_changed_together(play: Callable[..., Any]) -> None:
+    cell = """
+a = torch.ones(2, requires_grad=True).double()
+b = torch.ones(2, requires_grad=True).double()
+opt = torch.optim.SGD([a, b], lr=0.1)
+(a * b).sum().backward()
+"""
+    first = found(play("import torch", cell))[0]
+    assert first.outcome is Outcome.VERIFIED
+    assert first.edits[0].diff.count("\n+") == 3  # the head of the diff is one of them
+
+
+def test_an_edit_of_an_earlier_cell_is_found(play: Callable[..., Any]) -> None:
+    layer = "def layer(x):\n    y = x.exp()\n    y *= 2\n    return y"
+    first = found(play(FORWARD, layer, "layer(w).sum().backward()"))[0]
+    assert first.outcome is Outcome.VERIFIED
+    assert first.edits[0].cell == 2
+
+
+def test_without_a_reference_the_graph_must_not_stay_cut(play: Callable[..., Any]) -> None:
+    """`loss.requires_grad_()` would run as well, and give w no gradient."""
+    rewrites = found(play(FORWARD, "loss = (w.detach() * 2).sum()\nloss.backward()"))
+    assert rewrites
+    assert all(rewrite.outcome is Outcome.RUNS for rewrite in rewrites)
+    assert all("w * 2" in rewrite.edits[0].new_source for rewrite in rewrites)
+
+
+def test_leaving_out_the_backward_is_no_repair(play: Callable[..., Any]) -> None:
+    rewrites = found(play(FORWARD, "with torch.no_grad():\n    loss = w.sum()\nloss.backward()"))
+    assert rewrites
+    assert all("loss.backward()" in rewrite.edits[0].new_source for rewrite in rewrites)
+
+
+def test_nothing_is_searched_where_the_cause_knew(play: Callable[..., Any]) -> None:
+    played = play(FORWARD, "w += 1")
+    known = (Rewrite("own", (), Safety.SAME_GRADIENTS, {}, Outcome.RUNS, Reason("runs")),)
+    assert found(played, known) == known
+    assert found(played, kind=Kind.NOTE) == ()
+
+
+SLOW = "import time\ntime.sleep(0.3)\nfor _ in 3 * [0]:\n    undefined(w)"
+
+
+def test_a_search_is_ended_by_its_time(play: Callable[..., Any]) -> None:
+    played = play(FORWARD, SLOW)
+    started = time.monotonic()
+    found(played, seconds=1.0, reference=Reference.LENIENT)
+    assert time.monotonic() - started < 3.0
+
+
+def test_an_interrupt_ends_the_search(play: Callable[..., Any]) -> None:
+    played = play(FORWARD, SLOW)
+    timer = threading.Timer(1.0, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    timer.start()
+    try:
+        assert found(played, seconds=60.0, reference=Reference.LENIENT) == ()
+        assert timer.finished.is_set()
+    finally:
+        timer.cancel()
+
+
+def test_what_only_silences_the_error_is_not_shown(play: Callable[..., Any]) -> None:
+    """Nothing tells a repair from it where there is no reference."""
+    cell = "def check(x, strict=False):\n    assert not strict\ncheck(w, strict=True)"
+    assert found(play(FORWARD, cell)) == ()
