@@ -22,6 +22,7 @@ from ..program import is_library
 
 # Taken now: what these names are bound to later may be the session's.
 _vars, _type, _setattr, _delattr, _len = vars, type, setattr, delattr, len
+_callable = callable
 _gettrace, _settrace, _getprofile = sys.gettrace, sys.settrace, sys.getprofile
 _setprofile, _threads = sys.setprofile, threading.active_count
 _OWNERS = (builtins, time, os, random, gc)
@@ -66,9 +67,12 @@ class Apart:
         self._depth += 1
         if self._depth > 1:
             return
-        self._traced = _gettrace(), _getprofile()
-        _settrace(None)
-        _setprofile(None)
+        self._traced = _python(_gettrace()), _python(_getprofile())
+        trace, profile = self._traced
+        if trace is not None:
+            _settrace(None)
+        if profile is not None:
+            _setprofile(None)
         if _threads() <= self._threads:
             self._put_originals()
 
@@ -80,8 +84,10 @@ class Apart:
             owner, name, theirs = self._replaced.pop()
             _setattr(owner, name, theirs)
         trace, profile = self._traced
-        _setprofile(profile)
-        _settrace(trace)
+        if profile is not None:
+            _setprofile(profile)
+        if trace is not None:
+            _settrace(trace)
 
     def _keep(self, owner: Any) -> None:
         self._kept.append((owner, {**_vars(owner)}))
@@ -95,6 +101,12 @@ class Apart:
                     _delattr(owner, name)
                 else:
                     _setattr(owner, name, original)
+
+
+def _python(tracer: Any) -> Any:
+    """A function that Python calls.  What is none (cProfile's Profile) works in C and can't be put
+    back: it goes on."""
+    return tracer if _callable(tracer) else None
 
 
 def _changed(now: Mapping[str, Any], kept: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -1,12 +1,14 @@
 """What the session has put in the place of Python's and torch's own does not run for us."""
 
 import builtins
+import cProfile
 import sys
 import threading
 import time
 
 import pytest
 import torch
+from notebook import captured, shell_with_extension
 
 from autograd_explain.intercept.apart import Apart
 
@@ -85,3 +87,32 @@ def test_other_threads_keep_what_they_have_bound(monkeypatch):
     finally:
         stop.set()
         thread.join()
+
+
+def test_a_profiler_in_c_goes_on():
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        with Apart():
+            len([])
+        assert sys.getprofile() is profile
+        sorted([2, 1])
+    finally:
+        profile.disable()
+    assert any("sorted" in str(row.code) for row in profile.getstats())
+
+
+def test_a_profiled_cell_is_explained_and_goes_on():
+    cell = """
+import cProfile, torch
+x = torch.ones(2, requires_grad=True)
+h = x * 2
+with cProfile.Profile() as profile:
+    h.grad
+    h.exp()
+calls = {str(row.code) for row in profile.getstats()}
+"""
+    with shell_with_extension() as shell, captured() as output:
+        assert shell.run_cell(cell, store_history=True).success, output.getvalue()
+        assert "intermediate_grad" in output.getvalue()
+        assert any("exp" in call for call in shell.user_ns["calls"])
