@@ -25,8 +25,8 @@ class Played:
     """What a notebook's first incident was taken for.
 
     `pattern` is the message or signal that was recognised, `claims` how strongly each cause that
-    lists it claimed the incident.  `trouble` is what went wrong inside the extension, `output`
-    what the notebook printed and raised.
+    lists it claimed the incident, `details` what each of them hands to its rewrites.  `trouble` is
+    what went wrong inside the extension, `output` what the notebook printed and raised.
     """
 
     diagnosis: Diagnosis | None
@@ -34,6 +34,7 @@ class Played:
     claims: Mapping[str, Confidence] = field(default_factory=dict)
     trouble: str = ""
     output: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def kind(self) -> Kind | None:
@@ -87,6 +88,7 @@ def play(cells: Sequence[str], *, watched: bool = False, verify: bool = False) -
             seen.claims,
             guard.report(),
             output.getvalue(),
+            seen.details,
         )
 
 
@@ -97,6 +99,7 @@ class Seen:
     def __init__(self) -> None:
         self.pattern = ""
         self.claims: dict[str, Confidence] = {}
+        self.details: dict[str, object] = {}
         self.shown: list[Explanation] = []
         self._diagnose, self._show = pipeline.diagnose, screen.show
 
@@ -112,6 +115,7 @@ class Seen:
                 finding = self._diagnose(incident, match, (entry,))
                 if finding.cause == entry.name:
                     self.claims[entry.name] = finding.confidence
+                    self.details[entry.name] = finding.details
         return self._diagnose(incident, match, causes)
 
 

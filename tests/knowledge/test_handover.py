@@ -61,6 +61,12 @@ def test_the_rewrites_take_what_the_diagnosis_hands_over(entry: Entry) -> None:
     assert taken in (object, *handed) and len(handed) == 1
 
 
+@pytest.mark.parametrize("entry", WITH_CASE, ids=lambda e: e.name)
+def test_the_diagnosis_hands_over_what_it_says(entry: Entry) -> None:
+    (said,) = handed_by(entry)
+    assert isinstance(played(entry.name).details[entry.name], said)
+
+
 def taken_by(entry: Entry) -> Any:
     table = get_type_hints(entry._module("rewrite")).get("propose")
     if table is not None:
