@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import functools
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from .isolation.type_checks import bases, class_table, is_a
 from .program import Source, first_line
+
+#: Blocks of memory that Python has; where there are more, looking at every object takes a second.
+_MOST = 10_000_000
+#: Exactly these: a subclass may say with code of the user's what it holds.
+_HOLDERS = (MethodType, staticmethod, classmethod, functools.partial)
 
 
 class Defined(NamedTuple):
@@ -37,10 +43,11 @@ def outlived(
     """Those of the definitions whose name stands for another of the user's now, and of which
     nothing else lives: no instance, no function kept as a hook, no frame."""
     doubted = {d for d in defined if _is_another(d, _definitions(names.get(d.name), source_of))}
-    if not doubted:
+    if not doubted or sys.getallocatedblocks() > _MOST:
         return frozenset()
     alive = {_defined(code, source_of) for code in running}
-    for value in (*names.values(), *_living(names.get("__name__", "__main__"))):
+    module = names.get("__name__")
+    for value in (*names.values(), *_living(module if type(module) is str else "__main__")):
         alive |= _definitions(value, source_of)
     return frozenset(doubted - alive)
 
@@ -54,33 +61,42 @@ def _living(module: str) -> Iterator[Any]:
 
     Not every class and method: in a circle with themselves, they stay until a collection.
     """
-    classes: set[type] = set()
+    classes: dict[int, type] = {}  # by identity: a metaclass may hash as it likes
     for value in gc.get_objects():
         kind = type(value)
         if kind is FunctionType:
-            inner = "<locals>" in value.__qualname__ or "." not in value.__qualname__
-            if inner and value.__module__ == module:
-                yield value
+            name = value.__qualname__
+            if type(name) is str and ("<locals>" in name or "." not in name):
+                if _is(value.__module__, module):
+                    yield value
         elif kind is not type:
-            classes.add(kind)
+            classes[id(kind)] = kind
     # The class of an autograd.Function's node holds that Function.
-    classes |= {f for k in classes if is_a(f := class_table(k).get("_forward_cls"), type)}
-    for kind in classes:
-        if any(class_table(base).get("__module__") == module for base in bases(kind)):
+    functions = (class_table(k).get("_forward_cls") for k in [*classes.values()])
+    for kind in (*classes.values(), *(f for f in functions if is_a(f, type))):
+        if any(_is(class_table(base).get("__module__"), module) for base in bases(kind)):
             yield kind
+
+
+def _is(text: Any, wanted: str) -> bool:
+    """Whether this is a text, of no class that compares in its own way, and which."""
+    return type(text) is str and text == wanted
 
 
 def code_of(value: Any) -> CodeType | None:
     """The code of a plain or bound function, under decorators that say what they wrap."""
     while True:
-        if is_a(value, MethodType) or is_a(value, staticmethod) or is_a(value, classmethod):
-            value = value.__func__
-        elif is_a(value, functools.partial):
-            value = value.func
-        elif is_a(value, FunctionType) and is_a(value.__dict__.get("__wrapped__"), FunctionType):
-            value = value.__dict__["__wrapped__"]
+        kind = type(value)
+        if any(kind is holder for holder in _HOLDERS):
+            value = value.func if kind is functools.partial else value.__func__
+        elif kind is FunctionType and type(inner := _wrapped(value)) is FunctionType:
+            value = inner
         else:
-            return value.__code__ if is_a(value, FunctionType) else None
+            return value.__code__ if kind is FunctionType else None
+
+
+def _wrapped(function: FunctionType) -> Any:
+    return dict.get(function.__dict__, "__wrapped__")
 
 
 def _definitions(value: Any, source_of: SourceOf) -> set[Defined]:
@@ -97,9 +113,9 @@ def _definitions(value: Any, source_of: SourceOf) -> set[Defined]:
 
 def _code_in(value: Any) -> CodeType | None:
     """The code of what a class holds: a method's, a property's."""
-    if is_a(value, property):
+    if type(value) is property:
         return code_of(value.fget)
-    return code_of(value.func if is_a(value, functools.cached_property) else value)
+    return code_of(value.func if type(value) is functools.cached_property else value)
 
 
 def _defined(code: CodeType, source_of: SourceOf) -> Defined | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
 from .arguments import FunctionNode
@@ -133,9 +133,9 @@ class ProgramIndex:
         return (source,) if source.cell is None else self.cells
 
     def _imported(self, source: Source) -> list[Source]:
-        files = (getattr(sys.modules.get(name), "__dict__", {}).get("__file__")
-                 for name in self._modules(source))  # fmt: skip
-        found = (self._program.source(file) for file in files if is_a(file, str))
+        tables = (_table(sys.modules.get(name)) for name in self._modules(source))
+        files = (table.get("__file__") for table in tables)
+        found = (self._program.source(file) for file in files if type(file) is str)
         return [s for s in found if s is not None and s.cell is None]
 
     def _modules(self, source: Source) -> Iterator[str]:
@@ -153,9 +153,10 @@ class ProgramIndex:
     def _package(self, source: Source) -> list[str]:
         """The package that relative imports in a file start from."""
         for module in list(sys.modules.values()) if source.file else ():
-            held = getattr(module, "__dict__", {})
-            if held.get("__file__") == source.filename and is_a(held.get("__package__"), str):
-                return str(held["__package__"]).split(".")
+            held = _table(module)
+            file, package = held.get("__file__"), held.get("__package__")
+            if type(file) is str and file == source.filename and type(package) is str:
+                return package.split(".")
         return []
 
     # -- what lives --------------------------------------------------------------------------
@@ -288,6 +289,12 @@ class ProgramIndex:
         written = next((n for n in around if isinstance(n, ast.ClassDef)), None)
         # Without a method of the user's nothing but the name tells.
         return cls.__name__ == node.name if written is None else written is node
+
+
+def _table(module: Any) -> Mapping[str, Any]:
+    """What a module holds; what is registered as one may be anything."""
+    found = object.__getattribute__(module, "__dict__") if is_a(module, ModuleType) else {}
+    return found if type(found) is dict else {}
 
 
 def functions_of(tree: ast.Module, code: CodeType) -> list[FunctionNode]:

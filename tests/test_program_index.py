@@ -120,3 +120,20 @@ def test_a_definition_is_the_one_that_the_name_stands_for(folder: Path) -> None:
     index = index_of(notebook.program)
     found = [(s.cell, s.file) for s, _ in index.defined("Bank", notebook.cells[3])]
     assert found == [(None, str(folder / "layers_part.py"))]
+
+
+def test_what_lives_is_found_without_running_any_of_its_code() -> None:
+    hostile = """
+    class Meta(type):
+        def __hash__(cls): raise SystemExit("hashed")
+        def __eq__(cls, other): raise SystemExit("compared")
+        def __getattribute__(cls, name): raise SystemExit("asked")
+
+    class Trap(metaclass=Meta):
+        def __getattribute__(self, name): raise SystemExit("asked")
+        def __eq__(self, other): raise SystemExit("compared")
+
+    trap = Trap()
+    """
+    index = index_after(hostile, STORE, OLD, NEW, "bank = Bank()")
+    assert [source.cell for source, _ in index.calls("store")] == [4]
