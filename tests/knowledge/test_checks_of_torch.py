@@ -8,6 +8,7 @@ from knowledge.played import explained
 SETUP = """
 import torch
 from torch.autograd import functional, gradcheck
+from torch.autograd.gradcheck import GradcheckError
 x = torch.ones(3, dtype=torch.float64, requires_grad=True)
 class Ignoring(torch.autograd.Function):
     @staticmethod
@@ -79,7 +80,7 @@ def second(f):
             "batched",
         ),
         (
-            "raise torch.autograd.gradcheck.GradcheckError('grad is incorrect size')",
+            "raise GradcheckError('grad is incorrect size')",
             "gradcheck_failed",
             "kind",
         ),  # torch 2.13 sees the wrong size before gradcheck does
