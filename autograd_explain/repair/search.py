@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ..model import Edit, Finding, Kind, Outcome, Rewrite, Safety, What
 from ..rewrite import Proposal, apply, merge
@@ -19,6 +20,8 @@ from .slice import nearness
 
 _MOST_SHOWN = 3
 _MOST_TRIED = 240
+_MOST_CHANGES = 4000  #: that are ranked, those at the nearest statements
+_MOST_SITES = 1000
 _BATCHES = (16, 32, 64, 128)
 _CHOICE = 4  #: that run, to choose from where nothing can be verified
 #: Why there is no reference for any rewrite of the program.
@@ -114,22 +117,31 @@ def _ordered(known: Sequence[Rewrite], found: Sequence[Rewrite]) -> tuple[Rewrit
 def _candidates(finding: Finding, request: Request) -> list[_Candidate]:
     sites = list(_sites(request))
     near = nearness(sites, finding)
-    single = [
-        _Candidate(near[site.statement] * prior(change.operator, request.reference), (change,))
-        for site in sites
+    changes = (
+        change
+        for site in sorted(sites, key=lambda site: -near[site.statement])
         for operator in OPERATORS
         for change in operator(site)
+    )
+    single = [
+        _Candidate(near[c.site.statement] * prior(c.operator, request.reference), (c,))
+        for c in islice(changes, _MOST_CHANGES)
     ]
     every = [c for c in (*single, *_together(single)) if c.score > 0]
     return sorted(every, key=lambda c: -c.score)
 
 
 def _sites(request: Request) -> Iterator[Site]:
-    for cell in cells_of(request.program, request.cell):
+    """The statements of the program; of a very long one, those of its last cells."""
+    count = 0
+    for cell in reversed(cells_of(request.program, request.cell)):
         source = request.program.cell(cell.number)
         tree = tree_of(source)
         if source is not None and source.text == cell.text and tree is not None:
             yield from (Site(request.program, tree, s) for s in tree.statements)
+            count += len(tree.statements)
+        if count >= _MOST_SITES:
+            return
 
 
 def _together(single: Iterable[_Candidate]) -> Iterator[_Candidate]:

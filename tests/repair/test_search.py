@@ -120,3 +120,10 @@ def test_what_only_silences_the_error_is_not_shown(play: Callable[..., Any]) -> 
     """Nothing tells a repair from it where there is no reference."""
     cell = "def check(x, strict=False):\n    assert not strict\ncheck(w, strict=True)"
     assert found(play(FORWARD, cell)) == ()
+
+
+def test_of_a_long_program_the_end_is_searched(play: Callable[..., Any]) -> None:
+    long = "\n".join(f"a{n} = torch.ones(2) * {n}" for n in range(1500))
+    first = found(play(FORWARD, long, "y = w.exp()\ny += 1\ny.sum().backward()"))[0]
+    assert first.outcome is Outcome.VERIFIED
+    assert first.edits[0].cell == 3
