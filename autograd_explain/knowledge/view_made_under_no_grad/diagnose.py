@@ -16,19 +16,17 @@ from autograd_explain.model import Confidence, Event, Finding, Place
 
 from .refused_read import refused_read
 
-#: Raised where such a view is read, not where something was written.
-READ = (
-    "view-nograd-base-modified",
-    "view-of-view-base-modified-nograd",
-    "view-inference-base-modified",
-)
 PATTERNS = (
     "view-nograd-inplace",
+    "view-nograd-base-modified",
     "view-of-view-nograd-inplace",
+    "view-of-view-base-modified-nograd",
     "view-inference-inplace",
+    "view-inference-base-modified",
     "view-of-view-inference-inplace",
-    *READ,
 )
+#: Raised where such a view is read, not where something was written.
+READ = tuple(pattern for pattern in PATTERNS if "-base-modified" in pattern)
 
 EXAMPLE = {
     "tensor": "left",
@@ -40,7 +38,7 @@ EXAMPLE = {
     "place": "In[2]:4",
     "function": "halves",
     "base": "frame",
-    "call": "left.sum()",
+    "call": "",
 }
 
 
