@@ -237,7 +237,7 @@ def _bare(code: str) -> str:
 def _stands_for_itself(span: str, seen: Observed) -> bool:
     """Whether it is a name that is known, a node, a value of torch, or part of code that ran."""
     parts = [p.strip() for p in span.split(", ")] if "(" not in span else [span]
-    if all(p in seen.known or p == "…" for p in parts):
+    if all(_known(part, seen) for part in parts) or _of_a_class(span, seen):
         return True
     nodes = {n for c in seen.calls for n in c.nodes}
     if span in nodes or span.endswith(("Backward0", "Backward", "Backward1")) or not _bare(span):
@@ -246,6 +246,36 @@ def _stands_for_itself(span: str, seen: Observed) -> bool:
         return True  # a number, a shape
     wanted = _bare(span)
     return any(wanted in _bare(_statement(line, seen)) for line in seen.ran)
+
+
+def _known(name: str, seen: Observed) -> bool:
+    """A long list of names ends in an ellipsis, perhaps inside a name."""
+    start = name.removesuffix("…")
+    return name in seen.known or (start != name and any(k.startswith(start) for k in seen.known))
+
+
+def _of_a_class(span: str, seen: Observed) -> bool:
+    """`Net.layers`: a line of that class which ran says `self.layers`."""
+    owner, _, attribute = span.partition(".")
+    return any(
+        isinstance(node, ast.ClassDef)
+        and node.name == owner
+        and any(
+            _bare(f"self.{attribute}") in _bare(seen.text((number, line)))
+            for number, line in seen.ran
+            if number == cell and node.lineno <= line <= (node.end_lineno or 0)
+        )
+        for cell, text in enumerate(seen.cells, 1)
+        for node in ast.walk(_tree(text))
+    )
+
+
+def _tree(cell: str) -> ast.Module:
+    """A cell's tree, an empty one where it holds magics."""
+    try:
+        return ast.parse(cell)
+    except SyntaxError:
+        return ast.Module([], [])
 
 
 # -- claims of single sentences -----------------------------------------------------------
