@@ -85,9 +85,10 @@ class Operations:
 
     def sequence(self, site: Site, modules: torch.nn.Sequential, value: Any) -> Any:
         """A Sequential, module by module: each is an operation of its own at the same place."""
-        for module in modules:
-            value = self.perform(site, module, (value,), {})
-            site = site.inner
+        end = len(modules) - 1
+        for i, module in enumerate(modules):
+            part = site.part(first=i == 0, last=i == end)
+            value = self.perform(part, module, (value,), {})
         return value
 
     def run(

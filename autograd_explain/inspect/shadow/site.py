@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...model import Place
@@ -28,6 +28,7 @@ class Site:
     target: ast.AST | None = None
     #: what an undecidable condition is taken for: the arm that leaves the block is not
     prefer: bool = True
+    _parts: dict[tuple[bool, bool], Site] = field(default_factory=dict, repr=False)
 
     @cached_property
     def line(self) -> int:
@@ -72,10 +73,15 @@ class Site:
         """This `state["pos"] += v`, where the tensor is the item and not a part of the base."""
         return replace(self, target=self.operands[0])
 
-    @cached_property
-    def inner(self) -> Site:
-        """This call, for an operation inside it that works on none of the written operands."""
-        return replace(self, operands=())
+    def part(self, *, first: bool, last: bool) -> Site:
+        """This call, for one of the operations that it runs in a row: the first is given the
+        written operands, the last makes what is bound."""
+        if first and last:
+            return self
+        if (first, last) not in self._parts:
+            operands, target = self.operands if first else (), self.target if last else None
+            self._parts[first, last] = replace(self, operands=operands, target=target, _parts={})
+        return self._parts[first, last]
 
     def text_of_operand(self, at: int) -> str:
         """How the user wrote the operand with this number, "" where they cannot be counted."""
