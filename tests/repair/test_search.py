@@ -102,7 +102,7 @@ def test_a_search_is_ended_by_its_time(play: Callable[..., Any]) -> None:
     played = play(FORWARD, SLOW)
     started = time.monotonic()
     found(played, seconds=1.0, reference=Reference.LENIENT)
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 20.0  # 240 candidates would take more than a minute
 
 
 def test_an_interrupt_ends_the_search(play: Callable[..., Any]) -> None:
