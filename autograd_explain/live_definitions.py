@@ -18,6 +18,7 @@ from .program import Source, first_line
 
 #: Blocks of memory that Python has; where there are more, looking at every object takes a second.
 _MOST = 10_000_000
+_DEEPEST = 100  #: decorators on one function; a `__wrapped__` may lead back to itself
 #: Exactly these: a subclass may say with code of the user's what it holds.
 _HOLDERS = (MethodType, staticmethod, classmethod, functools.partial)
 
@@ -84,8 +85,9 @@ def _is(text: Any, wanted: str) -> bool:
 
 
 def code_of(value: Any) -> CodeType | None:
-    """The code of a plain or bound function, under decorators that say what they wrap."""
-    while True:
+    """The code of a plain or bound function, under decorators that say what they wrap; None where
+    they wrap one another, or too many."""
+    for _ in range(_DEEPEST):
         kind = type(value)
         if any(kind is holder for holder in _HOLDERS):
             value = value.func if kind is functools.partial else value.__func__
@@ -93,6 +95,7 @@ def code_of(value: Any) -> CodeType | None:
             value = inner
         else:
             return value.__code__ if kind is FunctionType else None
+    return None
 
 
 def _wrapped(function: FunctionType) -> Any:

@@ -137,3 +137,9 @@ def test_what_lives_is_found_without_running_any_of_its_code() -> None:
     """
     index = index_after(hostile, STORE, OLD, NEW, "bank = Bank()")
     assert [source.cell for source, _ in index.calls("store")] == [4]
+
+
+def test_a_function_that_says_it_wraps_itself_has_no_definition() -> None:
+    notebook = Notebook()
+    notebook.run("def step(x):\n    return x\nstep.__wrapped__ = step")
+    assert index_of(notebook.program).definition(notebook.namespace["step"]) is None
