@@ -147,11 +147,14 @@ class Cells:
 
     def bound_since(self, run: Run) -> frozenset[str]:
         """The names of a run's program that cells after it, before the loading, have bound anew."""
-        known = self._before_loading()
-        then = [c for c in known if _in_time(c, run)]
-        since = [c for c in known if not _in_time(c, run)]
-        used = frozenset().union(*(cell.words for cell in then))
-        return used & frozenset().union(*(cell.bound for cell in since))
+        used: set[str] = set()
+        bound: set[str] = set()
+        for cell in self._before_loading():
+            if cell.cell is not None and cell.cell <= run.number:
+                used |= cell.words
+            else:
+                bound |= cell.bound
+        return frozenset(used & bound)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -294,10 +297,6 @@ def blank_lines(raw: str) -> int:
     """Leading blank lines, which IPython strips before it compiles."""
     lines = raw.splitlines()
     return next((i for i, line in enumerate(lines) if line.strip()), 0)
-
-
-def _in_time(cell: Source, run: Run) -> bool:
-    return cell.cell is not None and cell.cell <= run.number
 
 
 def _history_sources(shell: Any, first: int | None) -> list[Source]:

@@ -9,16 +9,15 @@ rewrite among others, and proves nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from .differences import direction
 from .gradient_log import leaves_of
-from .history_mode import HistoryMode
-from .reference import replaced
+from .history_mode import BackwardMode
 from .tracked import tensors_in
 
 _STEP = 1e-2  #: a share of the leaf's own magnitude
@@ -42,7 +41,7 @@ class Shift:
     leaves: tuple[int, ...]
 
 
-class Dependence(HistoryMode):
+class Dependence(BackwardMode):
     """Notes what each backward of a run reaches, and moves what a shift asks for."""
 
     def __init__(self, shift: Shift | None = None) -> None:
@@ -50,12 +49,6 @@ class Dependence(HistoryMode):
         self.found: list[Reach] = []
         self._shift = shift
         self._used: dict[int, torch.Tensor] = {}
-
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Run the body."""
-        with replaced(torch.autograd, "_engine_run_backward", self._wrap), self:
-            yield
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for tensor in tensors_in((*args, *kwargs.values())):
@@ -67,13 +60,9 @@ class Dependence(HistoryMode):
     def _move(self, leaf: torch.Tensor, number: int) -> None:
         shift = self._shift
         if shift is not None and shift.backward == len(self.found) and number in shift.leaves:
-            with torch.no_grad():
-                size = float(leaf.detach().double().pow(2).mean().sqrt()) or 1.0
-                generator = torch.Generator().manual_seed(number)
-                step = torch.randn(leaf.shape, generator=generator, dtype=torch.float64)
-                leaf.data.add_(step.to(leaf.dtype), alpha=_STEP * size)
+            leaf.data.add_(direction(leaf, number), alpha=_STEP)
 
-    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
                 self._note([t for t in outputs if isinstance(t, torch.Tensor)])

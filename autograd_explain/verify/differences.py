@@ -13,8 +13,7 @@ graph was changed in a way that cannot be followed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -24,8 +23,8 @@ from torch._C._autograd import _get_sequence_nr as sequence
 
 from ..nodes import GraphTraversal
 from .gradient_log import MAX_NODES, leaves_of
-from .history_mode import HistoryMode
-from .reference import replaced, same
+from .history_mode import BackwardMode
+from .reference import same
 from .tracked import has_history, tensors_in
 
 #: Multiples of the step at which the loss is looked at: two central differences, whose distance
@@ -77,7 +76,7 @@ class _Use:
     call: int
 
 
-class Slopes(HistoryMode):
+class Slopes(BackwardMode):
     """Notes the slope of every backward of a run, and moves what a nudge asks for."""
 
     def __init__(self, nudge: Nudge | None = None) -> None:
@@ -89,12 +88,6 @@ class Slopes(HistoryMode):
         self._uses: dict[int, _Use] = {}
         self._serials: dict[int, int] = {}
         self._kept: list[torch.Tensor] = []  # their identities stay theirs
-
-    @contextmanager
-    def watch(self) -> Iterator[None]:
-        """Run the body."""
-        with replaced(torch.autograd, "_engine_run_backward", self._wrap), self:
-            yield
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._calls += 1
@@ -117,9 +110,9 @@ class Slopes(HistoryMode):
             return
         for order, leaf in enumerate(leaves, len(self._uses)):
             if order < len(nudge.factors):
-                leaf.data.add_(_direction(leaf, order), alpha=nudge.factors[order])
+                leaf.data.add_(direction(leaf, order), alpha=nudge.factors[order])
 
-    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
                 leaves = leaves_of(outputs)[0]
@@ -180,7 +173,7 @@ def _gradient(leaf: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.detach().clone()
 
 
-def _direction(leaf: torch.Tensor, order: int) -> torch.Tensor:
+def direction(leaf: torch.Tensor, order: int) -> torch.Tensor:
     """The same in every run: of the leaf's own magnitude, or of 1 for zeros."""
     generator = torch.Generator().manual_seed(_SEED + order)
     found = torch.randn(leaf.shape, generator=generator, dtype=torch.float64)
@@ -191,7 +184,7 @@ def _direction(leaf: torch.Tensor, order: int) -> torch.Tensor:
 def _term(gradient: torch.Tensor | None, leaf: torch.Tensor, order: int) -> float | None:
     if gradient is None:
         return None
-    return float((gradient.double() * _direction(leaf, order).double()).sum())
+    return float((gradient.double() * direction(leaf, order).double()).sum())
 
 
 def chosen(slopes: Sequence[Slope]) -> tuple[int, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from .reference import replaced
 
 #: torch calls it itself while it holds the lock of the tensor's history, to hand hooks on to a new
 #: `grad_fn` (torch/csrc/autograd/variable.cpp, 2.13): to ask for the history then is a deadlock.
@@ -29,4 +32,18 @@ class HistoryMode(TorchFunctionMode):
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the call, and note what it did."""
+        raise NotImplementedError
+
+
+class BackwardMode(HistoryMode):
+    """Sees the calls of a run and, in `around`, each of its backwards."""
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Run the body."""
+        with replaced(torch.autograd, "_engine_run_backward", self.around), self:
+            yield
+
+    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in the place of the engine, `original`."""
         raise NotImplementedError
