@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ..model import Edit, Finding, Kind, Outcome, Rewrite, Safety, What
+from ..model import Finding, Kind, Outcome, Rewrite, Safety, What
 from ..rewrite import Proposal, apply, merge
+from ..rewrite.engine.proposal import Edits
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
 from ..rewrite.operators.table import OPERATORS
@@ -50,7 +51,7 @@ class _Candidate:
     def operator(self) -> str:
         return self.changes[0].operator
 
-    def edits(self) -> tuple[Edit, ...] | None:
+    def edits(self) -> Edits | None:
         """All that can be made of its changes; None where that is less than is meant."""
         made = [edits for change in self.changes if (edits := change.make())]
         enough = 1 if len(self.changes) == 1 else 2
@@ -178,7 +179,7 @@ def _batches(candidates: Iterable[_Candidate]) -> Iterator[list[tuple[_Candidate
         yield batch
 
 
-def _proposal(candidate: _Candidate, edits: tuple[Edit, ...]) -> Proposal:
+def _proposal(candidate: _Candidate, edits: Edits) -> Proposal:
     operator = candidate.operator
     safety = Safety.SAME_GRADIENTS if operator in _SAME_MEANING else Safety.CHANGES_MEANING
     code = " ".join(candidate.changes[0].code.split())

@@ -4,13 +4,14 @@ import ast
 from collections.abc import Iterator
 
 from autograd_explain.program import Source
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 _OLD = ("torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd")
 
 
-def _torch_amp(site: Site[object]) -> Edits:
+def _torch_amp(site: Site[object]) -> Edits | None:
     source = site.program.source_at(site.place)
     return None if source is None else apply_patches(_renamed(source))
 

@@ -2,7 +2,8 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
@@ -10,7 +11,7 @@ from .diagnose import Details
 _EDGE_AT_ZERO = ("SqrtBackward0", "LogBackward0", "RsqrtBackward0", "Log2Backward0")
 
 
-def _clamped(site: Site[Details]) -> Edits:
+def _clamped(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     operand = _operand(node) if isinstance(node, ast.Call) else None
     if node is None or operand is None:

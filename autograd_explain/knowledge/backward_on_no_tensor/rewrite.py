@@ -1,12 +1,13 @@
 """Go backward from the tensor in the object, or from the sum of them; call the method."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
 
 
-def _called(site: Site[Details]) -> Edits:
+def _called(site: Site[Details]) -> Edits | None:
     maker = site.details.maker
     node = node_at(site.program, maker)
     if node is None or maker is None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import Imports
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 _UTILS = "torch.nn.utils"
 
 
-def parametrized(
-    program: Program, function: str, asked: Iterable[Place] = ()
-) -> tuple[Edit, ...] | None:
+def parametrized(program: Program, function: str, asked: Iterable[Place] = ()) -> Edits | None:
     """Every mention of a function of torch.nn.utils in the cells, and in the files of the places,
     as the function of the same name in its module `parametrizations`; None where one of them
     cannot be changed."""

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from autograd_explain.model import Finding, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
 
@@ -13,11 +14,11 @@ from .diagnose import Details
 from .parametrization import parametrized
 
 
-def _parametrized(site: Site[Details]) -> Edits:
+def _parametrized(site: Site[Details]) -> Edits | None:
     return parametrized(site.program, site.details.norm, site.details.asked)
 
 
-def _dropped(site: Site[Details]) -> Edits:
+def _dropped(site: Site[Details]) -> Edits | None:
     copied = site.details.copied
     name = "" if copied is None else _name_at(site.finding, site.program, copied)
     if copied is None or not name:
@@ -43,7 +44,7 @@ def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
     return next(iter(own or ([] if copied.function else names)), "")
 
 
-def _values(site: Site[Details]) -> Edits:
+def _values(site: Site[Details]) -> Edits | None:
     """`copy.deepcopy(h)` -> `h.detach().clone()`"""
     program, place = site.program, site.details.copied
     source, node = None if place is None else program.source_at(place), node_at(program, place)

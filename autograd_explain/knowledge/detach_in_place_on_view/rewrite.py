@@ -3,12 +3,13 @@
 import ast
 
 from autograd_explain.inspect.facts.statements import statement_at
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import renamed_around, statement_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 
-def _out_of_place(site: Site[object]) -> Edits:
+def _out_of_place(site: Site[object]) -> Edits | None:
     node = node_at(site.program, site.place)
     statement = statement_at(site.program, site.place)
     call = statement.value if isinstance(statement, ast.Expr) else None

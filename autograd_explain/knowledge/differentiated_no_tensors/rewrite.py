@@ -2,14 +2,15 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details, Tensors
 
 
-def _inner(site: Site[Details]) -> Edits:
+def _inner(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if not isinstance(node, (ast.List, ast.Tuple)):
         return None

@@ -3,13 +3,14 @@
 import ast
 
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 from .diagnose import Details
 
 
-def _new_name(site: Site[Details]) -> Edits:
+def _new_name(site: Site[Details]) -> Edits | None:
     """`functorch.vmap(f)` -> `torch.vmap(f)`, where torch is imported under that name."""
     node, source = node_at(site.program, site.place), site.program.source_at(site.place)
     call = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) else node

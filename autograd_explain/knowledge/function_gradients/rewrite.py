@@ -2,13 +2,14 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details, Why
 
 
-def _with_none(site: Site[Details]) -> Edits:
+def _with_none(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if node is None:
         return None

@@ -5,13 +5,14 @@ import ast
 from autograd_explain.model import Span
 from autograd_explain.program import Source
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 from .diagnose import Details
 
 
-def _generated(site: Site[Details]) -> Edits:
+def _generated(site: Site[Details]) -> Edits | None:
     found = index_of(site.program).classes(site.details.function)[:1]
     return apply_patches(_rule(source, node) for source, node in found)
 

@@ -3,13 +3,14 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 from .diagnose import Details
 
 
-def _parameter_name(site: Site[Details]) -> Edits:
+def _parameter_name(site: Site[Details]) -> Edits | None:
     source, call = site.program.source_at(site.place), node_at(site.program, site.place)
     if source is None or not isinstance(call, ast.Call):
         return None

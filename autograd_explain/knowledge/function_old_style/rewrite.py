@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from autograd_explain.model import Span
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -18,7 +19,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 from .diagnose import Details
 
 
-def _renamed(site: Site[Details]) -> Edits:
+def _renamed(site: Site[Details]) -> Edits | None:
     program, place = site.program, site.place
     source = program.source_at(place)
     line = place.line - (source.offset if source else 0)
@@ -30,7 +31,7 @@ def _renamed(site: Site[Details]) -> Edits:
     return None
 
 
-def _static(site: Site[Details]) -> Edits:
+def _static(site: Site[Details]) -> Edits | None:
     """`Cube()(x)` -> `Cube.apply(x)`, where `Cube` is the user's and keeps nothing of its own."""
     program, place = site.program, site.place
     call = node_at(program, place)

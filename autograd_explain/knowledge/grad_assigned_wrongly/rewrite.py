@@ -1,12 +1,13 @@
 """The value in the dtype or on the device of the tensor; None for no gradient."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
 
 from .diagnose import Details, Mismatch
 
 
-def _converted(site: Site[Details]) -> Edits:
+def _converted(site: Site[Details]) -> Edits | None:
     attribute = "device" if site.details.mismatch is Mismatch.DEVICE else "dtype"
     return text_behind(site.program, site.place, f"to({site.details.tensor}.{attribute})")
 

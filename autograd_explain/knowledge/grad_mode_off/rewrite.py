@@ -2,7 +2,8 @@
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.rewrite import block_instead_of_switch
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.leave_no_grad import (
     block_instead_of_enter,
     decorated_generator,
@@ -14,7 +15,7 @@ from autograd_explain.rewrite.transforms.leave_no_grad import (
 from .diagnose import Details
 
 
-def _outside(site: Site[Details]) -> Edits:
+def _outside(site: Site[Details]) -> Edits | None:
     return out_of_block(site.program, site.place, list(site.details.unrecorded))
 
 

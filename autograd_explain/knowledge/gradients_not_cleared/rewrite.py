@@ -1,13 +1,14 @@
 """Clear the gradients once the step has used them, or before the backward that is meant for it."""
 
 from autograd_explain.rewrite import zero_grad_after
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.training_step import zero_grad_before
 
 from .diagnose import Details
 
 
-def _before_backward(site: Site[Details]) -> Edits:
+def _before_backward(site: Site[Details]) -> Edits | None:
     """What other losses leave in `.grad` after the step has to go too."""
     own = site.details.own_backward
     return None if own is None else zero_grad_before(site.program, site.place, own)

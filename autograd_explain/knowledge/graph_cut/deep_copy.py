@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from autograd_explain.model import Edit, Place, Span
+from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -17,7 +18,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 )
 
 
-def deep_copied(program: Program, place: Place | None) -> tuple[Edit, ...] | None:
+def deep_copied(program: Program, place: Place | None) -> Edits | None:
     """A copy of the expression at the place; `import copy` comes along where it is missing."""
     node = node_at(program, place)
     source = None if place is None else program.source_at(place)

@@ -8,8 +8,9 @@ from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.transforms.training_step import statements_after
@@ -29,7 +30,7 @@ from .diagnose import Details, Missing
 from .thaw import thawed_in_turn
 
 
-def _uncut(site: Site[Details]) -> Edits:
+def _uncut(site: Site[Details]) -> Edits | None:
     """Leave out the call that cut, and what would cut once more behind it."""
     program, causes = site.program, list(site.details.cuts)
     groups = [without_cut(program, p) for p in causes]
@@ -105,21 +106,21 @@ def _is_list(program: Program, node: ast.expr) -> bool:
     return False
 
 
-def _value_before(site: Site[Details]) -> Edits:
+def _value_before(site: Site[Details]) -> Edits | None:
     """The value from before the operation without gradient."""
     use, text = site.details.use, site.details.instead
     edits = apply_patches(_instead(site.program, use, text)) if text else None
     return edits if edits and _fits_loss(site) else None
 
 
-def _no_cast(site: Site[Details]) -> Edits:
+def _no_cast(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if _value_before(site) or node is None or not _is_cast(node):
         return None
     return apply_patches(without_cut(site.program, site.place))
 
 
-def _cross_entropy(site: Site[Details]) -> Edits:
+def _cross_entropy(site: Site[Details]) -> Edits | None:
     """An accuracy as objective: the cross entropy of the same scores and labels."""
     objective = site.details.objective
     if objective is None:
@@ -179,7 +180,7 @@ def _is_cast(node: ast.AST | None) -> bool:
 _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")
 
 
-def _rsample(site: Site[Details]) -> Edits:
+def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
     program, place = site.program, site.place
     node, source = node_at(program, place), program.source_at(place)
@@ -202,7 +203,7 @@ _DISCRETE = frozenset({
 })  # fmt: skip
 
 
-def _thawed_part(site: Site[Details]) -> Edits:
+def _thawed_part(site: Site[Details]) -> Edits | None:
     """The part that is to learn gets its flags back behind the statement that froze everything."""
     after = site.details.freeze
     calls = [f"{part}.requires_grad_(True)" for part in site.details.parts]

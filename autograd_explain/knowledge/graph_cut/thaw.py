@@ -7,17 +7,18 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.cst_tools import dotted, parse, statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
 
 _Call = tuple[Tree, Statement, str]
 
 
-def thawed_in_turn(program: Program, freezing: Place) -> tuple[Edit, ...] | None:
+def thawed_in_turn(program: Program, freezing: Place) -> Edits | None:
     """`freeze(judge)` and, in another function, `freeze(painter)`: behind each of these calls the
     other one that its function uses gets `.requires_grad_(True)`.
 

@@ -4,14 +4,15 @@ import ast
 
 from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.rewrite import remove_statement
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_removed
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 
 
-def _float32(site: Site[Details]) -> Edits:
+def _float32(site: Site[Details]) -> Edits | None:
     statement = statement_at(site.program, site.place)
     alone = getattr(statement, "value", None) is node_at(site.program, site.place)
     if alone and isinstance(statement, ast.Expr):

@@ -2,7 +2,8 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, without_cut
 
@@ -13,7 +14,7 @@ _CONSTRUCTORS = frozenset(
 )
 
 
-def _flagged(site: Site[Details]) -> Edits:
+def _flagged(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     function = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     if function.rpartition(".")[2] not in _CONSTRUCTORS:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Edit, Place, Span
+from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, Source, called_name
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, keyword_added, node_at
 
-Edits = tuple[Edit, ...]
 _REDUCE = frozenset("mean sum amax amin max min norm std var prod median logsumexp".split())
 _REARRANGE = frozenset("flatten view reshape squeeze unsqueeze ravel unflatten".split())
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)

@@ -3,14 +3,15 @@
 import ast
 
 from autograd_explain.rewrite import clone_before_write
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 
 
-def _no_grad(site: Site[Details]) -> Edits:
+def _no_grad(site: Site[Details]) -> Edits | None:
     """`torch.inference_mode()` -> `torch.no_grad()`; not where a flag decides."""
     node = node_at(site.program, site.place)
     function = node.func if isinstance(node, ast.Call) else node
@@ -22,7 +23,7 @@ def _no_grad(site: Site[Details]) -> Edits:
     return expression_replaced(site.program, site.place, f"{owner}.no_grad()")
 
 
-def _clone(site: Site[Details]) -> Edits:
+def _clone(site: Site[Details]) -> Edits | None:
     use = site.details.use
     if site.details.written:
         return None if use is None else clone_before_write(site.program, use, site.details.tensor)

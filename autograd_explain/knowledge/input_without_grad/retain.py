@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.cst_tools import repeatable, same, targets, unpacked
 from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 
 
-def requires_grad_after(
-    program: Program, place: Place, expr: str | None = None
-) -> tuple[Edit, ...] | None:
+def requires_grad_after(program: Program, place: Place, expr: str | None = None) -> Edits | None:
     """Insert `x.requires_grad_()` after the statement that assigns x."""
     tree = tree_at(program, place)
     if tree is None:

@@ -2,7 +2,8 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
 from autograd_explain.rewrite.transforms.uncut import node_at
 
@@ -10,7 +11,7 @@ from .diagnose import Details, Way
 from .retain import requires_grad_after
 
 
-def _flag(site: Site[Details]) -> Edits:
+def _flag(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _TAKE_FLAG:
         return keyword_set(site.program, site.place, "requires_grad", "True")

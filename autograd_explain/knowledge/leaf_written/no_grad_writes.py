@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.analysis.written_target import written_parts
 from autograd_explain.rewrite.engine.cst_tools import same, targets, unpacked, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.grad_mode import (
     is_off,
@@ -20,7 +21,6 @@ from autograd_explain.rewrite.transforms.grad_mode import (
     with_guard,
 )
 
-Edits = tuple[Edit, ...]
 _NOT_INSIDE = (cst.Yield, cst.Global, cst.Nonlocal)
 
 

@@ -1,7 +1,8 @@
 """The target in the dtype of the prediction."""
 
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details
@@ -9,7 +10,7 @@ from .diagnose import Details
 _METHODS = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16"}
 
 
-def _cast(site: Site[Details]) -> Edits:
+def _cast(site: Site[Details]) -> Edits | None:
     wanted = site.details.wanted
     if wanted in _METHODS:
         return call_behind(site.program, site.place, _METHODS[wanted])

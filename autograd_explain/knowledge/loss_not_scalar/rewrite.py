@@ -1,16 +1,17 @@
 """One number to differentiate: the mean, the sum, or the real part."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details, ToNumber
 
 
-def _mean(site: Site[Details]) -> Edits:
+def _mean(site: Site[Details]) -> Edits | None:
     return call_behind(site.program, site.place, "mean")
 
 
-def _sum(site: Site[Details]) -> Edits:
+def _sum(site: Site[Details]) -> Edits | None:
     return call_behind(site.program, site.place, "sum")
 
 

@@ -4,11 +4,12 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.model import Span
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 
-def _full_hook(site: Site[object]) -> Edits:
+def _full_hook(site: Site[object]) -> Edits | None:
     source, node = site.program.source_at(site.place), node_at(site.program, site.place)
     if source is None or not isinstance(node, ast.Call):
         return None

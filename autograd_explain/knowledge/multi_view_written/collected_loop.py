@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import (
@@ -34,10 +34,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.all_writes import every_write
 
-Edits = tuple[Edit, ...]
 _JUMPS = (cst.Break, cst.Continue, cst.Return, cst.Yield)
 #: What makes the views, and what puts the pieces together again.
 _JOINED_BY = {"unbind": "stack", "chunk": "cat", "split": "cat", "tensor_split": "cat"}

@@ -17,8 +17,7 @@ from autograd_explain.rewrite import (
     module_not_inplace,
     out_of_place,
 )
-from autograd_explain.rewrite.engine.fixes import Edits
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.indexed_loop import (
     indexed_loop,
     list_of_views,
@@ -44,7 +43,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             yield Proposal(fix, edits, safety)
 
 
-def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits | None]]:
     if details.write is Write.BASE:
         return _of_base(details, program, write)
     if details.write is Write.MODULE:
@@ -54,20 +53,26 @@ def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[s
     return _of_parts(details, program, write)
 
 
-def _of_base(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+def _of_base(
+    details: Details, program: Program, write: Place
+) -> Iterator[tuple[str, Edits | None]]:
     if details.maker is not None and details.reached is not None:
         yield "write_first", write_before_views(program, write, details.maker, details.reached)
     yield "out_of_place", out_of_place(program, write) or functional_write(program, write)
 
 
-def _of_module(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+def _of_module(
+    details: Details, program: Program, write: Place
+) -> Iterator[tuple[str, Edits | None]]:
     # Where torch called the module, the failing line does not spell it.
     callee = None if details.called_by_torch else details.module
     yield "not_inplace", module_not_inplace(program, write, callee)
     yield "clone", clone_argument(program, write, details.module)
 
 
-def _of_parts(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+def _of_parts(
+    details: Details, program: Program, write: Place
+) -> Iterator[tuple[str, Edits | None]]:
     maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
     if maker is not None and details.base_read_later:
         yield "single_views", separate_views(program, maker)
@@ -80,7 +85,9 @@ def _of_parts(details: Details, program: Program, write: Place) -> Iterator[tupl
     yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
 
 
-def _of_rows(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits]]:
+def _of_rows(
+    details: Details, program: Program, write: Place
+) -> Iterator[tuple[str, Edits | None]]:
     """Where the body also reads the row, an operation may have saved it: write no view then."""
     maker, row = details.maker, details.tensor
     collected = "collect", collected_loop(program, write, row, tensor=True)
@@ -98,7 +105,7 @@ def _in_loop_head(program: Program, write: Place, maker: Place | None) -> bool:
 
 def _new_tensor(
     program: Program, write: Place, maker: Place | None, tensor: str, fixed: bool
-) -> Edits:
+) -> Edits | None:
     """`gate = gate.sigmoid()`; an element of a tuple can only be replaced once it is a list."""
     if not tensor.endswith("]") or maker is None:
         return None if fixed else out_of_place(program, write, tensor)

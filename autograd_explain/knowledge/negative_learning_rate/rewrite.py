@@ -3,7 +3,8 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     keyword_added,
@@ -14,7 +15,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 from .diagnose import Details
 
 
-def _maximize(site: Site[Details]) -> Edits:
+def _maximize(site: Site[Details]) -> Edits | None:
     program, place = site.program, site.place
     node, source = node_at(program, place), program.source_at(place)
     if source is None or not isinstance(node, ast.Call):

@@ -2,13 +2,14 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details
 
 
-def _detached_argument(site: Site[Details]) -> Edits:
+def _detached_argument(site: Site[Details]) -> Edits | None:
     program, place = site.program, site.place
     source, call = program.source_at(place), node_at(program, place)
     keywords = call.keywords if isinstance(call, ast.Call) else []

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program, own_nodes
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -17,7 +18,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     without_cut,
 )
 
-Edits = tuple[Edit, ...]
 _INSTEAD = {"items": "named_parameters", "values": "parameters"}
 
 

@@ -7,8 +7,8 @@ from itertools import islice
 from autograd_explain.model import Finding
 from autograd_explain.program import Program
 from autograd_explain.rewrite import move_after
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
@@ -16,7 +16,7 @@ from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
 
 
-def _reset(site: Site[Details]) -> Edits:
+def _reset(site: Site[Details]) -> Edits | None:
     read = site.details.read
     node = node_at(site.program, read)
     if read is None or not isinstance(node, (ast.Name, ast.Attribute)):
@@ -25,17 +25,17 @@ def _reset(site: Site[Details]) -> Edits:
     return statement_replaced(site.program, site.place, f"{name}.grad = None\n")
 
 
-def _cleared_later(site: Site[Details]) -> Edits:
+def _cleared_later(site: Site[Details]) -> Edits | None:
     read = site.details.read
     return None if read is None else move_after(site.program, site.place, read)
 
 
-def _leaf_read(site: Site[Details]) -> Edits:
+def _leaf_read(site: Site[Details]) -> Edits | None:
     read = site.details.read
     return None if read is None else read_of_leaf(site.program, read, site.details.leaf)
 
 
-def _undetached(site: Site[Details]) -> Edits:
+def _undetached(site: Site[Details]) -> Edits | None:
     read = site.details.read
     return None if read is None else undetached(site.program, read, site.place)
 

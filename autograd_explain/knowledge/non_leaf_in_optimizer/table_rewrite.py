@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name, own_nodes
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 _FORWARD = ("forward", "__call__")
 
 
-def plain_attribute(program: Program, place: Place) -> tuple[Edit, ...] | None:
+def plain_attribute(program: Program, place: Place) -> Edits | None:
     """`m._parameters[name] = v` -> `m._parameters.pop(name, None)` and `setattr(m, name, v)`.
 
     `place` is the place of `v`.  None where the value is not computed anew in each forward pass,

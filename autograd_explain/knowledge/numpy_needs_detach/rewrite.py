@@ -4,7 +4,8 @@ import ast
 
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -19,18 +20,18 @@ from .diagnose import Details
 from .numpy_reads import Of, Way
 
 
-def _stored(site: Site[Details], method: str) -> Edits:
+def _stored(site: Site[Details], method: str) -> Edits | None:
     """`self.losses.append(loss)` -> `self.losses.append(loss.item())`."""
     stores = [e.place for e in site.finding.events if e.what is What.CAUSE]
     return apply_patches(p for place in stores for p in called(site.program, place, method))
 
 
-def _in_torch(site: Site[Details]) -> Edits:
+def _in_torch(site: Site[Details]) -> Edits | None:
     first = next((place for place, _ in site.details.reads), None)
     return None if first is None else apply_patches(round_trip_in_torch(site.program, first))
 
 
-def _all_reads(site: Site[Details]) -> Edits:
+def _all_reads(site: Site[Details]) -> Edits | None:
     """Every expression of the call taken out of the graph; None where one of them cannot be."""
     groups = [_read(site.program, place, way) for place, way in site.details.reads]
     return apply_patches(p for group in groups for p in group) if all(groups) else None

@@ -1,6 +1,7 @@
 """A copy in the CPU's memory; a tensor with data instead of one without."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import (
     call_behind,
     expression_replaced,
@@ -10,7 +11,7 @@ from autograd_explain.rewrite.transforms.call_edits import (
 from .diagnose import Details
 
 
-def _to_cpu(site: Site[Details]) -> Edits:
+def _to_cpu(site: Site[Details]) -> Edits | None:
     steps = "detach().cpu" if site.details.graph else "cpu"
     if site.details.called:
         return call_behind(site.program, site.place, steps)

@@ -2,14 +2,15 @@
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details, Way
 
 
-def _with_unpacked(site: Site[Details]) -> Edits:
+def _with_unpacked(site: Site[Details]) -> Edits | None:
     given = site.details
     parts = [(p, ".parameters()") for p in given.modules] + [(p, "") for p in given.iterables]
     return apply_patches(patch for p, text in parts for patch in _unpacked(site.program, p, text))

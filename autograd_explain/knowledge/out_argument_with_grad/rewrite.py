@@ -1,6 +1,7 @@
 """The result under the name of the buffer."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import (
     keyword_removed,
     statement_replaced,
@@ -10,7 +11,7 @@ from autograd_explain.rewrite.transforms.call_edits import (
 from .diagnose import Details
 
 
-def _assigned(site: Site[Details]) -> Edits:
+def _assigned(site: Site[Details]) -> Edits | None:
     code = without_keyword(site.program, site.place, "out")
     line = f"{site.details.out} = {code}\n"
     return statement_replaced(site.program, site.place, line) if code else None

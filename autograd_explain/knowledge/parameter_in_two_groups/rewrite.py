@@ -1,12 +1,13 @@
 """Each parameter in one group only."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details, Overlap
 
 
-def _rest(site: Site[Details]) -> Edits:
+def _rest(site: Site[Details]) -> Edits | None:
     given = site.details
     outer, inner = (text.removesuffix(".parameters()") for text in (given.first, given.second))
     prefix = inner.removeprefix(f"{outer}.")
@@ -14,7 +15,7 @@ def _rest(site: Site[Details]) -> Edits:
     return expression_replaced(site.program, site.place, rest)
 
 
-def _without(site: Site[Details]) -> Edits:
+def _without(site: Site[Details]) -> Edits | None:
     without = f"[p for p in {{x}} if all(p is not q for q in {site.details.first})]"
     return expression_replaced(site.program, site.details.refused, without)
 

@@ -1,21 +1,22 @@
 """New values for the parameter that is there, or a new parameter."""
 
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 
 from .diagnose import Details
 
 
-def _copied(site: Site[Details]) -> Edits:
+def _copied(site: Site[Details]) -> Edits | None:
     torch = torch_at(site.program, site.place)
     line = f"{site.details.target}.copy_({site.details.value})"
     block = f"with {torch}.no_grad():\n    {line}\n"
     return None if torch is None else statement_replaced(site.program, site.place, block)
 
 
-def _new_parameter(site: Site[Details]) -> Edits:
+def _new_parameter(site: Site[Details]) -> Edits | None:
     target, value = site.details.target, site.details.value
     parameter = imports_at(site.program, site.place).local("torch.nn.Parameter")
     line = f"{target} = {parameter}({value})\n"

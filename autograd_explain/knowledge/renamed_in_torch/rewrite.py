@@ -2,15 +2,16 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 
 
-def _new_name(site: Site[Details]) -> Edits:
+def _new_name(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if not isinstance(node, ast.Call):
         return None

@@ -3,21 +3,22 @@
 import ast
 
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 
 
-def _dtype(site: Site[Details]) -> Edits:
+def _dtype(site: Site[Details]) -> Edits | None:
     torch = torch_at(site.program, site.place)
     if torch is None:
         return None
     return keyword_set(site.program, site.place, "dtype", f"{torch}.float32")
 
 
-def _cast(site: Site[Details]) -> Edits:
+def _cast(site: Site[Details]) -> Edits | None:
     """`x.requires_grad = True` needs the name bound to the copy first."""
     program, place = site.program, site.details.flag
     node, source = node_at(program, place), None if place is None else program.source_at(place)

@@ -3,14 +3,15 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
 
 
-def _retained(site: Site[Details]) -> Edits:
+def _retained(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
         return None  # a value without a name: its gradient could not be read afterwards
@@ -18,7 +19,7 @@ def _retained(site: Site[Details]) -> Edits:
     return statement_replaced(site.program, site.place, f"{name}.retain_grad()\n")
 
 
-def _detached(site: Site[Details]) -> Edits:
+def _detached(site: Site[Details]) -> Edits | None:
     """`x.requires_grad = False` -> `x = x.detach()`; within an expression `x.detach()`."""
     program, place = site.program, site.place
     node, source = node_at(program, place), program.source_at(place)

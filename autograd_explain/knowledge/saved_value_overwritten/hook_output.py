@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.inplace_writes import is_given_anew
 from autograd_explain.rewrite.engine.cst_tools import dotted, statement, targets, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at, tree_of
 from autograd_explain.rewrite.transforms.all_writes import every_write
-
-Edits = tuple[Edit, ...]
 
 
 def returned_from_hook(program: Program, place: Place, name: str) -> Edits | None:

@@ -25,8 +25,7 @@ from autograd_explain.rewrite import (
     out_of_place,
     then,
 )
-from autograd_explain.rewrite.engine.fixes import Edits
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.clone import view_of_read_later
 
 from .clone_for_call import clone_for_call
@@ -53,7 +52,7 @@ def _leaks_to_caller(finding: Finding[Details], program: Program) -> bool:
 
 def _with_further_writes(
     finding: Finding[Details], program: Program
-) -> Iterator[tuple[str, Edits]]:
+) -> Iterator[tuple[str, Edits | None]]:
     """Each candidate with the other overwritten tensors spared as well, where that can be done; a
     copy may do alone."""
     for fix, edits in _candidates(finding, program):
@@ -65,18 +64,18 @@ def _with_further_writes(
             yield fix, edits
 
 
-def _new_tensor_at(program: Program, place: Place) -> Edits:
+def _new_tensor_at(program: Program, place: Place) -> Edits | None:
     return out_of_place(program, place) or functional_write(program, place)
 
 
-def _candidates(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits]]:
+def _candidates(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits | None]]:
     write = finding.place(What.CHANGED)
     alias = finding.place(What.CREATED) if finding.details.aliased else None
     if alias is not None:
         if write is not None and view_of_read_later(program, alias, write):
             yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
-    ways: list[tuple[str, Edits]] = []
+    ways: list[tuple[str, Edits | None]] = []
     if write is not None and finding.details.parameter:
         yield from _parameter_update(finding, program)
     elif write is not None:
@@ -89,7 +88,7 @@ def _candidates(finding: Finding[Details], program: Program) -> Iterator[tuple[s
 
 def _at_the_write(
     finding: Finding[Details], program: Program, place: Place
-) -> Iterator[tuple[str, Edits]]:
+) -> Iterator[tuple[str, Edits | None]]:
     """The write makes a new tensor, where no other name has to see the change."""
     write = write_at(program, place)
     if write is None:
@@ -111,7 +110,7 @@ def _at_the_write(
 
 def _in_place_of_the_write(
     finding: Finding[Details], program: Program, write: SourceWrite, target: ast.expr
-) -> Iterator[tuple[str, Edits]]:
+) -> Iterator[tuple[str, Edits | None]]:
     place = finding.place(What.CHANGED)
     assert place is not None
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
@@ -128,7 +127,7 @@ def _in_place_of_the_write(
 
 def _new_tensor(
     program: Program, place: Place, target: ast.expr, part: bool
-) -> Iterator[tuple[str, Edits]]:
+) -> Iterator[tuple[str, Edits | None]]:
     name = ast.unparse(target)
     if not part:
         edits = out_of_place(program, place) or out_of_place(program, place, name)
@@ -141,7 +140,7 @@ def _new_tensor(
 
 def _for_the_caller(
     finding: Finding[Details], program: Program, target: ast.expr
-) -> Iterator[tuple[str, Edits]]:
+) -> Iterator[tuple[str, Edits | None]]:
     """The function writes to its argument and returns nothing of it: the caller makes the copy."""
     place = finding.place(What.CHANGED)
     assert place is not None and isinstance(target, ast.Name)
@@ -153,7 +152,7 @@ def _for_the_caller(
         yield "out_of_place", out_of_place(program, place)
 
 
-def _clone_for_call(finding: Finding[Details], program: Program, name: str) -> Edits:
+def _clone_for_call(finding: Finding[Details], program: Program, name: str) -> Edits | None:
     write = finding.event(What.CHANGED)
     if write is None or write.place is None:
         return None
@@ -170,18 +169,22 @@ def _written(finding: Finding[Details], write: SourceWrite) -> ast.expr:
     return named if plain else write.target
 
 
-def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits:
+def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits | None:
     return returned_from_hook(program, place, target.id) if isinstance(target, ast.Name) else None
 
 
-def _parameter_update(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits]]:
+def _parameter_update(
+    finding: Finding[Details], program: Program
+) -> Iterator[tuple[str, Edits | None]]:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
     write, failed = finding.details.write, finding.details.failed
     if write is not None and failed is not None:
         yield "move_write", move_after(program, write, failed)
 
 
-def _at_the_saver(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits]]:
+def _at_the_saver(
+    finding: Finding[Details], program: Program
+) -> Iterator[tuple[str, Edits | None]]:
     """The operation saves a copy, or the program goes on with one."""
     saver, write = finding.place(What.SAVED), finding.place(What.CHANGED)
     if saver is None or saver == write or _within(finding, saver):

@@ -2,14 +2,15 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 
 
-def _item(site: Site[Details]) -> Edits:
+def _item(site: Site[Details]) -> Edits | None:
     given = site.details.given
     node = node_at(site.program, given)
     if node is None or given is None:

@@ -1,11 +1,12 @@
 """Switch the scaler on where CUDA is."""
 
 from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
 
-def _enabled(site: Site[object]) -> Edits:
+def _enabled(site: Site[object]) -> Edits | None:
     torch = torch_at(site.program, site.place)
     if torch is None:
         return None

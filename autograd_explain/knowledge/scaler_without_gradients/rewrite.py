@@ -1,12 +1,13 @@
 """The gradients cleared before the backward that fills them."""
 
 from autograd_explain.rewrite import zero_grad_first
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 
 from .diagnose import Details
 
 
-def _zero_grad_first(site: Site[Details]) -> Edits:
+def _zero_grad_first(site: Site[Details]) -> Edits | None:
     backward = site.details.backward
     return None if backward is None else zero_grad_first(site.program, site.place, backward)
 

@@ -1,6 +1,7 @@
 """The saved state first; or the initial rate noted, or no `last_epoch` at all."""
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
     keyword_removed,
@@ -10,12 +11,12 @@ from autograd_explain.rewrite.transforms.call_edits import (
 from .diagnose import Details
 
 
-def _load_first(site: Site[Details]) -> Edits:
+def _load_first(site: Site[Details]) -> Edits | None:
     load = site.details.load
     return None if load is None else called_sooner(site.program, load, site.place)
 
 
-def _initial_rate(site: Site[Details]) -> Edits:
+def _initial_rate(site: Site[Details]) -> Edits | None:
     lines = (
         f"for group in {site.details.optimizer}.param_groups:\n"
         '    group.setdefault("initial_lr", group["lr"])\n'

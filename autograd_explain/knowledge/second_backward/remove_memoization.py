@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import dotted, keyword, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 
-Edits = tuple[Edit, ...]
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
 
 

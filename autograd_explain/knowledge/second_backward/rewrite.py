@@ -10,8 +10,8 @@ from autograd_explain.model import Finding, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.recompute import (
@@ -27,19 +27,19 @@ from .diagnose import Details, StateKind, Why
 from .remove_memoization import always_computed, without_memory
 
 
-def _every_round(site: Site[Details]) -> Edits:
+def _every_round(site: Site[Details]) -> Edits | None:
     """The old statements move into the loop, oldest first, before their first use."""
     use, old = site.details.use, site.details.old
     return compute_all_in_loop(site.program, old, use) if use is not None and old else None
 
 
-def _when_read(site: Site[Details]) -> Edits:
+def _when_read(site: Site[Details]) -> Edits | None:
     """What a constructor computed (`self.reg = …`) becomes a property."""
     made, uses = site.details.made, site.details.attribute_uses
     return attributes_as_properties(site.program, made, uses) if made and uses else None
 
 
-def _before_each_use(site: Site[Details]) -> Edits:
+def _before_each_use(site: Site[Details]) -> Edits | None:
     """… or gets a method that is called before each use."""
     made, uses = site.details.made, site.details.attribute_uses
     if not made or not uses or _when_read(site):
@@ -51,7 +51,7 @@ def _before_each_use(site: Site[Details]) -> Edits:
     return next((edits for edits in found if edits), None)
 
 
-def _not_remembered(site: Site[Details]) -> Edits:
+def _not_remembered(site: Site[Details]) -> Edits | None:
     """What a function remembers from its first call is computed at every call."""
     cause = site.finding.place(What.CAUSE)
     if cause is None:
@@ -59,29 +59,29 @@ def _not_remembered(site: Site[Details]) -> Edits:
     return without_memory(site.program, cause) or always_computed(site.program, cause)
 
 
-def _stored_detached(site: Site[Details]) -> Edits:
+def _stored_detached(site: Site[Details]) -> Edits | None:
     stored = site.details.stored
     return None if stored is None else detached_at(site.program, stored)
 
 
-def _ended_for_first(site: Site[Details]) -> Edits:
+def _ended_for_first(site: Site[Details]) -> Edits | None:
     """`D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second."""
     uses = site.details.first_uses
     return detached_at(site.program, *uses) if uses else None
 
 
-def _in_closure(site: Site[Details]) -> Edits:
+def _in_closure(site: Site[Details]) -> Edits | None:
     """The statement that computed the loss is repeated inside the function the step calls."""
     kept, failed = site.details.kept, site.finding.place(What.FAILED)
     return repeat_inside(site.program, failed, kept[-1]) if kept and failed is not None else None
 
 
-def _again(site: Site[Details]) -> Edits:
+def _again(site: Site[Details]) -> Edits | None:
     use, old = site.details.use, site.details.old
     return recompute_before(site.program, use, old) if use is not None and old else None
 
 
-def _kept(site: Site[Details]) -> Edits:
+def _kept(site: Site[Details]) -> Edits | None:
     first = site.finding.place(What.FREED)
     return None if first is None else keep_graph(site.program, first)
 
@@ -118,7 +118,7 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             yield Proposal("detach_state", edits, Safety.CHANGES_MEANING, intended_difference=True)
 
 
-def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits]:
+def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
     several = finding.details.state_kind is StateKind.TUPLE

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from autograd_explain.arguments import bound_arguments
-from autograd_explain.model import Edit, Place, Span
+from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, Source, called_name, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.numpy_detour import (
     departures,
     flows_out,
@@ -30,7 +31,6 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 from .root_flag import flag_of_root, without_lines
 
-Edits = tuple[Edit, ...]
 #: A scope, what it calls a value, and where the value is known to be cut or comes from.
 _Way = tuple[Source, ast.AST, str, ast.expr]
 

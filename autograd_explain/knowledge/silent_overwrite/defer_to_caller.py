@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from autograd_explain.arguments import bind
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import effects, local_names
@@ -23,10 +23,9 @@ from autograd_explain.rewrite.engine.cst_tools import (
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.move_statement import independent, lifted
-
-Edits = tuple[Edit, ...]
 
 
 def wait_outside(program: Program, call: Place, inner: Place, goal: Place) -> Edits | None:

@@ -13,8 +13,8 @@ from autograd_explain.rewrite import (
     move_after,
     out_of_place,
 )
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 
 from .alias import through_tensor
 from .defer_to_caller import wait_outside
@@ -23,7 +23,7 @@ from .diagnose import Details, Way
 _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
 
 
-def _own_memory(site: Site[Details]) -> Edits:
+def _own_memory(site: Site[Details]) -> Edits | None:
     """A copy where a tensor and an array came to share memory; None where several lines may be."""
     program, written = site.program, site.details.written
     if site.details.shared is not None:
@@ -45,7 +45,7 @@ def _sharing(source: Source) -> Iterator[tuple[str, Place]]:
                 yield from ((ast.unparse(t), place) for t in node.targets)
 
 
-def _saved_copy(site: Site[Details]) -> Edits:
+def _saved_copy(site: Site[Details]) -> Edits | None:
     """`ctx.save_for_backward(x)` -> `ctx.save_for_backward(x.clone())` in the writing function."""
     program, write, written = site.program, site.place, site.details.written
     source = program.source_at(write)
@@ -69,12 +69,12 @@ def _base(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _alias_copied(site: Site[Details]) -> Edits:
+def _alias_copied(site: Site[Details]) -> Edits | None:
     alias = site.finding.place(What.CREATED)
     return None if alias is None else clone_alias(site.program, alias)
 
 
-def _later(site: Site[Details]) -> Edits:
+def _later(site: Site[Details]) -> Edits | None:
     """The write waits, alone or as the call of a helper that makes it."""
     write, failed, inner = site.details.write, site.details.failed, site.details.inner
     if write is None or failed is None:
@@ -83,7 +83,7 @@ def _later(site: Site[Details]) -> Edits:
     return edits or (None if inner is None else wait_outside(site.program, write, inner, failed))
 
 
-def _recorded(site: Site[Details]) -> Edits:
+def _recorded(site: Site[Details]) -> Edits | None:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
     alias = site.finding.place(What.CREATED)
     if alias is None:
@@ -91,11 +91,11 @@ def _recorded(site: Site[Details]) -> Edits:
     return through_tensor(site.program, alias, site.place, _new_tensor)
 
 
-def _new_tensor(program: Program, write: Place) -> Edits:
+def _new_tensor(program: Program, write: Place) -> Edits | None:
     return out_of_place(program, write) or functional_write(program, write)
 
 
-def _value_saved(site: Site[Details]) -> Edits:
+def _value_saved(site: Site[Details]) -> Edits | None:
     saver, operand = site.finding.place(What.SAVED), site.details.operand
     return clone_operand(site.program, saver, operand) if saver is not None and operand else None
 

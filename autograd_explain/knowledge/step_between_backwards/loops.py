@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import used_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, same, targets, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at, tree_of
 from autograd_explain.rewrite.transforms.move_statement import move_after
 
-Edits = tuple[Edit, ...]
 _ONCE = frozenset("zip map filter iter enumerate reversed chain itertools.chain".split())
 
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.analysis.effects import effects, takes_next
 from autograd_explain.rewrite.engine.cst_tools import head, keyword, without
 from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.move_statement import lifted
 from autograd_explain.rewrite.transforms.recompute import bare
 
-Edits = tuple[Edit, ...]
 _Loop = cst.For | cst.While
 #: Methods after which a container holds other things.
 _FILLING = frozenset(

@@ -9,8 +9,7 @@ from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.fixes import Edits
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.recompute import recompute_before
 
@@ -81,7 +80,7 @@ def _in_one_loop(
             yield proposal
 
 
-def _proposal(fix: str, edits: Edits, safety: Safety) -> Proposal | None:
+def _proposal(fix: str, edits: Edits | None, safety: Safety) -> Proposal | None:
     if not edits:
         return None
     # The loss computed after the step sees the new parameters, and a step that waits may use the
@@ -90,7 +89,7 @@ def _proposal(fix: str, edits: Edits, safety: Safety) -> Proposal | None:
     return Proposal(fix, edits, safety, intended_difference=intended)
 
 
-def _move_step(program: Program, step: Place, failed: Place) -> Edits:
+def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:
     if _same_line(step, failed):
         return None
     if _position(program, failed) < _position(program, step):  # one round steps, a later one fails
@@ -98,7 +97,7 @@ def _move_step(program: Program, step: Place, failed: Place) -> Edits:
     return move_after(program, step, failed)
 
 
-def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> Edits:
+def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> Edits | None:
     """The statements that compute the loss go behind the step, with what is switched around them.
 
     The last one goes first: then nothing in between reads what the one before it makes.
@@ -114,7 +113,7 @@ def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> 
 
 def _repeat_forward(
     program: Program, forward: tuple[Place, ...], step: Place, failed: Place
-) -> Edits:
+) -> Edits | None:
     """What stands before the step is needed there too: it is computed again behind it."""
     before = [p for p in forward if _position(program, p) < _position(program, step)]
     after = [p for p in forward if p not in before]
@@ -127,7 +126,7 @@ def _position(program: Program, place: Place) -> tuple[int, int]:
     return (cells.index(place.cell) if place.cell in cells else -1), place.line
 
 
-def _behind(program: Program, place: Place, step: Place) -> Edits:
+def _behind(program: Program, place: Place, step: Place) -> Edits | None:
     first, last = toggled_run(program, place) or (place, place)
     return move_after(program, first, step, last)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
@@ -17,6 +17,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import tree_at
 
 _MAKERS = ("torch.tensor", "torch.as_tensor", "torch.asarray")
@@ -25,7 +26,7 @@ _KNOWN = frozenset({"dtype", "device", "requires_grad", "data"})
 
 def tensor_copy(
     program: Program, place: Place, expr: str | None = None, *, keep_graph: bool = False
-) -> tuple[Edit, ...] | None:
+) -> Edits | None:
     """`torch.tensor(x, dtype=d)` -> `x.detach().clone().to(d)`; `requires_grad=` is kept.
 
     Also `y.new_tensor(x)`.  `expr` is the copied tensor where there are several.  `keep_graph=True`

@@ -7,7 +7,8 @@ from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.uncut import (
@@ -23,7 +24,7 @@ from .diagnose import Details
 from .unused import unused_allowed, unused_as_zeros
 
 
-def _recorded(site: Site[Details]) -> Edits:
+def _recorded(site: Site[Details]) -> Edits | None:
     """What one place turned off is recorded again."""
     cuts = site.details.cuts
     way = cuts[0][1] if len(cuts) == 1 else None
@@ -34,7 +35,7 @@ def _recorded(site: Site[Details]) -> Edits:
     return None
 
 
-def _connected(site: Site[Details]) -> Edits:
+def _connected(site: Site[Details]) -> Edits | None:
     """Every cut on the way goes, so that the result depends on the input."""
     patches = [_uncut(site.program, place, way) for place, way in site.details.cuts]
     return apply_patches(p for group in patches for p in group) if all(patches) else None

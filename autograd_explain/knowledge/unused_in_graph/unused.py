@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
-
-Edits = tuple[Edit, ...]
 
 
 def unused_allowed(program: Program, place: Place) -> Edits | None:

@@ -3,31 +3,32 @@
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
 from autograd_explain.rewrite import under_no_grad
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.indexed_loop import index_at_write
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 
 from .diagnose import Details
 
 
-def _index_at_write(site: Site[Details]) -> Edits:
+def _index_at_write(site: Site[Details]) -> Edits | None:
     given, write = site.details, site.finding.place(What.CHANGED)
     if given.made is None or write is None:
         return None
     return index_at_write(site.program, given.made, write, given.tensor, given.base)
 
 
-def _unrecorded(site: Site[Details]) -> Edits:
+def _unrecorded(site: Site[Details]) -> Edits | None:
     write = site.finding.place(What.CHANGED)
     return None if write is None else under_no_grad(site.program, write)
 
 
-def _undecorated(site: Site[Details]) -> Edits:
+def _undecorated(site: Site[Details]) -> Edits | None:
     off = site.details.off
     return None if off is None else without_decorator(site.program, off)
 
 
-def _view_recorded(site: Site[Details]) -> Edits:
+def _view_recorded(site: Site[Details]) -> Edits | None:
     off, made = site.details.off, site.details.made
     return None if off is None or made is None else out_of_block(site.program, off, [made])
 

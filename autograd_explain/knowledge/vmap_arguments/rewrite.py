@@ -2,14 +2,15 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 
 
-def _shared(site: Site[Details]) -> Edits:
+def _shared(site: Site[Details]) -> Edits | None:
     source, call = site.program.source_at(site.place), node_at(site.program, site.place)
     made = call.func if isinstance(call, ast.Call) else None
     if source is None or not isinstance(call, ast.Call) or not isinstance(made, ast.Call):

@@ -4,8 +4,9 @@ import ast
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -18,19 +19,19 @@ from autograd_explain.rewrite.transforms.uncut import (
 from .diagnose import Details, Why
 
 
-def _where(site: Site[Details]) -> Edits:
+def _where(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     return None if node is None else apply_patches(_chosen(site.program, site.place, node))
 
 
-def _tensor(site: Site[Details]) -> Edits:
+def _tensor(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if node is None or _branches(site.program, site.place, node):
         return None
     return apply_patches(without_cut(site.program, site.place))
 
 
-def _masked(site: Site[Details]) -> Edits:
+def _masked(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     return None if node is None else apply_patches(_masked_sum(site.program, site.place, node))
 

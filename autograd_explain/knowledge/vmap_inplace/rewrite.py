@@ -4,13 +4,14 @@ import ast
 
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 _SAME_NAME = frozenset("add_ sub_ mul_ div_ scatter_ scatter_add_ index_add_ index_copy_".split())
 
 
-def _out_of_place(site: Site[object]) -> Edits:
+def _out_of_place(site: Site[object]) -> Edits | None:
     program, place = site.program, site.place
     node = node_at(program, place)
     function = node.func if isinstance(node, ast.Call) else None

@@ -1,11 +1,12 @@
 """`randomness="different"` in the call of `vmap`."""
 
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
 
-def _different(site: Site[object]) -> Edits:
+def _different(site: Site[object]) -> Edits | None:
     found = list(index_of(site.program).calls("vmap"))
     if len(found) != 1:
         return None

@@ -26,6 +26,7 @@ from .blocks import (
     take_apart,
     wrapped,
 )
+from .proposal import Edits
 from .tree import Block, Statement, Tree, statements_in
 
 Wrapper: TypeAlias = Callable[[cst.IndentedBlock], cst.BaseCompoundStatement]
@@ -111,7 +112,7 @@ class Draft:
             return None
         return Edit(self.tree.source.cell, self.tree.source.file, old, text)
 
-    def edits(self) -> tuple[Edit, ...] | None:
+    def edits(self) -> Edits | None:
         """The edit as transformers return it."""
         edit = self.edit()
         return None if edit is None else (edit,)

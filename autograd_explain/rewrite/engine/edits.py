@@ -11,6 +11,7 @@ from ...model import Edit, Place, Span
 from ...program import Program, Source
 from .draft import compiles
 from .magics import mask
+from .proposal import Edits
 
 Key = tuple[int | None, str | None]
 
@@ -40,7 +41,7 @@ class Edited:
     """A program after some edits, and where its lines have gone."""
 
     program: Program
-    edits: tuple[Edit, ...]
+    edits: Edits
 
     def place(self, place: Place) -> Place | None:
         """Where the statement at `place` stands now; None where its line is gone or rewritten
@@ -80,9 +81,9 @@ def apply(program: Program, edits: Iterable[Edit] | None) -> Edited | None:
 def then(
     program: Program,
     edits: Iterable[Edit] | None,
-    step: Callable[..., tuple[Edit, ...] | None],
+    step: Callable[..., Edits | None],
     *places: Place,
-) -> tuple[Edit, ...] | None:
+) -> Edits | None:
     """`edits`, and on top of them those of `step(edited_program, *places)`, as one rewrite.
 
     The places are followed to where their statements stand after the first edits.
@@ -97,7 +98,7 @@ def then(
     return merge(first, step(edited.program, *followed))
 
 
-def merge(*groups: Iterable[Edit] | None) -> tuple[Edit, ...] | None:
+def merge(*groups: Iterable[Edit] | None) -> Edits | None:
     """Several rewrites as one; None where one is None or two change the same lines.
 
     A group may have been made on the original program or on the program with the groups before

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
-from ...model import Edit, Finding, Place, Safety, What
+from ...model import Finding, Place, Safety, What
 from ...program import Program
-from .proposal import Proposal
+from .proposal import Edits, Proposal
 
 D = TypeVar("D")
 P = ParamSpec("P")
-Edits: TypeAlias = "tuple[Edit, ...] | None"
 Propose: TypeAlias = Callable[[Finding[D], Program], Iterator[Proposal]]
 
 
@@ -30,8 +29,10 @@ class Site(Generic[D]):
 
 
 def at_place(
-    transform: Callable[Concatenate[Program, Place, P], Edits], *args: P.args, **kwargs: P.kwargs
-) -> Callable[[Site[Any]], Edits]:
+    transform: Callable[Concatenate[Program, Place, P], Edits | None],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Callable[[Site[Any]], Edits | None]:
     """The edit that a transformer makes at the site's place."""
     return lambda site: transform(site.program, site.place, *args, **kwargs)
 
@@ -50,12 +51,12 @@ class Fix(Generic[D]):
     """
 
     key: str
-    edit: Callable[[Site[D]], Edits]
+    edit: Callable[[Site[D]], Edits | None]
     when: Callable[[D], bool] = _always
     changes: bool = False
     intended_difference: bool = False
 
-    def proposed(self, edits: tuple[Edit, ...]) -> Proposal:
+    def proposed(self, edits: Edits) -> Proposal:
         safety = Safety.CHANGES_MEANING if self.changes else Safety.SAME_GRADIENTS
         return Proposal(
             self.key,

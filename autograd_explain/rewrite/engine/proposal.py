@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ...model import Edit, Safety
+
+#: The edits of one change of the program: all are applied, or none.
+Edits: TypeAlias = tuple[Edit, ...]
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class Proposal:
     """
 
     fix: str
-    edits: tuple[Edit, ...]
+    edits: Edits
     safety: Safety = Safety.SAME_GRADIENTS
     facts: Mapping[str, str] = field(default_factory=dict)
     intended_difference: bool = False

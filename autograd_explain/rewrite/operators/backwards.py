@@ -8,7 +8,8 @@ from functools import partial
 import libcst as cst
 
 from ..engine.cst_tools import dotted, expression, with_keyword
-from .site import Change, Edits, Site
+from ..engine.proposal import Edits
+from .site import Change, Site
 
 _ZERO_SLOPE = frozenset("sqrt log log2 log10 rsqrt norm".split())
 

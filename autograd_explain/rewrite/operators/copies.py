@@ -10,8 +10,9 @@ import libcst as cst
 from ..engine.cst_tools import expression, repeatable, stores
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..transforms.clone import clone_before_write
-from .site import Change, Edits, Site
+from .site import Change, Site
 
 
 def clone_operand(site: Site) -> Iterator[Change]:

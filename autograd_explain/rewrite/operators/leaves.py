@@ -11,10 +11,11 @@ from ...model import Place
 from ..engine.cst_tools import dotted, keyword, repeatable, targets, unpacked, without
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..transforms.casts import dtype_in_constructor, requires_grad_last
 from ..transforms.training_step import module_list, parameter_attribute
 from ..transforms.uncut import apply_patches, flag_removed
-from .site import Change, Edits, Site
+from .site import Change, Site
 
 
 def flag_last(site: Site) -> Iterator[Change]:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
     last_update,
@@ -18,7 +19,7 @@ from ..transforms.grad_mode import (
     with_guard,
 )
 from ..transforms.leave_no_grad import out_of_block
-from .site import Change, Edits, Site
+from .site import Change, Site
 
 _DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Return, cst.Pass)
 

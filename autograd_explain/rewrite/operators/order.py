@@ -9,9 +9,10 @@ import libcst as cst
 
 from ..analysis.effects import effects
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.recompute import bare, compute_all_in_loop, recompute_before
-from .site import Change, Edits, Site
+from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most
 _CHAIN = 4  #: statements that are computed again at most

@@ -8,14 +8,13 @@ from functools import cached_property
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import dotted, head, method, stores, targets
 from ..engine.draft import Draft
 from ..engine.imports import Imports
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree
-
-Edits = tuple[Edit, ...]
 
 
 @dataclass(frozen=True, eq=False)

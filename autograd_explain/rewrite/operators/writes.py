@@ -11,11 +11,12 @@ from ..analysis.inplace_writes import inplace_calls
 from ..engine.cst_tools import keyword, literal_bool, repeatable, targets
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..transforms.grad_mode import with_guard
 from ..transforms.index_write import functional_write
 from ..transforms.inplace_modules import module_not_inplace
 from ..transforms.out_of_place import out_of_place
-from .site import Change, Edits, Site
+from .site import Change, Site
 
 
 def not_in_place(site: Site) -> Iterator[Change]:

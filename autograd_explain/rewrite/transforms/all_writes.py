@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import dotted, targets
 from ..engine.edits import then
+from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at
 from .index_write import functional_write
 from .out_of_place import out_of_place
 
-Edits = tuple[Edit, ...]
 _MOST_WRITES = 8
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import (
     expression,
@@ -17,10 +17,11 @@ from ..engine.cst_tools import (
     with_keyword,
 )
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import tree_at
 
 
-def keep_graph(program: Program, place: Place) -> tuple[Edit, ...] | None:
+def keep_graph(program: Program, place: Place) -> Edits | None:
     """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
     tree = tree_at(program, place)
     found = None if tree is None else tree.statement(place)
@@ -40,9 +41,7 @@ def keep_graph(program: Program, place: Place) -> tuple[Edit, ...] | None:
     return draft.edits()
 
 
-def detach_after(
-    program: Program, place: Place, expr: str, *, state: bool = False
-) -> tuple[Edit, ...] | None:
+def detach_after(program: Program, place: Place, expr: str, *, state: bool = False) -> Edits | None:
     """A line `h = h.detach()` after the statement at `place`; `state`: h is a tuple of tensors."""
     tree = tree_at(program, place)
     found = None if tree is None else tree.statement(place)
@@ -55,7 +54,7 @@ def detach_after(
     return draft.edits()
 
 
-def clear_after(program: Program, place: Place, expr: str) -> tuple[Edit, ...] | None:
+def clear_after(program: Program, place: Place, expr: str) -> Edits | None:
     """A line `log_probs.clear()` after the statement at `place`."""
     tree = tree_at(program, place)
     found = None if tree is None else tree.statement(place)

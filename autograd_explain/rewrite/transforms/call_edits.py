@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import targets, unpacked, walk
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import statements_in, tree_at
 from .uncut import (
     Patch,
@@ -22,8 +23,6 @@ from .uncut import (
     node_at,
     replacement,
 )
-
-Edits = tuple[Edit, ...]
 
 
 def call_behind(program: Program, place: Place | None, method: str) -> Edits | None:

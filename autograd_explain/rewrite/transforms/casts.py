@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..analysis.inplace_names import words
 from ..engine.cst_tools import (
@@ -24,9 +24,8 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
-
-Edits = tuple[Edit, ...]
 
 #: Constructors that take dtype= and device= and give the same values with them.
 _EXACT = words("tensor zeros ones empty full arange linspace logspace eye")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
 from ..analysis.inplace_writes import base_of, is_view, without_data
@@ -25,10 +25,9 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 from .no_grad_block import outermost_block
-
-Edits = tuple[Edit, ...]
 
 
 def clone_before_write(program: Program, place: Place, target: str | None = None) -> Edits | None:

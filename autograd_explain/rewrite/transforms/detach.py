@@ -6,15 +6,15 @@ from typing import Literal
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..engine.cst_tools import expression, find, method, repeatable, same, targets, unpacked
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 
-Edits = tuple[Edit, ...]
 How = Literal["detach", "item"]
 
 

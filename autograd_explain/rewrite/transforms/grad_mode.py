@@ -6,15 +6,15 @@ from itertools import takewhile
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import dotted, expression, head, literal_bool, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
 
-Edits = tuple[Edit, ...]
 _OFF = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 
 

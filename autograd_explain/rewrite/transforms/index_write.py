@@ -7,7 +7,7 @@ from typing import Literal
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..analysis.effects import can_rebind
 from ..analysis.inplace_writes import inplace_calls, is_view, without_data, written_places
@@ -15,6 +15,7 @@ from ..engine.cst_tools import expression, is_number, method, repeatable, same
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at
 from .clone import clone_before_write
 
@@ -35,7 +36,7 @@ class IndexFacts:
 
 def functional_write(
     program: Program, place: Place, target: str | None = None, facts: IndexFacts | None = None
-) -> tuple[Edit, ...] | None:
+) -> Edits | None:
     """An index assignment that leaves the old tensor alone.
 
     Where `facts` (or the text: `x[x < 0] = 0`) show a boolean mask: `x = x.masked_fill(mask, v)` or

@@ -6,14 +6,13 @@ import ast
 
 import libcst as cst
 
-from ...model import Edit, Place, Span
+from ...model import Place, Span
 from ...program import Program, Source, called_name
 from ..analysis.effects import effects
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in, tree_at
 from .uncut import Patch, apply_patches, code_of, node_at
-
-Edits = tuple[Edit, ...]
 
 
 def indexed_loop(program: Program, place: Place) -> Edits | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program, called_name, first_line
 from ...program_index import index_of
 from ..analysis.inplace_names import MODULE_INPLACE_POSITION
@@ -25,6 +25,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at, tree_of
 
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
@@ -39,9 +40,7 @@ class _Flag:
     argument: cst.Arg
 
 
-def module_not_inplace(
-    program: Program, place: Place, module: str | None = None
-) -> tuple[Edit, ...] | None:
+def module_not_inplace(program: Program, place: Place, module: str | None = None) -> Edits | None:
     """Let a module make a new tensor: drop `inplace=True` where it is constructed.
 
     `place` is the constructor's line or a call of the module (`self.act(x)`, `net(x)`), whose

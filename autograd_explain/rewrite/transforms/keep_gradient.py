@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Edit, Finding, Place, Relation, What
+from ...model import Finding, Place, Relation, What
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import fresh
@@ -12,10 +12,10 @@ from ..engine.cst_tools import dotted, expression, repeatable, same, targets, un
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
 from .uncut import apply_patches, called, flag_removed
 
-Edits = tuple[Edit, ...]
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 

@@ -13,11 +13,10 @@ from ...program import Program
 from ..engine.cst_tools import dotted, expression, walk
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
 from .grad_mode import remove_grad_switch
 from .move_statement import independent, lifted
-
-Edits = tuple[Edit, ...]
 
 
 def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edits | None:

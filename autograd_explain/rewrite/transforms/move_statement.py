@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at, tree_of
 from .grad_mode import run_between
-
-Edits = tuple[Edit, ...]
 
 
 def move_after(

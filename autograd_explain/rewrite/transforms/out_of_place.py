@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..analysis.effects import can_rebind, is_own_local, loop_element_is_unseen, read_later
 from ..analysis.inplace_names import RESHAPES
@@ -17,6 +17,7 @@ from ..analysis.written_target import written_tensor
 from ..engine.cst_tools import find, head, repeatable, right_operand, same, targets, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 from .loop_parts import part_is_unseen
 from .no_grad_block import blocks_around
@@ -40,9 +41,7 @@ _BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
 _SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
 
 
-def out_of_place(
-    program: Program, place: Place, target: str | None = None
-) -> tuple[Edit, ...] | None:
+def out_of_place(program: Program, place: Place, target: str | None = None) -> Edits | None:
     """Make the in-place operation at `place` compute a new tensor and give it the old name.
 
     Knows augmented assignments, `x.data = value`, methods and chains of methods
@@ -69,7 +68,7 @@ def out_of_place(
     return drafts[0].edits() if len(drafts) == 1 else None
 
 
-def value_alone(program: Program, place: Place) -> tuple[Edit, ...] | None:
+def value_alone(program: Program, place: Place) -> Edits | None:
     """Drop the write where a function uses its value: `w = F.relu(self.w, inplace=True)` ->
     `w = F.relu(self.w)`.
 

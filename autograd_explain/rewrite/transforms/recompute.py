@@ -6,17 +6,16 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects, local_names, takes_next
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import dotted, targets, unpacked
 from ..engine.draft import Draft
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
 from .move_statement import lifted, statements_across
-
-Edits = tuple[Edit, ...]
 
 
 def recompute_before(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import (
     dotted,
@@ -20,10 +20,9 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 from .move_statement import lifted, move_before
-
-Edits = tuple[Edit, ...]
 
 
 def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) -> Edits | None:

@@ -17,8 +17,7 @@ from ...program import Program, Source
 from ..engine.draft import compiles
 from ..engine.imports import imports_at
 from ..engine.magics import mask
-
-Edits = tuple[Edit, ...]
+from ..engine.proposal import Edits
 
 #: NumPy functions that torch has under the same name, and those it calls otherwise.
 _SAME = frozenset(
