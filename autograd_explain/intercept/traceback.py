@@ -1,9 +1,7 @@
 """A watched cell's traceback as it would be without the recorder.
 
-The recorder's function mode stands between the user's line and torch, so its frame is part of
-every error's traceback, and a method such as `Tensor.backward` appears twice: once asking whether
-a mode wants the call, once doing the work.  The links of the traceback are set right before
-IPython shows it; `%tb`, `%debug` and `sys.last_traceback` see the same.
+Frames of the recorder are part of every error's traceback.  Its links are set right before IPython
+shows it; `%tb`, `%debug` and `sys.last_traceback` see the same.
 """
 
 from __future__ import annotations
@@ -14,11 +12,9 @@ from types import TracebackType
 from typing import Any
 
 from ..incident import chain_of
+from ..isolation.own_frames import without_us
 from ..isolation.type_checks import set_traceback, traceback_of
 from .guard import guarded
-
-_PACKAGE = __name__.split(".")[0] + "."
-_DETOUR = "torch.overrides"
 
 
 @contextmanager
@@ -50,7 +46,7 @@ def tidy(error: BaseException) -> None:
     """Take our own frames, and the detour through them, out of an exception's traceback."""
     for each in chain_of(error):
         links = list(_links(traceback_of(each)))
-        kept = _kept(links)
+        kept = [links[at] for at in without_us([link.tb_frame for link in links])]
         if kept and len(kept) < len(links):
             for here, following in zip(kept, [*kept[1:], None], strict=True):
                 here.tb_next = following
@@ -61,20 +57,3 @@ def _links(traceback: TracebackType | None) -> Iterator[TracebackType]:
     while traceback is not None:
         yield traceback
         traceback = traceback.tb_next
-
-
-def _kept(links: list[TracebackType]) -> list[TracebackType]:
-    kept: list[TracebackType] = []
-    detour = False
-    for link in links:
-        module = str(link.tb_frame.f_globals.get("__name__", ""))
-        if module.startswith(_PACKAGE):
-            detour = True
-            while kept and kept[-1].tb_frame.f_globals.get("__name__") == _DETOUR:
-                kept.pop()
-            continue
-        if detour and kept and kept[-1].tb_frame.f_code is link.tb_frame.f_code:
-            kept.pop()
-        detour = False
-        kept.append(link)
-    return kept

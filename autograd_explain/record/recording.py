@@ -24,6 +24,7 @@ from .detect.parameter_owners import look, out_of_reach
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
+from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
 from .observe.mode_stack import ModeStack
 from .observe.observed_history import ObservedHistory
@@ -209,6 +210,7 @@ class Recording:
         hooks = StepHooks(recorder, presence, program.is_user_code)
         layers = OpaqueLayers(recorder, presence)
         backwards = Backwards(recorder, presence)
+        stacks = FormattedStacks(presence)
         first = sequence()
         try:
             with ExitStack() as stack:
@@ -219,6 +221,7 @@ class Recording:
                 stack.callback(hooks.leave)  # puts the recorder back: while it may be there
                 layers.enter()
                 backwards.enter()
+                stacks.enter()
                 yield self
         finally:
             self._limits |= presence.limits

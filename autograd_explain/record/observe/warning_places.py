@@ -7,7 +7,6 @@ shown, at the line that it would have named without us.
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,11 +14,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import torch.overrides
+from ...isolation.own_frames import without_us
 
-_OVERRIDES = torch.overrides.__file__
-#: The folder of the recorder.
-_OWN = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 #: For mypy, which does not know `_showwarnmsg`: every warning that is to be shown passes it, also
 #: where the program replaces `showwarning` or records what is shown.
 _warnings: Any = warnings
@@ -85,23 +81,9 @@ def _named(frames: list[FrameType], filename: str, lineno: int) -> int | None:
 
 
 def _without_us(frames: list[FrameType]) -> list[FrameType]:
-    """The stack as it would be without the mode.
-
-    A Python function of torch that came to the mode through `handle_torch_function` was called
-    again by it: its first call and the machinery's are left out as well."""
-    found: list[FrameType] = []
-    rest = iter(frames)
-    ours = False
-    for frame in rest:
-        before, ours = ours, frame.f_code.co_filename.startswith(_OWN)
-        if ours:
-            if found and found[-1].f_code.co_filename == _OVERRIDES:
-                del found[-1]  # `redispatch_function`
-        elif before and frame.f_code.co_filename == _OVERRIDES:
-            next(rest, None)
-        else:
-            found.append(frame)
-    return found
+    """The same, outward, as it would be without us."""
+    outermost_first = frames[::-1]
+    return [outermost_first[at] for at in reversed(without_us(outermost_first))]
 
 
 def _uncounted(scope: dict[str, Any], message: Warning | str, category: type[Warning]) -> None:
