@@ -45,7 +45,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         return
     if _session is not None:
         unload_ipython_extension(_session.shell)
-    _session = Session(shell, _explain_incident, _told)
+    _session = Session(shell, _explain_incident, _is_recognised, _told)
     _session.install()
     register(shell, _session)
 
@@ -94,6 +94,12 @@ def _explain_incident(*args: Any, **options: Any) -> Explanation | None:
     from .pipeline import explain_incident
 
     return explain_incident(*args, **options)
+
+
+def _is_recognised(*args: Any) -> bool:
+    from .pipeline import is_recognised
+
+    return is_recognised(*args)
 
 
 def __getattr__(name: str) -> Any:

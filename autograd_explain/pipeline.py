@@ -55,6 +55,11 @@ def explain_incident(
     return render(diagnosis, options, causes)
 
 
+def is_recognised(incident: Incident, options: Options) -> bool:
+    """Whether `explain_incident` would have something to say, found without looking further."""
+    return recognise(incident, entries(options.causes)) is not None
+
+
 def _reachable(note: Reason, finding: Finding, cell: int | None) -> Reason:
     """That the cell's next run is recorded shows nothing of statements in earlier cells."""
     if note.key != "recorded_next":

@@ -15,6 +15,7 @@ from traitlets.config import Configurable
 
 LANGUAGES = ("en", "ja", "zh")
 DETAILS = ("short", "full")
+TRACEBACKS = ("folded", "full")
 ENVIRONMENT = "AUTOGRAD_EXPLAIN_LANG"
 
 
@@ -28,6 +29,7 @@ class Options:
 
     language: str = "en"
     detail: str = "short"
+    traceback: str = "folded"
     enabled: bool = True
     verify: bool = True
     budget: float = 20.0
@@ -62,6 +64,12 @@ class AutogradExplain(Configurable):
         "the environment variable AUTOGRAD_EXPLAIN_LANG, then the locale."
     ).tag(config=True)
     detail = Enum(DETAILS, "short", help="How much to show under a traceback.").tag(config=True)
+    traceback = Enum(
+        TRACEBACKS,
+        "folded",
+        help="Of errors that are explained, show the frames of libraries on a line each, or in "
+        "full; %tb always shows them in full.",
+    ).tag(config=True)
     enabled = Bool(True, help="Explain failing cells and autograd warnings.").tag(config=True)
     verify = Bool(True, help="Try the rewrites in another process when a watched cell fails.").tag(
         config=True
@@ -105,6 +113,7 @@ class AutogradExplain(Configurable):
         return Options(
             language=self.language,
             detail=self.detail,
+            traceback=self.traceback,
             enabled=self.enabled,
             verify=self.verify,
             budget=self.budget,

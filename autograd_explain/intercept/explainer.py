@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..incident import Incident, chain_of, frames_of
 from ..isolation.type_checks import message_of, traceback_of
 from ..model import Event, Finding, Kind, Reason, What
-from ..settings import AutogradExplain
+from ..settings import AutogradExplain, Options
 from .apart import Apart
 from .cell_run import CellRun, Warned
 from .cells import Cells
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: `pipeline.explain_incident`, given from outside: the pipeline stands above this stage.
 Explain = Callable[..., "Explanation | None"]
+#: `pipeline.is_recognised`, from outside as well.
+Recognise = Callable[[Incident, Options], bool]
 
 _MAX_WARNINGS = 3  #: explained per cell
 #: About an expression in the very line that warns; in torch's own code they are torch's affair.
@@ -42,9 +44,16 @@ class Explainer:
     """Asks the pipeline on behalf of one shell; what it gives back is data."""
 
     def __init__(
-        self, shell: Any, cells: Cells, settings: AutogradExplain, explain: Explain, apart: Apart
+        self,
+        shell: Any,
+        cells: Cells,
+        settings: AutogradExplain,
+        explain: Explain,
+        recognise: Recognise,
+        apart: Apart,
     ) -> None:
         self.explain = explain
+        self._recognise = recognise
         self._apart = apart
         self._shell = shell
         self._cells = cells
@@ -61,6 +70,14 @@ class Explainer:
                 if found is not None:
                     return found
         return None
+
+    def recognises(self, error: BaseException, visit: CellRun | None) -> bool:
+        """Whether what a cell raised, or the error behind it, will be explained."""
+        options = self._settings.options()
+        return self._wanted() and any(
+            self._recognise(self._incident(Kind.ERROR, message_of(e), visit, exception=e), options)
+            for e in chain_of(error)
+        )
 
     def by_hand(self, error: BaseException, visit: CellRun | None) -> Explanation | None:
         """The explanation of an exception that the user hands over."""

@@ -13,7 +13,8 @@ from . import guard, screen, transform
 from .apart import Apart
 from .cell_run import CellRun
 from .cells import Cells, Run
-from .explainer import Explain, Explainer
+from .explainer import Explain, Explainer, Recognise
+from .folding import Folding
 from .warned import WarningHook
 from .watched_cell import Count, WatchedCell, WatchOptions
 
@@ -33,7 +34,9 @@ _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells
 class Session:
     """Watches one shell.  `last` is the latest Explanation: data, no tensor, no frame."""
 
-    def __init__(self, shell: Any, explain: Explain, told: int | None = None) -> None:
+    def __init__(
+        self, shell: Any, explain: Explain, recognise: Recognise, told: int | None = None
+    ) -> None:
         """`told`: the id of an error that a session before this one has dealt with."""
         self.shell = shell
         self.settings = AutogradExplain(parent=shell)
@@ -43,12 +46,13 @@ class Session:
         self.watch_all: WatchOptions | None = None
         self.recording: Any = None
         self.apart = Apart()
-        self.explainer = Explainer(shell, self.cells, self.settings, explain, self.apart)
+        self.explainer = Explainer(shell, self.cells, self.settings, explain, recognise, self.apart)
         self._visits: dict[int, CellRun] = {}
         self._watch_next: Run | None = None
         self._error_at_load = id(getattr(sys, "last_value", None))
         self._told = told
         self._warning_hook: WarningHook | None = None
+        self._folding = Folding(shell, self._is_folded)
 
     # Loading and unloading
 
@@ -58,6 +62,7 @@ class Session:
         self.shell.events.register("post_run_cell", self._after)
         transform.install(self.shell)
         self._warning_hook = WarningHook(self._on_warning)
+        self._folding.install()
 
     def remove(self) -> None:
         for visit in self._visits.values():
@@ -70,6 +75,7 @@ class Session:
             self.shell.configurables.remove(self.settings)
         if self._warning_hook is not None:
             self._warning_hook.remove()
+        self._folding.remove()
         self.recording = None
 
     # A cell's beginning and end
@@ -267,6 +273,17 @@ class Session:
             visit.check.leave()
 
     # Screen
+
+    @kept()
+    def _is_folded(self, error: BaseException) -> bool:
+        """Whether a traceback that is being shown is that of an error which gets a report; when it
+        is asked for again (`%tb`), it is shown in full."""
+        visit = self._visit()
+        before = self._error_at_load if visit is None else visit.error_before
+        if self.settings.traceback == "full" or id(error) == before:
+            return False
+        with self.apart:
+            return self.explainer.recognises(error, visit)
 
     def _show(self, explanation: Explanation, visit: CellRun) -> None:
         self.last, self.last_cell = explanation, visit.run.number

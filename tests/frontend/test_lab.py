@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import nbformat
 import pytest
@@ -29,6 +29,11 @@ LABELS = {
 }
 
 
+FOUR_LINES = (
+    "%load_ext autograd_explain\nimport torch\nw = torch.ones(3, requires_grad=True)",
+    "hidden = torch.sigmoid(w)\nhidden += 0.1\nloss = hidden.sum()\nloss.backward()",
+)
+
 #: Parts wider than the report, except those in a box of code, which scrolls.
 _STICKS_OUT = """report => [...report.querySelectorAll('*')].filter(e =>
   !e.closest('.axg-code table') &&
@@ -36,8 +41,8 @@ _STICKS_OUT = """report => [...report.querySelectorAll('*')].filter(e =>
 ).map(e => e.className.baseVal ?? e.className + ' ' + e.textContent.slice(0, 60))"""
 
 
-def write(jupyter: Lab, name: str, language: str) -> None:
-    cells = [nbformat.v4.new_code_cell(text.format(language=language)) for text in CELLS]
+def write(jupyter: Lab, name: str, texts: Iterable[str]) -> None:
+    cells = [nbformat.v4.new_code_cell(text) for text in texts]
     book = nbformat.v4.new_notebook(cells=cells)
     book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(book, jupyter.folder / name)
@@ -47,7 +52,7 @@ def write(jupyter: Lab, name: str, language: str) -> None:
 def ran(request: pytest.FixtureRequest, jupyter: Lab, browser: Browser) -> Iterator[Page]:
     """The notebook in JupyterLab, every cell run."""
     language = request.param
-    write(jupyter, f"{language}.ipynb", language)
+    write(jupyter, f"{language}.ipynb", (text.format(language=language) for text in CELLS))
     page = browser.new_page(viewport={"width": 1000, "height": 2400})
     jupyter.open(page, f"{language}.ipynb")
     for number in range(len(CELLS)):
@@ -84,11 +89,26 @@ def test_headline_lines_picture_and_diff(ran: Page) -> None:
     expect(checked.locator("tr.axg-ins").first).to_contain_text("hidden = hidden + 0.1")
 
 
-def test_it_stands_under_the_untouched_traceback(ran: Page) -> None:
+def test_it_stands_under_the_traceback(ran: Page) -> None:
     for report in reports(ran):
         outputs = report.locator("xpath=ancestor::div[contains(@class,'jp-OutputArea-child')][1]")
         before = outputs.locator("xpath=preceding-sibling::div[1]")
         expect(before).to_contain_text("RuntimeError: one of the variables needed for gradient")
+
+
+def test_headline_and_culprit_are_seen_without_scrolling(jupyter: Lab, browser: Browser) -> None:
+    """Where a user looks after Shift+Enter, in a window of a common size."""
+    write(jupyter, "fold.ipynb", FOUR_LINES)
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    jupyter.open(page, "fold.ipynb")
+    jupyter.run(page, 0)
+    page.locator(".jp-CodeCell .cm-content").nth(1).click()
+    page.keyboard.press("Shift+Enter")
+    report = page.locator("section.axg")
+    report.wait_for(timeout=60_000)
+    for part in (".axg-head", "tr.axg-guilty", "tr.axg-needed"):
+        expect(report.locator(part).first).to_be_in_viewport(ratio=1)
+    page.close()
 
 
 def test_it_fits_under_the_traceback_without_scrolling(ran: Page) -> None:
