@@ -14,7 +14,7 @@ from ..rewrite.engine.proposal import Edits
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
 from ..rewrite.operators.table import OPERATORS
-from ..verify import Reference, Request, cut_by, verify
+from ..verify import Reference, Request, evidence_against, verify
 from ..verify.cells import cells_of
 from .priors import prior, shown_unverified
 from .slice import nearness
@@ -31,7 +31,7 @@ _NO_REFERENCE = frozenset(
     "overwritten_between".split()
 )
 _WEIGHED = 12  #: of those, how many are looked at more closely
-_CUT_OFF = 2  #: a loss that depends on what gets no gradient, or that was left out
+_DOUBTFUL = 2  #: so much speaks against a rewrite that others are looked for
 _SHARE = 0.8  #: of the time, for finding them
 _LONGEST = 60  #: characters of the user's code in a title
 _MOST_EQUAL = 12  #: equal mistakes that are changed together
@@ -59,29 +59,48 @@ class _Candidate:
 
 
 _Tried = tuple[_Candidate, Rewrite]
+_Rewrites = tuple[Rewrite, ...]
 
 
 def search(finding: Finding, request: Request, known: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
     """The rewrites that a cause proposed, and further ones where none of those is of use."""
-    if not _wanted(known, request):
+    if not _searchable(request) or _settled(known):
         return tuple(known)
+    start = time.monotonic()
+    doubtful: Sequence[Rewrite] = ()
     found: list[_Tried] = []
     with suppress(KeyboardInterrupt):
-        found = _found(finding, request)
-    return _ordered(known, _chosen(found))
+        known, doubtful = _divided(known, request)
+        if not any(rewrite.outcome is Outcome.RUNS for rewrite in known):
+            left = request.seconds - (time.monotonic() - start)
+            found = _found(finding, replace(request, seconds=left))
+    return _ordered(known, _chosen(found), doubtful)
 
 
-def _wanted(known: Sequence[Rewrite], request: Request) -> bool:
-    """Whether nothing that the cause proposed is of use: neither verified, nor a choice that was
-    meant to differ, nor one that runs where nothing more could be shown.
-
-    A program that ran to its end is left alone where nothing would tell a repair from an edit.
-    """
-    useful = (Outcome.VERIFIED, Outcome.RUNS, Outcome.DIFFERS)
+def _searchable(request: Request) -> bool:
+    """Where a program ran to its end, something has to tell a repair from any other edit."""
+    if request.kind is Kind.ERROR:
+        return True
     tells = request.reference is not Reference.NONE or bool(request.awaited)
-    if request.kind is Kind.NOTE or (request.kind is not Kind.ERROR and not tells):
-        return False
-    return not any(r.outcome in useful for r in known) and not _interrupted(known)
+    return tells and request.kind is not Kind.NOTE
+
+
+def _settled(known: Sequence[Rewrite]) -> bool:
+    """Whether one that the cause proposed is verified, or was meant to differ."""
+    settles = (Outcome.VERIFIED, Outcome.DIFFERS)
+    return any(r.outcome in settles for r in known) or _interrupted(known)
+
+
+def _divided(known: Sequence[Rewrite], request: Request) -> tuple[_Rewrites, _Rewrites]:
+    """What the cause proposed, without those that run and of which evidence says that they are
+    no repair; and those."""
+    running = [rewrite for rewrite in known if rewrite.outcome is Outcome.RUNS]
+    if not running or request.seconds <= 0:
+        return tuple(known), ()
+    found = evidence_against([Proposal(r.fix, r.edits) for r in running], request)
+    against = zip(running, found, strict=True)
+    doubtful = tuple(rewrite for rewrite, much in against if much == _DOUBTFUL)
+    return tuple(r for r in known if r not in doubtful), doubtful
 
 
 def _interrupted(rewrites: Iterable[Rewrite]) -> bool:
@@ -108,11 +127,12 @@ def _found(finding: Finding, request: Request) -> list[_Tried]:
     return _weighed(found, replace(request, seconds=left))
 
 
-def _ordered(known: Sequence[Rewrite], found: Sequence[Rewrite]) -> tuple[Rewrite, ...]:
-    """Verified ones first, then what the cause proposed."""
+def _ordered(known: _Rewrites, found: _Rewrites, doubtful: Sequence[Rewrite]) -> _Rewrites:
+    """Verified ones first, then what the cause proposed, unless evidence speaks against it."""
     verified = [r for r in found if r.outcome is Outcome.VERIFIED]
     rest = [r for r in found if r.outcome is not Outcome.VERIFIED]
-    return (*verified, *known, *rest)[: max(_MOST_SHOWN, len(known))]
+    ordered = (*verified, *known, *rest, *doubtful)
+    return ordered[: max(_MOST_SHOWN, len(known) + len(doubtful))]
 
 
 def _candidates(finding: Finding, request: Request) -> list[_Candidate]:
@@ -227,9 +247,9 @@ def _weighed(found: Sequence[_Tried], request: Request) -> list[_Tried]:
     running = _by_score(found)[:_WEIGHED]
     if not running or request.seconds <= 0:
         return []
-    cuts = cut_by([Proposal(r.fix, r.edits) for _, r in running], request)
-    least = min((*cuts, _CUT_OFF - 1))
-    return [pair for pair, cut in zip(running, cuts, strict=True) if cut == least]
+    against = evidence_against([Proposal(r.fix, r.edits) for _, r in running], request)
+    least = min((_DOUBTFUL - 1, *(n for n in against if n is not None)))
+    return [pair for pair, n in zip(running, against, strict=True) if n == least]
 
 
 def _by_score(found: Sequence[_Tried]) -> list[_Tried]:

@@ -21,14 +21,14 @@ Nothing here imports torch in the calling process before a child needs it.
 from .checkpoint import Checkpoint
 from .plan import GradientDifference, Reference
 from .request import Request, reference_for
-from .verifier import cut_by, reference_gradients, verify
+from .verifier import evidence_against, reference_gradients, verify
 
 __all__ = [
     "Checkpoint",
     "GradientDifference",
     "Reference",
     "Request",
-    "cut_by",
+    "evidence_against",
     "reference_for",
     "reference_gradients",
     "verify",

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import torch
 
-from ..model import Outcome, Reason
+from ..model import Kind, Outcome, Reason
 from .cells import edited
-from .dependence import follows, shift_for
+from .dependence import follows, keeps, keeps_loss, missed_before, shift_for
 from .differences import agrees, chosen, nudges
 from .judge import (
     Basis,
@@ -92,8 +92,8 @@ class _Trials:
 
     def run(self) -> Iterator[Verdict]:
         plan = self._plan
-        if plan.dependence:
-            yield from self._cut()
+        if plan.against:
+            yield from self._against()
             return
         results = dict(self._pool.run(self._first_jobs()))
         reason = blocked_by(plan, results["plain"])
@@ -167,22 +167,26 @@ class _Trials:
                 return False
         return bool(numbers)
 
-    def _cut(self) -> Iterator[Verdict]:
-        """How far each trial cuts its losses from the leaves that were used for them."""
+    def _against(self) -> Iterator[Verdict]:
+        """What speaks against each trial."""
         jobs = {str(t.index): self._job(Mode.DEPENDENCE, trial=t) for t in self._plan.trials}
-        plain = dict(self._pool.run(jobs))
-        shifts = {key: shift_for(r.reaches) for key, r in plain.items() if r.completed}
+        original = {str(ORIGINAL): self._job(Mode.DEPENDENCE)}
+        plain = dict(self._pool.run(original | jobs))
+        most = max(len(result.reaches) for result in plain.values())
+        before = plain.pop(str(ORIGINAL)).reaches
+        before = before if self._plan.kind is Kind.ERROR else ()  # of a warning all completed
+        meant = missed_before(before)
+        shifts = {key: shift_for(r.reaches, meant) for key, r in plain.items() if r.completed}
         again = {key: replace(jobs[key], shift=shift) for key, shift in shifts.items() if shift}
         moved = dict(self._pool.run(again))
-        most = max((len(result.reaches) for result in plain.values()), default=0)
-        for key in jobs:
-            shift = shifts.get(key)
-            cut = 0 if shift is None else 1
-            if shift is not None and follows(shift, plain[key].reaches, moved[key].reaches):
-                cut = 2
-            if len(plain[key].reaches) < max(1, most):
-                cut = 2
-            yield Verdict(int(key), Outcome.RUNS, Reason(), cut=cut)
+        for key, shift in shifts.items():
+            reaches = plain[key].reaches
+            against = 0 if shift is None and keeps_loss(before, reaches) else 1
+            if shift is not None and follows(shift, reaches, moved[key].reaches):
+                against = 2
+            if len(reaches) < most or not keeps(before, reaches):
+                against = 2
+            yield Verdict(int(key), Outcome.RUNS, Reason(), against=against)
 
     def _first_jobs(self) -> Mapping[str, Job]:
         jobs = {"plain": self._job(Mode.PLAIN)}

@@ -1,16 +1,18 @@
-"""Whether a loss depends on leaves that its backward does not reach.
+"""What speaks against a rewrite that runs, where no reference judges it.
 
-The leaves that were handed to torch since the backward before, but got nothing from this one, are
-moved a little right before their first use: where the loss follows, something between them and it
-has cut the graph.  It may be meant (a target, a straight-through trick), so this speaks against a
-rewrite among others, and proves nothing.
+A loss may depend on leaves that its backward does not reach.  The leaves that were handed to torch
+since the backward before, but got nothing from this one, are moved a little right before their
+first use: where the loss follows, something between them and it has cut the graph.  It may be meant
+(a target, a straight-through trick), so this speaks against a rewrite among others, and proves
+nothing.  And what the original program had computed before it failed is no mistake: the losses
+and gradients of those backwards are to come out the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,10 +29,14 @@ _NOISE = 1e-6  #: relative change of a loss that is the same
 @dataclass(frozen=True)
 class Reach:
     """A backward: its loss, and which of the leaves used since the one before it did not reach, by
-    their number in the order of use."""
+    their number in the order of their first use in the run.  `given` tells the gradients that
+    the others have got apart from other ones; None: it failed.  `single` says that the loss was
+    one number."""
 
     loss: float
     missed: tuple[int, ...]
+    single: bool
+    given: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -48,13 +54,15 @@ class Dependence(BackwardMode):
         super().__init__()
         self.found: list[Reach] = []
         self._shift = shift
-        self._used: dict[int, torch.Tensor] = {}
+        self._known: dict[int, tuple[int, torch.Tensor]] = {}  # their identities stay theirs
+        self._used: dict[int, int] = {}
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for tensor in tensors_in((*args, *kwargs.values())):
             if id(tensor) not in self._used and _is_leaf(tensor):
-                self._move(tensor, len(self._used))
-                self._used[id(tensor)] = tensor
+                number, _ = self._known.setdefault(id(tensor), (len(self._known), tensor))
+                self._move(tensor, number)
+                self._used[id(tensor)] = number
         return func(*args, **kwargs)
 
     def _move(self, leaf: torch.Tensor, number: int) -> None:
@@ -65,17 +73,34 @@ class Dependence(BackwardMode):
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-                self._note([t for t in outputs if isinstance(t, torch.Tensor)])
-            return original(outputs, *args, **kwargs)
+                reached = leaves_of([t for t in outputs if isinstance(t, torch.Tensor)])[0]
+                self._note(outputs, reached)
+            result = original(outputs, *args, **kwargs)
+            with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+                given = [leaf.grad for leaf in reached if leaf.grad is not None]
+                given = list(tensors_in((result,))) or given
+                self.found[-1] = replace(self.found[-1], given=_told_apart(given))
+            return result
 
         return run
 
-    def _note(self, outputs: Sequence[torch.Tensor]) -> None:
-        reached = {id(leaf) for leaf in leaves_of(outputs)[0]}
-        loss = float(sum(float(t.detach().double().sum()) for t in outputs if not t.is_complex()))
-        missed = tuple(n for n, key in enumerate(self._used) if key not in reached)
-        self.found.append(Reach(loss, missed))
+    def _note(self, outputs: Iterable[Any], reached: Iterable[torch.Tensor]) -> None:
+        keys = {id(leaf) for leaf in reached}
+        missed = tuple(n for key, n in self._used.items() if key not in keys)
+        numbers = [t.numel() for t in outputs if isinstance(t, torch.Tensor)]
+        self.found.append(Reach(sum(_total(t) for t in outputs), missed, numbers == [1]))
         self._used.clear()
+
+
+def _told_apart(gradients: Iterable[torch.Tensor]) -> tuple[float, ...]:
+    """A number for each, in an order that no renaming changes."""
+    found = (g for g in gradients if not g.is_sparse and not g.is_complex())
+    return tuple(sorted(float((g.double() * direction(g, 0)).sum()) for g in found))
+
+
+def _total(value: Any) -> float:
+    tells = isinstance(value, torch.Tensor) and not value.is_complex()
+    return float(value.detach().double().sum()) if tells else 0.0
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
@@ -84,12 +109,19 @@ def _is_leaf(tensor: torch.Tensor) -> bool:
         return plain and tensor.is_leaf
 
 
-def shift_for(found: Sequence[Reach]) -> Shift | None:
-    """What to move: all that the last backward which missed any has missed."""
+def shift_for(found: Sequence[Reach], meant: Collection[int] = ()) -> Shift | None:
+    """What to move: all that the last backward which missed any has missed, but for leaves that
+    are `meant` to be."""
     for number in reversed(range(len(found))):
-        if found[number].missed:
-            return Shift(number, found[number].missed)
+        missed = tuple(leaf for leaf in found[number].missed if leaf not in meant)
+        if missed:
+            return Shift(number, missed)
     return None
+
+
+def missed_before(before: Sequence[Reach]) -> frozenset[int]:
+    """What the original's backwards missed without failing: a teacher, the other player."""
+    return frozenset(n for reach in before if reach.given is not None for n in reach.missed)
 
 
 def follows(shift: Shift, before: Sequence[Reach], after: Sequence[Reach]) -> bool:
@@ -100,3 +132,28 @@ def follows(shift: Shift, before: Sequence[Reach], after: Sequence[Reach]) -> bo
     if not math.isfinite(first) or not math.isfinite(second):
         return False
     return abs(first - second) > _NOISE * max(abs(first), abs(second))
+
+
+def keeps(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
+    """Whether what the original's backwards gave before it failed comes out the same."""
+    completed = [reach for reach in before if reach.given is not None]
+    return all(
+        _same((old.loss, *(old.given or ())), (new.loss, *(new.given or ())))
+        for old, new in zip(completed, after, strict=False)
+    )
+
+
+def keeps_loss(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
+    """Whether the loss of the backward that failed is the same; where it is no number, there is
+    nothing to hold it against."""
+    failed = next((n for n, reach in enumerate(before) if reach.given is None), None)
+    if failed is None or failed >= len(after) or not before[failed].single:
+        return True
+    return _same((before[failed].loss,), (after[failed].loss,))
+
+
+def _same(first: Sequence[float], second: Sequence[float]) -> bool:
+    if len(first) != len(second):
+        return False
+    pairs = zip(first, second, strict=True)
+    return all(a == b or abs(a - b) <= _NOISE * max(abs(a), abs(b)) for a, b in pairs)

@@ -26,8 +26,8 @@ class Plan:
 
     `fresh` starts from an empty session in which `prefix` runs first, else the state is there.
     `shared` runs the prefix once for all replays.  `gradients` also asks which gradients of the
-    original program differ from the reference; `dependence` asks nothing of the trials but which
-    of them cut their loss from a leaf that it depends on.
+    original program differ from the reference; `against` asks nothing of the trials but what
+    speaks against them.
     """
 
     cells: tuple[Cell, ...]
@@ -43,7 +43,7 @@ class Plan:
     failed: frozenset[int] = frozenset()
     gradients: bool = False
     awaited: tuple[str, ...] = ()
-    dependence: bool = False
+    against: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ class GradientDifference:
 @dataclass(frozen=True)
 class Verdict:
     """What a trial showed.  `retry` says that another state may show more; `index` ORIGINAL is the
-    original program, whose `gradients` were asked for; `cut` is 1
-    where a backward misses a leaf that was used before it, 2 where its loss depends on that leaf or
-    where a backward is left out that others have."""
+    original program, whose `gradients` were asked for.  `against` is how much speaks against it:
+    1 where a backward misses a leaf that was used before it or where the loss is another; 2 where
+    a loss depends on a leaf that it misses, where a backward is left out that others have, or
+    where what the original's backwards gave before it failed is not the same."""
 
     index: int
     outcome: Outcome
@@ -74,7 +75,7 @@ class Verdict:
     retry: bool = False
     warns: bool = False
     gradients: tuple[GradientDifference, ...] = ()
-    cut: int = 0
+    against: int = 0
 
 
 class Reference(str, Enum):

@@ -53,15 +53,16 @@ def reference_gradients(request: Request) -> tuple[GradientDifference, ...]:
     return verdict.gradients if verdict is not None else ()
 
 
-def cut_by(proposals: Sequence[Proposal], request: Request) -> tuple[int, ...]:
-    """For each proposal `Verdict.cut`: whether its losses depend on leaves that get no gradient; 2
-    where that was not found out."""
-    trials = _Trials(request, dependence=True)
+def evidence_against(proposals: Sequence[Proposal], request: Request) -> tuple[int | None, ...]:
+    """For each proposal `Verdict.against`; None where that was not found out.  Ctrl-C is raised."""
+    trials = _Trials(request, against=True)
     for index, proposal in enumerate(proposals):
         trials.add(index, proposal)
     verdicts = trials.run()
-    known = {n: v.cut for n, v in verdicts.items() if v.outcome is Outcome.RUNS}
-    return tuple(known.get(n, 2) for n in range(len(proposals)))
+    if trials.interrupted:
+        raise KeyboardInterrupt
+    known = {n: v.against for n, v in verdicts.items() if v.outcome is Outcome.RUNS}
+    return tuple(known.get(n) for n in range(len(proposals)))
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,15 @@ _WHOLE = _Start(copied=False, shared=False)
 class _Trials:
     """The trials of one request, and the verdicts on them."""
 
-    def __init__(self, request: Request, gradients: bool = False, dependence: bool = False) -> None:
+    def __init__(self, request: Request, gradients: bool = False, against: bool = False) -> None:
         self._request = request
         self._cells = cells_of(request.program, request.cell)
         self._deadline = time.monotonic() + request.seconds
         self._trials: dict[int, tuple[Trial, int]] = {}
         self._verdicts: dict[int, Verdict] = {}
         self._gradients = gradients
-        self._dependence = dependence
-        self._interrupted = False
+        self._against = against
+        self.interrupted = False
         if gradients:
             self._trials[ORIGINAL] = Trial(ORIGINAL, ()), len(self._cells) - 1
 
@@ -124,7 +125,7 @@ class _Trials:
         return [i for i in self._trials if i not in known or known[i].retry]
 
     def _attempt(self, start: _Start, indices: list[int]) -> None:
-        if not indices or self._interrupted:
+        if not indices or self.interrupted:
             return
         plan = self._plan(start, indices)
         reason = self._hopeless(plan)
@@ -132,7 +133,7 @@ class _Trials:
             try:
                 reason = self._listen(self._begin(plan, start))
             except KeyboardInterrupt:
-                self._interrupted = True
+                self.interrupted = True
                 reason = Reason("interrupted")
             except OSError as error:
                 reason = Reason("crashed", {"what": str(error)})
@@ -156,7 +157,7 @@ class _Trials:
             shared=start.shared,
             failed=request.failed - {request.cell},
             gradients=self._gradients,
-            dependence=self._dependence,
+            against=self._against,
             awaited=request.awaited,
         )
 

@@ -90,9 +90,29 @@ def test_leaving_out_the_backward_is_no_repair(play: Callable[..., Any]) -> None
 
 def test_nothing_is_searched_where_the_cause_knew(play: Callable[..., Any]) -> None:
     played = play(FORWARD, "w += 1")
-    known = (Rewrite("own", (), Safety.SAME_GRADIENTS, {}, Outcome.RUNS, Reason("runs")),)
+    known = (Rewrite("own", (), Safety.SAME_GRADIENTS, {}, Outcome.VERIFIED, Reason("agrees")),)
     assert found(played, known) == known
     assert found(played, kind=Kind.NOTE) == ()
+
+
+def own(played: Any, old: str, new: str) -> tuple[Rewrite, ...]:
+    """A rewrite of the cause's own that was found to run."""
+    edits = played.proposal((old, new)).edits
+    return (Rewrite("own", edits, Safety.SAME_GRADIENTS, {}, Outcome.RUNS, Reason("runs")),)
+
+
+def test_a_rewrite_that_starves_a_leaf_does_not_end_the_search(play: Callable[..., Any]) -> None:
+    played = play(FORWARD, "loss = (w.detach() * 2).sum()\nloss.backward()")
+    known = own(played, "loss.back", "loss.requires_grad_()\nloss.back")
+    rewrites = found(played, known)
+    assert rewrites[0].fix == "repair_keep_in_graph"
+    assert rewrites[-1] == known[0]
+
+
+def test_a_rewrite_that_evidence_finds_no_fault_with_is_enough(play: Callable[..., Any]) -> None:
+    played = play(FORWARD, "loss = (w.detach() * 2).sum()\nloss.backward()")
+    known = own(played, "w.detach()", "w")
+    assert found(played, known) == known
 
 
 SLOW = "import time\ntime.sleep(0.3)\nfor _ in 3 * [0]:\n    undefined(w)"
