@@ -42,6 +42,10 @@ EVERYWHERE: Mapping[str, float] = {
     "create_graph": 0.2,
     "allow_unused": 0.1,
     "away_from_zero": 0.05,
+    "detach_other": 0.1,
+    "put_together": 0.4,
+    "part_of_derivative": 0.5,
+    "derivative_itself": 0.3,
 }
 _BY_REFERENCE: Mapping[Reference, Mapping[str, float]] = {
     Reference.SAVED_VALUES: {
@@ -83,7 +87,7 @@ _BY_REFERENCE: Mapping[Reference, Mapping[str, float]] = {
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
-        "registered".split()
+        "registered put_together part_of_derivative detach_other".split()
     ),
     Reference.SAVED_VALUES: frozenset("clone clone_first out_of_place compute_again".split()),
     Reference.RETAINED_GRAPH: frozenset(

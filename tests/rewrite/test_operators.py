@@ -74,6 +74,26 @@ EDITS = [
         "g = torch.autograd.grad(y, x)",
         "g = torch.autograd.grad(y, x, allow_unused=True)",
     ),
+    (
+        "allow_unused",
+        "g = torch.autograd.grad(y, x)",
+        "g = torch.autograd.grad(y, x, allow_unused=True, materialize_grads=True)",
+    ),
+    ("detach_other", "q = z.detach() + (c - z)", "q = z + (c - z).detach()"),
+    ("put_together", "t, x = p[:, 0:1], p[:, 1:2]", "p = torch.cat([t, x], dim=1)"),
+    ("put_together", "t, x = p[..., 0], p[..., 1]", "p = torch.stack([t, x], dim=-1)"),
+    ("put_together", "t, x = p.unbind(dim=1)", "p = torch.stack([t, x], dim=1)"),
+    (
+        "part_of_derivative",
+        "g = torch.autograd.grad(u, x[:, 0], v)[0]",
+        "g = torch.autograd.grad(u, x, v)[0][:, 0]",
+    ),
+    (
+        "derivative_itself",
+        "L.backward(create_graph=True)\nd = sum((p.grad * v).sum() for p, v in zip(ps, vs))",
+        "new_grads = torch.autograd.grad(L, ps, create_graph=True)\n"
+        "d = sum((p * v).sum() for p, v in zip(new_grads, vs))",
+    ),
     ("away_from_zero", "y = torch.sqrt(x)", "y = torch.sqrt((x + 1e-8))"),
     ("delete", "f(x)\ng(y)", "g(y)"),
     ("move", "f(x)\ng(y)", "g(y)\nf(x)"),

@@ -28,18 +28,21 @@ def reduced(site: Site) -> Iterator[Change]:
 
 
 def differentiable(site: Site) -> Iterator[Change]:
-    """`torch.autograd.grad(y, x)` -> the same with `create_graph=True`, or `allow_unused=True`."""
+    """`torch.autograd.grad(y, x)` -> the same with `create_graph=True`, or `allow_unused=True`,
+    where what takes no part gives None, or zeros."""
     for call in site.calls:
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func)
         full = site.imports.full(dotted(call.func))
         if name not in ("backward", "grad") and full != "torch.autograd.grad":
             continue
-        flags = ["create_graph"] if name == "backward" else ["create_graph", "allow_unused"]
-        for flag in flags:
+        options: list[tuple[str, ...]] = [("create_graph",)]
+        if name != "backward":
+            options += [("allow_unused",), ("allow_unused", "materialize_grads")]
+        for flags in options:
             yield Change(
-                flag, site, site.tree.code(call),
-                partial(_with_flag, site, call, flag),
-                group=flag,
+                flags[0], site, site.tree.code(call),
+                partial(_with_flags, site, call, flags),
+                group=flags[-1],
             )  # fmt: skip
 
 
@@ -60,8 +63,11 @@ def away_from_zero(site: Site) -> Iterator[Change]:
             )  # fmt: skip
 
 
-def _with_flag(site: Site, call: cst.Call, flag: str) -> Edits | None:
-    return site.replaced(call, with_keyword(call, flag, cst.Name("True")))
+def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | None:
+    new = call
+    for flag in flags:
+        new = with_keyword(new, flag, cst.Name("True"))
+    return site.replaced(call, new)
 
 
 def _moved_off(site: Site, node: cst.BaseExpression) -> Edits | None:

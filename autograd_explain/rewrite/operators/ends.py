@@ -8,7 +8,7 @@ from functools import partial
 import libcst as cst
 
 from ..analysis.effects import effects
-from ..engine.cst_tools import dotted, head, repeatable, targets, unpacked
+from ..engine.cst_tools import bare, dotted, head, method, repeatable, targets, unpacked
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
@@ -17,6 +17,7 @@ from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_c
 from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu".split())
+_SUMS = (cst.Add, cst.Subtract)
 _COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor")
 
 
@@ -32,6 +33,17 @@ def detach_result(site: Site) -> Iterator[Change]:
     if isinstance(value, cst.BinaryOperation):
         code = site.tree.code(value)
         yield Change("detach", site, code, partial(site.called_on, "detach()", value))
+
+
+def detach_other(site: Site) -> Iterator[Change]:
+    """`a.detach() + b` -> `a + b.detach()`: the other part of a sum has the gradient."""
+    for node in head(site.statement):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS):
+            for cut, other in ((node.left, node.right), (node.right, node.left)):
+                kept = _detached(cut)
+                if kept is not None and _detached(other) is None:
+                    code = site.tree.code(node)
+                    yield Change("detach_other", site, code, partial(_swapped, site, cut, other))
 
 
 def detach_kept(site: Site) -> Iterator[Change]:
@@ -116,6 +128,20 @@ def drop_call(site: Site) -> Iterator[Change]:
                     "drop_call", site, code,
                     partial(site.replaced, call, inner), group=name,
                 )  # fmt: skip
+
+
+def _detached(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What the detach that makes up the whole of an expression is called on."""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return node.func.value if node.func.attr.value == "detach" else None
+    return None
+
+
+def _swapped(site: Site, cut: cst.BaseExpression, other: cst.BaseExpression) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.replace(cut, _detached(cut) or cut)
+    draft.replace(other, method(bare(other), "detach()"))
+    return draft.edits()
 
 
 def _ending(site: Site, node: cst.BaseExpression) -> str:

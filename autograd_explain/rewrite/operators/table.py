@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import backwards, copies, ends, leaves, modes, order, writes
+from . import backwards, copies, derivatives, ends, leaves, modes, order, writes
 from .site import Operator
 
 OPERATORS: tuple[Operator, ...] = (
@@ -25,6 +25,7 @@ OPERATORS: tuple[Operator, ...] = (
     order.computed_again,
     ends.detach_operand,
     ends.detach_result,
+    ends.detach_other,
     ends.detach_carried,
     ends.detach_kept,
     ends.soft,
@@ -41,4 +42,7 @@ OPERATORS: tuple[Operator, ...] = (
     backwards.reduced,
     backwards.differentiable,
     backwards.away_from_zero,
+    derivatives.put_together,
+    derivatives.part_of_derivative,
+    derivatives.derivative_itself,
 )

@@ -1,0 +1,143 @@
+"""Derivatives: with respect to which tensor they are taken, and where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TypeGuard
+
+import libcst as cst
+
+from ..analysis.effects import fresh
+from ..engine.cst_tools import clauses, dotted, literal_bool, targets, unpacked, walk
+from ..engine.cst_tools import keyword as keyword_of
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.proposal import Edits
+from ..engine.tree import Statement, statements_in
+from .site import Change, Site
+
+_TAKES_APART = {"split": "cat", "chunk": "cat", "unbind": "stack"}
+
+
+def put_together(site: Site) -> Iterator[Change]:
+    """`a, b = x[:, :1], x[:, 1:]` -> the same, then `x = torch.cat([a, b], dim=1)`: what is
+    computed of x depends on its parts."""
+    names = [n for t in targets(site.statement) for n in unpacked(t) if isinstance(n, cst.Name)]
+    value = getattr(site.statement, "value", None)
+    whole = None
+    if isinstance(value, cst.Tuple):
+        whole = _whole(site, [element.value for element in value.elements])
+    elif isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        how = _TAKES_APART.get(value.func.attr.value)
+        dim = keyword_of(value, "dim")
+        if how and isinstance(value.func.value, cst.Name):
+            whole = value.func.value, how, "0" if dim is None else site.tree.code(dim.value)
+    if whole is not None and len(names) > 1:
+        code = site.tree.code(whole[0])
+        yield Change("put_together", site, code, partial(_together, site, names, *whole))
+
+
+def _whole(
+    site: Site, parts: list[cst.BaseExpression]
+) -> tuple[cst.BaseExpression, str, str] | None:
+    """The tensor of which all these are parts, how they are put together and in which dimension."""
+    found = [part for part in parts if isinstance(part, cst.Subscript)]
+    owners = {site.tree.code(part.value) for part in found}
+    if len(found) != len(parts) or len(owners) != 1 or not isinstance(found[0].value, cst.Name):
+        return None
+    last = found[0].slice[-1].slice
+    ellipsis = isinstance(found[0].slice[0].slice, cst.Index) and len(found[0].slice) > 1
+    dim = "-1" if ellipsis else str(len(found[0].slice) - 1)
+    return found[0].value, "cat" if isinstance(last, cst.Slice) else "stack", dim
+
+
+def _together(
+    site: Site, names: list[cst.Name], whole: cst.BaseExpression, how: str, dim: str
+) -> Edits | None:
+    function = site.imports.local(f"torch.{how}")
+    if function is None:
+        return None
+    draft = Draft(site.tree)
+    parts = ", ".join(name.value for name in names)
+    draft.after(site.statement, [make(f"{{x}} = {function}([{parts}], dim={dim})", x=whole)])
+    return draft.edits()
+
+
+def part_of_derivative(site: Site) -> Iterator[Change]:
+    """`torch.autograd.grad(y, x[:, 0])[0]` -> `torch.autograd.grad(y, x)[0][:, 0]`."""
+    for call in site.calls:
+        outer = site.tree.parents[call]
+        given = call.args[1].value if len(call.args) > 1 else None
+        grad = site.imports.full(dotted(call.func)) == "torch.autograd.grad"
+        if grad and isinstance(given, cst.Subscript) and isinstance(outer, cst.Subscript):
+            yield Change(
+                "part_of_derivative", site, site.tree.code(given),
+                partial(_part_taken_last, site, outer, call, given), group="part",
+            )  # fmt: skip
+
+
+def _part_taken_last(
+    site: Site, outer: cst.Subscript, call: cst.Call, given: cst.Subscript
+) -> Edits | None:
+    whole = call.with_deep_changes(call.args[1], value=given.value)
+    return site.replaced(outer, given.with_changes(value=outer.with_changes(value=whole)))
+
+
+def derivative_itself(site: Site) -> Iterator[Change]:
+    """`loss.backward(create_graph=True)`, then `p.grad for p in ps` -> the gradients that
+    `torch.autograd.grad` gives: `.grad` adds up what every backward leaves there."""
+    own = site.statement
+    call = own.value if isinstance(own, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return
+    flag = keyword_of(call, "create_graph")
+    if call.func.attr.value == "backward" and flag is not None and literal_bool(flag.value):
+        block = site.tree.block_of(own)
+        inside = [] if block is None else statements_in(block)
+        after = inside[next(n for n, s in enumerate(inside) if s is own) + 1 :]
+        code = site.tree.code(call)
+        yield Change("derivative_itself", site, code, partial(_given, site, call.func.value, after))
+
+
+def _given(site: Site, value: cst.BaseExpression, after: list[Statement]) -> Edits | None:
+    """The gradients by name, and a loop over them where one first goes over tensors for `.grad`."""
+    function = site.imports.local("torch.autograd.grad")
+    loops = ((n, c) for s in after if function for n in walk(s) for c in clauses(n))
+    for loop, clause in loops:
+        reads = [n for n in walk(loop) if _is_grad(n)]
+        owner = reads[0].value if reads else None
+        over = None if owner is None else _iterated(clause, site.tree.code(owner))
+        if over is None or owner is None:
+            continue
+        names = [n for n in walk(loop) if isinstance(n, cst.Name) and n.deep_equals(owner)]
+        if len(names) != len(reads) + 1:  # it is asked for more than its gradient
+            return None
+        draft = Draft(site.tree)
+        given = fresh(site.tree, site.statement, "grads")
+        template = f"{given} = {function}({{loss}}, {{of}}, create_graph=True)"
+        draft.instead(site.statement, [make(template, loss=value, of=over)])
+        draft.replace(over, cst.Name(given))
+        for read in reads:
+            draft.replace(read, owner)
+        return draft.edits()
+    return None
+
+
+def _is_grad(node: cst.CSTNode) -> TypeGuard[cst.Attribute]:
+    named = isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name)
+    return named and node.attr.value == "grad"  # type: ignore[attr-defined]
+
+
+def _iterated(clause: cst.For | cst.CompFor, name: str) -> cst.BaseExpression | None:
+    """What a loop's variable goes over, looked for behind `zip` too."""
+    names = [n.value if isinstance(n, cst.Name) else "" for n in unpacked(clause.target)]
+    if name not in names:
+        return None
+    over = clause.iter
+    if len(names) == 1:
+        return over
+    if not isinstance(over, cst.Call) or dotted(over.func) != "zip":
+        return None
+    position = names.index(name)
+    return over.args[position].value if position < len(over.args) else None
