@@ -150,13 +150,15 @@ def _process(
 
 
 def _seed() -> None:
-    import numpy
     import torch
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    numpy.random.seed(0)
     random.seed(0)
+    with contextlib.suppress(ModuleNotFoundError):
+        import numpy
+
+        numpy.random.seed(0)
 
 
 def explained(cells: tuple[str, ...], watched: bool) -> tuple[tuple[Report, ...], str]:

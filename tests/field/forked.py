@@ -2,7 +2,7 @@
 
 The judgement is score.py's, imported: only the way in which a step is run differs.
 
-usage: forked.py FOLDER... [--mode hook|check] [--only ID] [--json OUT] [--quiet]
+usage: forked.py FOLDER... [--mode hook|check] [--only ID] [--without MODULE] [--json OUT] [--quiet]
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
+if sys.version_info < (3, 11):
+    sys.modules["tomllib"] = importlib.import_module("tomli")
 
 from sessions import in_new_process  # noqa: E402  found where the tests are
 
@@ -59,6 +61,7 @@ def score_all(
     say: bool = False,
     part: int = 1,
     batch: str = "",
+    without: str = "",
 ) -> list[dict[str, Any]]:
     """One row per case of these folders, in score.py's words; every `part`-th case."""
     scorer = load_scorer()
@@ -66,6 +69,8 @@ def score_all(
     found = {path.parent for folder in folders for path in folder.rglob("truth.toml")}
     for case in sorted(found)[::part]:
         if only not in case.name or batch not in ("", batch_of(case)):
+            continue
+        if without and f"import {without}" in (case / "case.py").read_text():
             continue
         if mode == "hook" and 'kind = "silent"' in (case / "truth.toml").read_text():
             continue
@@ -100,12 +105,21 @@ def main() -> None:
     parser.add_argument("folder", nargs="+", type=Path)
     parser.add_argument("--mode", default="hook")
     parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="", help="only the cases that do not import this")
     parser.add_argument("--json", default="")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--batch", default="", help="only the cases that were written together")
     parser.add_argument("--part", type=int, default=1, help="every n-th case only")
     given = parser.parse_args()
-    rows = score_all(given.folder, given.mode, given.only, not given.quiet, given.part, given.batch)
+    rows = score_all(
+        given.folder,
+        given.mode,
+        given.only,
+        not given.quiet,
+        given.part,
+        given.batch,
+        given.without,
+    )
     print(given.mode, " ".join(f"{key} {value}" for key, value in totals(rows).items()))
     if given.json:
         Path(given.json).write_text(json.dumps(rows, indent=1))

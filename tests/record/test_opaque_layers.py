@@ -274,6 +274,23 @@ def test_what_is_compiled_is_compiled_as_without_us(compiled: str) -> None:
     assert operations(recording) == ["compiled", "sum", "sequential"] * 2
 
 
+def test_a_function_left_out_of_the_compilation_is_as_unseen_as_what_calls_it() -> None:
+    notebook = Notebook({"torch": torch})
+    recording = Recording()
+    with recording.watching(notebook.program, 1):
+        notebook.run(
+            "@torch.compiler.disable\n"
+            "def twice(x):\n"
+            "    return x * 2\n"
+            "compiled = torch.compile(lambda x: twice(x.sin()).cos(), backend='eager')\n"
+            "x = torch.randn(3, requires_grad=True)\n"
+            "compiled(x).sum().backward()\n"
+            "twice(x).sum().backward()\n"
+        )
+    assert recording.limits == ("compiled",)
+    assert operations(recording) == ["compiled", "sum", "mul", "sum"]
+
+
 def traces(notebook: Notebook) -> list[str]:
     notebook.run(
         "import torch\nfrom torch import nn\n"

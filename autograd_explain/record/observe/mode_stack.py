@@ -104,6 +104,7 @@ class ModeStack:
         self._switches: dict[str, Callable[[Any], Any]] = {}
         self._replaced: list[tuple[Any, str, Any, Any]] = []
         self.limits: set[str] = set()
+        self._compiling = 0  # the frame that went over to compiled code
 
     # A watched cell
 
@@ -279,12 +280,23 @@ class ModeStack:
 
     def _following(self, switch: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def follow(callback: Any) -> Any:
-            if callback is None:
-                prior = switch(callback)
-                if prior is not None:
-                    self._after("compiled", sys._getframe(1))
-                return prior
-            self._out_of("compiled")
-            return switch(callback)
+            frame = sys._getframe(1)
+            if callback is not None:
+                if self._out_of("compiled"):
+                    self._compiling = id(frame)
+                return switch(callback)
+            prior = switch(callback)
+            if prior is not None and not _is_inside(self._compiling, frame):
+                self._after("compiled", frame)
+            return prior
 
         return follow
+
+
+def _is_inside(outer: int, frame: FrameType) -> bool:
+    """Whether a frame below this one switched compiled code on: a function that is left out of the
+    compilation (2.10 to 2.12 run the compiled graph as one) switches it off for itself alone."""
+    below = frame.f_back
+    while below is not None and id(below) != outer:
+        below = below.f_back
+    return below is not None
