@@ -15,6 +15,7 @@ from .cell_run import CellRun
 from .cells import Cells, Run
 from .explainer import Explain, Explainer, Recognise
 from .folding import Folding
+from .oldest_torch import too_old
 from .warned import WarningHook
 from .watched_cell import Count, WatchedCell, WatchOptions
 
@@ -63,6 +64,9 @@ class Session:
         transform.install(self.shell)
         self._warning_hook = WarningHook(self._on_warning)
         self._folding.install()
+        release = too_old()
+        if release is not None:
+            screen.show_line("old_torch", self.settings.language, version=release)
 
     def remove(self) -> None:
         for visit in self._visits.values():

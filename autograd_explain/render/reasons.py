@@ -207,6 +207,14 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "行を確認するには、`%autograd_check on` のあと {cell} から順に実行し直してください。",
         "若要确认这些行，请先运行 `%autograd_check on`，再从 {cell} 起重新运行各单元格。",
     ),
+    "old_torch": (
+        "autograd_explain: made for torch 2.10 and newer. torch {version} does not show what an "
+        "operation has saved, so most overwritten tensors stay unfound.",
+        "autograd_explain：対応しているのは torch 2.10 以降です。torch {version} では"
+        "演算が保存した値を参照できないため、上書きされたテンソルの多くは特定できません。",
+        "autograd_explain：支持 torch 2.10 及更新版本。torch {version} 不能查看运算保存的值，"
+        "因此大多数被改写的张量无法找到。",
+    ),
     "bound_since": (
         "autograd_explain: run {cell} again to have its error explained; cells after it have bound "
         "{names} anew.",
