@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-import pickle
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from .messages import LONGEST, decode, write_message
-from .process import Child, Crash, fork_child, memory_of, wait_for
+from .messages import LONGEST, write_message
+from .process import (
+    Crash,
+    ForkedChild,
+    SpawnedChild,
+    fork_child,
+    memory_of,
+    spawn_child,
+    wait_for,
+)
 from .replay import Job, ReplaySession, Result
 
 _POLL = 0.05
@@ -46,7 +52,7 @@ class ForkPool:
 
     def run(self, jobs: Mapping[str, Job]) -> Iterator[tuple[str, Result]]:
         waiting = list(jobs.items())
-        running: dict[str, tuple[Child, int]] = {}
+        running: dict[str, tuple[ForkedChild, int]] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < self._width:
@@ -61,14 +67,14 @@ class ForkPool:
             for child, _ in running.values():
                 self._end(child)
 
-    def _start(self, job: Job) -> Child:
+    def _start(self, job: Job) -> ForkedChild:
         def body(reader: int, writer: int) -> None:
             write_message(writer, self._session.replay(job))
 
         with self._session.sandbox.suspended():
             return fork_child(body, LONGEST)
 
-    def _collect(self, running: dict[str, tuple[Child, int]]) -> Iterator[tuple[str, Result]]:
+    def _collect(self, running: dict[str, tuple[ForkedChild, int]]) -> Iterator[tuple[str, Result]]:
         children = [child for child, _ in running.values()]
         wait_for(children, min(_POLL, self._limits.seconds_left))
         for key, (child, before) in list(running.items()):
@@ -79,7 +85,7 @@ class ForkPool:
                 self._end(child)
                 yield key, result
 
-    def _stopped(self, child: Child, before: int) -> Result | None:
+    def _stopped(self, child: ForkedChild, before: int) -> Result | None:
         if child.closed:
             return Result(stopped="crashed")
         if self._limits.seconds_left <= 0:
@@ -88,7 +94,7 @@ class ForkPool:
             return Result(stopped="memory")
         return None
 
-    def _end(self, child: Child) -> None:
+    def _end(self, child: ForkedChild) -> None:
         with self._session.sandbox.suspended():
             child.end()
 
@@ -106,27 +112,20 @@ class SpawnPool:
     def _run(self, job: Job) -> Result:
         if self._limits.seconds_left <= 0:
             return Result(stopped="budget")
-        payload = pickle.dumps(("job", job, sys.path))
         try:
-            done = subprocess.run(
-                worker_command(), input=payload, stdout=subprocess.PIPE, env=worker_environment(),
-                stderr=subprocess.DEVNULL, timeout=self._limits.seconds_left, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return Result(stopped="budget")
-        try:
-            result = decode(done.stdout[8:])
-        except pickle.UnpicklingError:
+            child = spawn_child(("job", job, sys.path), LONGEST)
+        except OSError:
             return Result(stopped="crashed")
-        assert isinstance(result, Result)
-        return result
+        try:
+            return self._listen(child)
+        finally:
+            child.end()
 
-
-def worker_command() -> list[str]:
-    return [sys.executable, "-m", "autograd_explain.verify.worker"]
-
-
-def worker_environment() -> dict[str, str]:
-    """Replays compute on the CPU: the devices belong to the session."""
-    hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
-    return {**os.environ, **hidden, "PYTHONDONTWRITEBYTECODE": "1"}
+    def _listen(self, child: SpawnedChild) -> Result:
+        while self._limits.seconds_left > 0:
+            child.wait(self._limits.seconds_left)
+            for message in child.messages():
+                return message if isinstance(message, Result) else Result(stopped="crashed")
+            if child.closed:
+                return Result(stopped="crashed")
+        return Result(stopped="budget")

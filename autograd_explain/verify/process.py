@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import select
 import signal
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -49,34 +52,18 @@ _pipes: set[int] = set()
 
 
 class Child:
-    """A running child and the end of the pipe on which it reports."""
+    """A running child and what it says."""
 
-    def __init__(
-        self, pid: int, reader: int, writer: int | None = None, longest: int = _VERDICTS
-    ) -> None:
+    def __init__(self, pid: int, longest: int) -> None:
         self.pid = pid
-        self.status: int | None = None
-        self._reader: int | None = reader
-        self._writer = writer
+        self.closed = False
         self._buffer = bytearray()
         self._longest = longest
         self._broken = ""
-        _pipes.update({reader} if writer is None else {reader, writer})
-        os.set_blocking(reader, False)
-
-    def fileno(self) -> int:
-        assert self._reader is not None
-        return self._reader
 
     def send(self, message: object) -> bool:
-        """Send to the child; False where it is gone."""
-        if self._writer is None:
-            return False
-        try:
-            write_message(self._writer, message)
-        except OSError:
-            return False
-        return True
+        """Send to the child; False where it is gone, or takes no more than what it began with."""
+        return False
 
     def messages(self) -> Iterator[Any]:
         """What has arrived.  Ends for now, or for good (then `closed`)."""
@@ -92,12 +79,49 @@ class Child:
                 message = Crash(self._broken, "")
             yield message
 
-    @property
-    def closed(self) -> bool:
-        return self._reader is None
-
     def wait(self, seconds: float) -> None:
         """Until it has something to say or the time is over."""
+        raise NotImplementedError
+
+    def end(self, group: bool = False) -> None:
+        """Kill it (with its whole process group) and wait until it is gone."""
+        raise NotImplementedError
+
+    def _fill(self) -> None:
+        """Take what has arrived, without waiting for more."""
+        raise NotImplementedError
+
+    def _take(self, data: bytes) -> bool:
+        """Whether there may be more: no data is the end, and so is far too much."""
+        self._buffer += data
+        return bool(data) and len(self._buffer) <= 2 * self._longest
+
+
+class ForkedChild(Child):
+    """A fork of this process, with a pipe to it and one from it."""
+
+    def __init__(self, pid: int, reader: int, writer: int, longest: int) -> None:
+        super().__init__(pid, longest)
+        self.status: int | None = None
+        self._reader: int | None = reader
+        self._writer: int | None = writer
+        _pipes.update((reader, writer))
+        os.set_blocking(reader, False)
+
+    def fileno(self) -> int:
+        assert self._reader is not None
+        return self._reader
+
+    def send(self, message: object) -> bool:
+        if self._writer is None:
+            return False
+        try:
+            write_message(self._writer, message)
+        except OSError:
+            return False
+        return True
+
+    def wait(self, seconds: float) -> None:
         wait_for([self], seconds)
 
     def _fill(self) -> None:
@@ -108,23 +132,92 @@ class Child:
                 return
             except OSError:
                 data = b""
-            if not data or len(self._buffer) > 2 * self._longest:
+            if not self._take(data):
                 _close(self._reader)
                 self._reader = None
-                return
-            self._buffer += data
+                self.closed = True
 
     def end(self, group: bool = False) -> None:
-        """Kill it (with its whole process group) and wait until it is gone."""
         for fd in (self._writer, self._reader):
             if fd is not None:
                 _close(fd)
         self._writer = self._reader = None
+        self.closed = True
         if self.status is None:
             self.status = _reap(self.pid, _kill(self.pid, group))
 
 
-def fork_child(body: Callable[[int, int], None], longest: int = _VERDICTS) -> Child:
+class SpawnedChild(Child):
+    """A fresh interpreter.  It ends when the pipe to it does.
+
+    A thread reads what it says: not every system can wait for a pipe (select, on Windows, takes
+    sockets only).
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], longest: int) -> None:
+        super().__init__(process.pid, longest)
+        self._process = process
+        self._arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._pump = threading.Thread(target=self._read, daemon=True)
+        self._pump.start()
+
+    def wait(self, seconds: float) -> None:
+        try:
+            data = self._arrived.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            return
+        self.closed = not self._take(data)
+
+    def _fill(self) -> None:
+        while not self.closed and not self._arrived.empty():
+            self.closed = not self._take(self._arrived.get())
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        data = b"?"
+        while data:
+            try:
+                data = os.read(self._process.stdout.fileno(), _CHUNK)
+            except OSError:
+                data = b""
+            self._arrived.put(data)
+
+    def end(self, group: bool = False) -> None:
+        self.closed = True
+        if group and hasattr(os, "killpg"):
+            _kill(self.pid, group)
+        self._process.kill()
+        self._process.wait()
+        self._pump.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def spawn_child(request: object, longest: int = _VERDICTS) -> SpawnedChild:
+    """Have a fresh interpreter work on a request (`worker.py`); raises OSError."""
+    # Replays compute on the CPU: the devices belong to the session.
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "MPLBACKEND": "agg"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autograd_explain.verify.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **hidden, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    child = SpawnedChild(process, longest)
+    assert process.stdin is not None
+    try:
+        pickle.dump(request, process.stdin)
+        process.stdin.flush()
+    except OSError:
+        child.end()
+        raise
+    return child
+
+
+def fork_child(body: Callable[[int, int], None], longest: int = _VERDICTS) -> ForkedChild:
     """Run `body(reader, writer)` in a fork, which then exits without any clean-up.
 
     `reader` receives what `Child.send` sends, `writer` reports.
@@ -138,7 +231,7 @@ def fork_child(body: Callable[[int, int], None], longest: int = _VERDICTS) -> Ch
         if pid:
             os.close(down_read)
             os.close(up_write)
-            return Child(pid, up_read, down_write, longest)
+            return ForkedChild(pid, up_read, down_write, longest)
         status = 1
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -156,7 +249,7 @@ def fork_child(body: Callable[[int, int], None], longest: int = _VERDICTS) -> Ch
             os._exit(status)
 
 
-def wait_for(children: list[Child], seconds: float) -> None:
+def wait_for(children: Sequence[ForkedChild], seconds: float) -> None:
     """Until one of them has something to say or the time is over."""
     readers = [c for c in children if not c.closed]
     if readers:

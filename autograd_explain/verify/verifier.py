@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -15,7 +12,7 @@ from ..rewrite.engine.proposal import Proposal
 from .cells import cells_of
 from .messages import write_message
 from .plan import ORIGINAL, GradientDifference, Plan, Reference, Trial, Verdict
-from .process import Child, Crash, can_fork, fork_child
+from .process import Child, Crash, can_fork, fork_child, spawn_child
 from .request import Request
 
 #: What a process that overstays its time gets to report what it has.
@@ -189,7 +186,7 @@ class _Trials:
             if child is None:
                 raise OSError("the checkpoint is gone")
             return child
-        return _fork_worker(plan) if can_fork() else _spawn_worker(plan)
+        return _fork_worker(plan) if can_fork() else spawn_child(("plan", plan, sys.path))
 
     def _listen(self, child: Child) -> Reason:
         """Collect verdicts until the child has no more, the time is over, or Ctrl-C; gives the
@@ -231,33 +228,6 @@ def _fork_worker(plan: Plan) -> Child:
         write_message(writer, None)
 
     return fork_child(body)
-
-
-def _spawn_worker(plan: Plan) -> Child:
-    from .pool import worker_command, worker_environment
-
-    process = subprocess.Popen(
-        worker_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, env=worker_environment(),
-    )  # fmt: skip
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(pickle.dumps(("plan", plan, sys.path)))
-    process.stdin.close()
-    reader = os.dup(process.stdout.fileno())
-    process.stdout.close()
-    return SpawnedChild(process, reader)
-
-
-class SpawnedChild(Child):
-    """A fresh interpreter; `subprocess` looks after it."""
-
-    def __init__(self, process: subprocess.Popen[bytes], reader: int) -> None:
-        super().__init__(process.pid, reader)
-        self._process = process
-
-    def end(self, group: bool = False) -> None:
-        super().end(group)
-        self._process.wait()
 
 
 def _stays(proposal: Proposal, verdict: Verdict) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
 
 from .messages import write_message
 from .process import keep_private
@@ -23,6 +24,7 @@ def main() -> None:
 
         isolate((writer,))
     else:
+        threading.Thread(target=_end_with_parent, args=(os.dup(0),), daemon=True).start()
         _silence()
     if kind == "plan":
         from .coordinator import coordinate
@@ -38,6 +40,13 @@ def main() -> None:
         sandbox.enter()
         write_message(writer, ReplaySession.fresh(sandbox).replay(payload))
     os._exit(0)
+
+
+def _end_with_parent(requests: int) -> None:
+    """Where the kernel does not do it: the pipe ends with the process that holds its other end."""
+    while os.read(requests, 1):
+        pass
+    os._exit(1)
 
 
 def _silence() -> None:
