@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -94,6 +94,10 @@ class Outcome(str, Enum):
     NOT_TRIED = "not_tried"
 
 
+#: Cell, file and line.
+LineId: TypeAlias = tuple[int | None, str | None, int]
+
+
 @dataclass(frozen=True)
 class Span:
     """A range of source: lines from 1, columns from 0 in characters, end exclusive."""
@@ -123,6 +127,11 @@ class Place:
     indent: int = field(default=0, compare=False)
     changed: bool = field(default=False, compare=False)
 
+    @property
+    def line_id(self) -> LineId:
+        """What all places of one line have in common."""
+        return self.cell, self.file, self.line
+
     def to_dict(self) -> dict[str, object]:
         return {
             "cell": self.cell,
@@ -131,6 +140,23 @@ class Place:
             "source": self.source,
             "function": self.function,
         }
+
+
+def label(place: Place | None) -> str:
+    """A place in few characters, the same in every language: `In[3]:9`, `train.py:12`, and
+    `train.py` where the file is not as it was when it was loaded."""
+    if place is None:
+        return "?"
+    if place.cell is not None:
+        return f"In[{place.cell}]:{place.line}"
+    file = (place.file or "?").rsplit("/", 1)[-1]
+    return file if place.changed else f"{file}:{place.line}"
+
+
+def line_facts(**places: Place | None) -> dict[str, str]:
+    """For each name the line as the user wrote it, "" if unknown, and its label: `<name>_place`."""
+    lines = {name: "" if place is None else place.source for name, place in places.items()}
+    return {**lines, **{f"{name}_place": label(place) for name, place in places.items()}}
 
 
 @dataclass(frozen=True)

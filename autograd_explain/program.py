@@ -129,9 +129,18 @@ class Source:
         found = [
             node
             for node in self.nodes
-            if isinstance(node, _NAMED) and node.lineno <= line <= (node.end_lineno or node.lineno)
+            if isinstance(node, _NAMED) and node.lineno <= line <= _end(node)
         ]
         return max(found, key=lambda node: node.lineno, default=None)
+
+    def statement_at(self, line: int) -> ast.stmt | None:
+        """The innermost statement on a line of `python`; of several side by side the last."""
+        found: ast.stmt | None = None
+        for node in self.nodes:
+            if isinstance(node, ast.stmt) and node.lineno <= line <= _end(node):
+                if found is None or _end(node) - node.lineno <= _end(found) - found.lineno:
+                    found = node
+        return found
 
     def span(self, node: ast.AST | None) -> Span | None:
         """The range of an AST node of `tree`, in lines of `text` and character columns."""
@@ -153,6 +162,14 @@ def called_name(node: ast.AST) -> str:
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
+def expression_of(text: str) -> ast.expr | None:
+    """The parsed expression; None where the text is none."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+
+
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions and classes inside it, in text order."""
     for child in ast.iter_child_nodes(function):
@@ -164,6 +181,10 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 def first_line(node: ClassOrFunction) -> int:
     """The line of a definition's first decorator, or its own: what its code object says."""
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
 def _characters(line: str, utf8_column: int) -> int:
@@ -253,6 +274,13 @@ class Program:
     def source_at(self, place: Place) -> Source | None:
         """The source that holds a place."""
         return self.cell(place.cell) if place.cell is not None else self.source(place.file or "")
+
+    def statement_at(self, place: Place | None) -> ast.stmt | None:
+        """The innermost statement on a place's line."""
+        source = None if place is None else self.source_at(place)
+        if place is None or source is None:
+            return None
+        return source.statement_at(place.line - source.offset)
 
     def place(self, filename: str, line: int, function: str | None = None) -> Place | None:
         """The place of a file's line; None for library code."""

@@ -237,6 +237,10 @@ class ProgramIndex:
             found = [*others, *(d for d in found if d.node is live.node)]
         return found[0] if len(found) == 1 else None
 
+    def called(self, call: ast.Call) -> Definition | None:
+        """The one function of the user's that a call's name stands for."""
+        return self.function(called_name(call))
+
     def classes(self, name: str) -> list[tuple[Source, ast.ClassDef]]:
         """The classes of this name, the newest first."""
         found = self.nodes(ast.ClassDef, naming=(name,), newest_first=True)

@@ -42,6 +42,11 @@ class TraceEvent:
     via: tuple[TraceEvent, ...] = ()
     grad_mode: bool | None = None
 
+    @property
+    def path(self) -> tuple[Place, ...]:
+        """The user's lines from the outermost to the one where it happened."""
+        return (*self.chain, self.place)
+
 
 class History(Protocol):
     """Answers about the past; None and () mean "not known", never "did not happen"."""

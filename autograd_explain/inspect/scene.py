@@ -6,6 +6,7 @@ user's code again, changes a tensor, or keeps one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import torch
@@ -15,13 +16,15 @@ from ..match import Match
 from ..model import Certainty, Event, Place, Relation, Role, TensorFact, What
 from ..program import Program
 from ..program_index import ProgramIndex, index_of
-from .dataflow import GradientTracer, Slicer
+from .dataflow import ExprAt, GradientTracer, Slicer, failing_spots
 from .history import History, TraceEvent
-from .live.graph import Graph, SavedTensor
+from .live.graph import Graph, GraphNode, SavedTensor
 from .live.names import Names
 from .live.roots import roots_of
 from .live.shapes import shape_of
 from .shadow import InferredHistory
+
+_LONGEST_CHAIN = 10  #: calls around an expression that an event tells
 
 
 class Scene:
@@ -87,6 +90,22 @@ class Scene:
         """The innermost user line at which the failure surfaced."""
         return self.incident.place
 
+    @cached_property
+    def surfaced(self) -> ExprAt | None:
+        """The expression that the innermost of the user's frames was evaluating."""
+        return next(iter(failing_spots(self.slicer)), None)
+
+    @cached_property
+    def path(self) -> tuple[Place, ...]:
+        """The user's lines from the outermost to the one at which the failure surfaced."""
+        places = (self.incident.place_of(f) for f in self.incident.user_frames)
+        return tuple(p for p in places if p is not None)
+
+    def makers(self, nodes: Iterable[GraphNode]) -> tuple[TraceEvent, ...]:
+        """What made each of these nodes, as far as it is known, oldest first."""
+        made = (self.history.maker(n) for n in nodes)
+        return tuple(sorted((m for m in made if m is not None), key=lambda m: m.order))
+
     def fact(
         self, role: Role, tensor: torch.Tensor, *extra: str, saved: SavedTensor | None = None
     ) -> TensorFact:
@@ -102,6 +121,7 @@ class Scene:
         tensor = tensor if named is None else named.tensor
         # `.grad_fn` of a view may regenerate its history: harmless only after the failure.
         grad_fn = None if alias else tensor.grad_fn
+        version = _version(tensor) if saved is None else saved.current_version
         return TensorFact(
             role=role,
             names=names,
@@ -112,7 +132,7 @@ class Scene:
             requires_grad=None if alias else tensor.requires_grad,
             grad_fn=None if grad_fn is None else grad_fn.name(),
             saved_version=None if saved is None else saved.saved_version,
-            current_version=_version(tensor) if saved is None else saved.current_version,
+            current_version=version,
         )
 
     def event(
@@ -137,6 +157,26 @@ class Scene:
             chain=moment.chain,
             relation=relation,
         )
+
+    def event_at(
+        self, what: What, spot: ExprAt, op: str | None = None, relation: Relation | None = None
+    ) -> Event:
+        """An event at an expression; it was concluded from the source."""
+        chain: list[Place] = []
+        call = spot.scope.call
+        while call is not None and len(chain) < _LONGEST_CHAIN:
+            chain.append(self.slicer.place(call))
+            call = call.scope.call
+        place = self.slicer.place(spot)
+        return Event(what, place, op, chain=tuple(reversed(chain)), relation=relation)
+
+    def place_at(self, spot: ExprAt | None) -> Place | None:
+        """The place of an expression."""
+        return None if spot is None else self.slicer.place(spot)
+
+    def places_at(self, spots: Iterable[ExprAt]) -> tuple[Place, ...]:
+        """The places of expressions, for what a cause's rewrites need."""
+        return tuple(self.slicer.place(s) for s in spots)
 
     def failed(self) -> Event:
         """The event of the line at which torch raised: that one was always observed."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..incident import Incident, chain_of, frames_of
 from ..isolation.type_checks import message_of, traceback_of
-from ..model import Event, Finding, Kind, Reason, What
+from ..model import Event, Finding, Kind, LineId, Reason, What
 from ..settings import AutogradExplain, Options
 from .apart import Apart
 from .cell_run import CellRun, Warned
@@ -219,6 +219,6 @@ def _is_of_one_failure(warned: Finding, failed: Finding) -> bool:
     return (lines[0] is not None and lines[0] == lines[1]) or blamed[0] == blamed[1]
 
 
-def _line(event: Event | None) -> tuple[int | None, str | None, int] | None:
+def _line(event: Event | None) -> LineId | None:
     place = None if event is None else event.place
-    return None if place is None else (place.cell, place.file, place.line)
+    return None if place is None else place.line_id

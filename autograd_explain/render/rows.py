@@ -125,7 +125,7 @@ def _same_place(first: Event, second: Event) -> bool:
 
 
 def _spot(place: Place | None) -> Spot | None:
-    return None if place is None else (place.cell, place.file, place.line)
+    return None if place is None else place.line_id
 
 
 def _saved_version(finding: Finding) -> int | None:

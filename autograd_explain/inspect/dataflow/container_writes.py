@@ -8,7 +8,7 @@ from ...program_index import index_of
 from .calls import from_call
 from .expression import ExprAt, Scope
 from .protocol import Slicing
-from .reaching_definitions import FUNCTIONS, How, Part, key_of
+from .reaching_definitions import FUNCTIONS, How, Part
 from .scopes import sources_before, users_of_global
 from .syntax import bodies, inserted, is_method, statements_of
 
@@ -25,7 +25,7 @@ def insertions(slicer: Slicing, base: ExprAt, part: Part) -> list[ExprAt]:
 
 def _aliases(slicer: Slicing, base: ExprAt) -> list[tuple[Scope, str]]:
     """The scopes and keys under which the container may be filled."""
-    key = key_of(base.node)
+    key = base.key
     if key is None:
         return []
     found = [(base.scope, key)]
@@ -63,6 +63,6 @@ def _returned_names(slicer: Slicing, spot: ExprAt) -> list[tuple[Scope, str]]:
     """`unknowns = make(...)` was filled inside `make` under the name it returns."""
     if isinstance(spot.node, ast.Call):
         inner = from_call(slicer, spot, spot.node)
-        return [(s.scope, k) for s in inner or () if (k := key_of(s.node)) is not None]
-    key = key_of(spot.node)
+        return [(s.scope, k) for s in inner or () if (k := s.key) is not None]
+    key = spot.key
     return [] if key is None else [(spot.scope, key)]

@@ -11,7 +11,8 @@ from typing import Any
 
 from ...program import called_name
 from . import safe_lookup
-from .reaching_definitions import Each
+from .expression import ExprAt
+from .protocol import Slicing
 
 
 class CutKind(str, Enum):
@@ -65,8 +66,9 @@ def is_about_shape(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr in _SHAPE_ATTRIBUTES
 
 
-def cut_of(node: ast.AST, path: tuple[int | str | Each, ...], function: Any) -> CutKind | None:
-    """How an expression cuts the gradient of what it reads; `function` is the live callable."""
+def cut_of(slicer: Slicing, spot: ExprAt) -> CutKind | None:
+    """How an expression cuts the gradient of what it reads."""
+    node = spot.node
     if isinstance(node, ast.Compare):
         identity = all(isinstance(o, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for o in node.ops)
         return None if identity else CutKind.COMPARE
@@ -74,8 +76,9 @@ def cut_of(node: ast.AST, path: tuple[int | str | Each, ...], function: Any) -> 
         return CutKind.NUMBER
     if isinstance(node, ast.Attribute):
         return _of_attribute(node)
-    if isinstance(node, ast.Call):
-        return _of_call(node, path, function)
+    if isinstance(node, ast.Call) and spot.callable is not None:
+        function = slicer.value(spot.callable)
+        return None if safe_lookup.is_module(function) else _of_call(spot, node, function)
     return None
 
 
@@ -87,8 +90,8 @@ def _of_attribute(node: ast.Attribute) -> CutKind | None:
     return CutKind.INTEGER if node.attr == "indices" else None
 
 
-def _of_call(node: ast.Call, path: tuple[int | str | Each, ...], function: Any) -> CutKind | None:
-    name = called_name(node)
+def _of_call(spot: ExprAt, node: ast.Call, function: Any) -> CutKind | None:
+    name = spot.called
     if _is_foreign(function):
         return None  # `space.sample()` of another library is no operation of torch's
     if isinstance(node.func, ast.Name) and name in _NUMBER_BUILTINS:
@@ -109,7 +112,7 @@ def _of_call(node: ast.Call, path: tuple[int | str | Each, ...], function: Any) 
     ):
         if name in names:
             return kind
-    if name in _WITH_INDICES and path[:1] == (1,):
+    if name in _WITH_INDICES and spot.path[:1] == (1,):
         return CutKind.INTEGER
     if name in ("to", "type", "type_as"):
         return CutKind.INTEGER if _names_integer_type(node) else None

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...program import Source
+from ...program import Source, called_name
 from . import safe_lookup
-from .reaching_definitions import Body, Part
+from .reaching_definitions import Body, Part, key_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,3 +58,40 @@ class ExprAt:
     @property
     def function(self) -> str | None:
         return self.scope.function
+
+    def inside(self, node: ast.expr) -> ExprAt:
+        """Another expression of the same scope."""
+        return ExprAt(self.scope, node)
+
+    @property
+    def called(self) -> str:
+        """The last name of what a call calls; "" for anything else."""
+        return called_name(self.node)
+
+    @property
+    def key(self) -> str | None:
+        """The path that it is (`self.net[0]`), None where it is none."""
+        return key_of(self.node)
+
+    @property
+    def callable(self) -> ExprAt | None:
+        """What a call calls: `x.f` of `x.f(…)`."""
+        return self.inside(self.node.func) if isinstance(self.node, ast.Call) else None
+
+    @property
+    def receiver(self) -> ExprAt | None:
+        """`x` of the call `x.f(…)`."""
+        function = self.node.func if isinstance(self.node, ast.Call) else None
+        return self.inside(function.value) if isinstance(function, ast.Attribute) else None
+
+    def argument(self, position: int, *names: str) -> ExprAt | None:
+        """What a call is given by position or by one of these names."""
+        if not isinstance(self.node, ast.Call):
+            return None
+        named = next((k.value for k in self.node.keywords if k.arg in names), None)
+        if named is not None:
+            return self.inside(named)
+        given = self.node.args[: position + 1]
+        if len(given) <= position or any(isinstance(a, ast.Starred) for a in given):
+            return None
+        return self.inside(given[position])

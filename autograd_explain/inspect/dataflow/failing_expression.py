@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...incident import Incident, LiveFrame
-from ...program import Program
+from ...program import Program, Source
 from ...program_index import functions_of
 from . import safe_lookup
 from .expression import ExprAt, Scope
@@ -44,8 +44,7 @@ def frame_chain(program: Program, incident: Incident) -> Iterator[tuple[ExprAt, 
         if source is None:
             direct = direct and frame.filename.replace("\\", "/").endswith(_HANDS_ON)
             continue
-        body = _body(source.tree, frame)
-        node = _node(source.tree, frame)
+        body, node = _body(source, frame), _node(source, frame)
         if body is None or node is None:
             before, direct = None, True
             continue
@@ -70,41 +69,44 @@ def _receiver(body: Body, frame: LiveFrame) -> Any:
     return frame.frame.f_locals.get("self", safe_lookup.MISSING)
 
 
-def _body(tree: ast.Module, frame: LiveFrame) -> Body | None:
-    code = frame.frame.f_code
-    if code.co_name == "<module>" or code.co_name in ("<cell line: 1>", "async-def-wrapper"):
-        return tree
+def _body(source: Source, frame: LiveFrame) -> Body | None:
+    code = frame.code
+    if code.co_name in ("<module>", "async-def-wrapper"):
+        return source.tree
     if code.co_name.startswith("<cell line"):  # IPython 8 names a cell's code so
-        return tree
-    if code.co_name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>"):
-        return _around(tree, code.co_firstlineno)
-    return next(iter(functions_of(tree, code)), None)
+        return source.tree
+    if code.co_name in _COMPREHENSIONS:
+        kind, line = _COMPREHENSIONS[code.co_name], code.co_firstlineno
+        inner = (n for n in source.nodes if isinstance(n, kind) and n.lineno == line)
+        around = (n for node in inner for n in source.around(node) if isinstance(n, FUNCTIONS))
+        return next(around, source.tree)
+    return next(iter(functions_of(source.tree, code)), None)
 
 
-def _around(tree: ast.Module, line: int) -> Body:
-    inside: Body = tree
-    for node in ast.walk(tree):
-        if isinstance(node, FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0):
-            inside = node
-    return inside
+_COMPREHENSIONS: Mapping[str, type[ast.expr]] = {
+    "<listcomp>": ast.ListComp,
+    "<setcomp>": ast.SetComp,
+    "<dictcomp>": ast.DictComp,
+    "<genexpr>": ast.GeneratorExp,
+}
 
 
-def _node(tree: ast.Module, frame: LiveFrame) -> ast.expr | None:
+def _node(source: Source, frame: LiveFrame) -> ast.expr | None:
     """The expression a frame was evaluating, as a node of our own tree."""
-    found = _by_position(tree, frame)
+    found = _by_position(source, frame)
     if found is not None:
         return found
-    statement = _statement_at(tree, frame.line)
+    statement = source.statement_at(frame.line)
     return None if statement is None else _main_expression(statement)
 
 
-def _by_position(tree: ast.Module, frame: LiveFrame) -> ast.expr | None:
+def _by_position(source: Source, frame: LiveFrame) -> ast.expr | None:
     where = _range_of_instruction(frame) or _range_from_executing(frame)
     if where is None:
         return None
     fitting = [
         node
-        for node in ast.walk(tree)
+        for node in source.nodes
         if isinstance(node, ast.expr)
         and (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == where
     ]
@@ -141,15 +143,6 @@ def _range_from_executing(frame: LiveFrame) -> Range | None:
     if not isinstance(node, ast.expr):
         return None
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
-
-
-def _statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
-    found = None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            if found is None or node.lineno >= found.lineno:
-                found = node
-    return found
 
 
 def _main_expression(statement: ast.stmt) -> ast.expr | None:

@@ -74,7 +74,7 @@ def _applied(slicer: Slicer, scope: Scope, call: ast.AST) -> Off | None:
     made = makers[0] if len(makers) == 1 else None
     if made is None or not isinstance(made.node, ast.Call):
         return None
-    given = called_name(made.node) in _OFF and bool(made.node.args)
+    given = made.called in _OFF and bool(made.node.args)
     off = given or mode(slicer, made.scope, made.node.func) is False
     return Off(OffBy.APPLIED, made.scope, made.node) if off else None
 

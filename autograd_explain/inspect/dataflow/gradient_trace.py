@@ -9,11 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
-from . import safe_lookup
 from .cut_kinds import CutKind, cut_of, is_about_shape, makes_leaf
 from .expression import ExprAt
 from .grad_mode import Off, switched_off_around
@@ -130,7 +128,7 @@ class GradientTracer:
             return GradientTrace(True, (), self._reaches_held(tensor))
         read = _join([self.trace(o, depth) for o in self.slicer.operands(maker)])
         read = _join([read, self._of_modules(maker)])
-        kind = self._cut(maker)
+        kind = cut_of(self.slicer, maker)
         if kind is None:
             return self._recorded(maker, read, depth)
         if not read.carries:
@@ -146,14 +144,6 @@ class GradientTracer:
             return read
         cut = Cut(CutKind.NO_GRAD, maker, self._carrying(maker, depth), off, read.trained)
         return GradientTrace(False, (cut,))
-
-    def _cut(self, maker: ExprAt) -> CutKind | None:
-        function: Any = safe_lookup.MISSING
-        if isinstance(maker.node, ast.Call):
-            function = self.slicer.value(ExprAt(maker.scope, maker.node.func))
-            if isinstance(function, torch.nn.Module):
-                return None
-        return cut_of(maker.node, maker.path, function)
 
     def _carrying(self, maker: ExprAt, depth: int) -> ExprAt:
         operands = self.slicer.operands(maker)

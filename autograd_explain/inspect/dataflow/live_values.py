@@ -12,7 +12,7 @@ from .evaluate import Named, evaluate
 from .expression import ExprAt, Scope
 from .names import bound
 from .protocol import Slicing
-from .reaching_definitions import FUNCTIONS, all_bindings, key_of, reaching
+from .reaching_definitions import FUNCTIONS, all_bindings, reaching
 from .scopes import enclosing
 
 
@@ -61,7 +61,7 @@ def tensor(slicer: Slicing, spot: ExprAt) -> Any:
 
     Only where nothing bound the name again after `spot`.
     """
-    key = key_of(spot.node)
+    key = spot.key
     if key is None or spot.path or _bound_later(slicer, spot, key):
         return None
     value = slicer.value(spot)

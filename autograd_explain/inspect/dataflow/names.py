@@ -16,7 +16,6 @@ from .reaching_definitions import (
     all_bindings,
     ends_with,
     head_of,
-    key_of,
     reaching,
 )
 from .scopes import enclosing, may_bind, sources_before, users_of_global
@@ -83,7 +82,7 @@ def _through_argument(
 ) -> list[tuple[Scope, Binding]]:
     """`p.data` inside `f(p)` called as `f(net.w)` is `net.w.data` at the call."""
     argument = slicer.argument(scope, head)
-    outer = None if argument is None or argument.path else key_of(argument.node)
+    outer = None if argument is None or argument.path else argument.key
     if argument is None or outer is None:
         return []
     return slicer.bindings(argument, outer + key[len(head) :])

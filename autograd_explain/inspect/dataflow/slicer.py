@@ -26,7 +26,7 @@ from .containers import from_display, from_subscript, put_in
 from .expression import ExprAt, Scope
 from .failing_expression import frame_chain, frame_scopes
 from .names import from_key
-from .reaching_definitions import BindingIndex, key_of
+from .reaching_definitions import BindingIndex
 
 _MAX_DEPTH = 40
 _MAX_STEPS = 20_000
@@ -106,7 +106,7 @@ class Slicer:
         if onward is None:
             found.append(spot)
             return
-        via = (*spot.via, spot) if key_of(spot.node) is not None else spot.via
+        via = (*spot.via, spot) if spot.key is not None else spot.via
         for following in onward:
             # What was found inside a container has come through names of its own.
             inner = tuple(s for s in following.via if not s.path)

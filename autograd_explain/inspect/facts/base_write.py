@@ -11,7 +11,6 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.syntax import statements_of
-from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.statements import SourceWrite, base_of, write_of
 from autograd_explain.inspect.live.names import shares_memory
 from autograd_explain.inspect.scene import Scene
@@ -58,8 +57,8 @@ def _makers(scene: Scene, view: ExprAt) -> list[ExprAt]:
     makers = [m for m in slicer.makers(view) if isinstance(m.node, ast.Call)]
     while not makers and isinstance(node, ast.Subscript):
         node = node.value
-        held = slicer.makers(inside(view, node))
-        makers = [inside(m, c) for m in held for c in _parts_made(m.node)]
+        held = slicer.makers(view.inside(node))
+        makers = [m.inside(c) for m in held for c in _parts_made(m.node)]
     return makers
 
 
@@ -87,13 +86,13 @@ def _outwards(spot: ExprAt) -> Iterator[ExprAt]:
 
 def _views(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
     """The views that the failing statement reads."""
-    at = surfaced(scene)
+    at = scene.surfaced
     statement = None if at is None else scene.slicer.statement(at)
     for node in ast.walk(statement) if statement is not None else ():
         if at is not None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            value = scene.slicer.value(inside(at, node))
+            value = scene.slicer.value(at.inside(node))
             if isinstance(value, torch.Tensor) and value._is_view() and _is_refused(value):
-                yield inside(at, node), value
+                yield at.inside(node), value
 
 
 def _is_refused(view: torch.Tensor) -> bool:

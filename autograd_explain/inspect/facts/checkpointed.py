@@ -16,9 +16,8 @@ from ...program import Program, Source, called_name, own_nodes
 from ...program_index import Definition, index_of
 from ..dataflow import ExprAt
 from ..scene import Scene
-from .call_levels import path_of
-from .expressions import computation, inside, surfaced
-from .no_graph import NoGraph, is_recording_off
+from .expressions import computation
+from .no_graph import NoGraph
 
 #: Methods that change what they are called on, or take something out of it.
 _CHANGING = frozenset(
@@ -55,9 +54,9 @@ def _passed(scene: Scene) -> list[tuple[Source, ast.Call]]:
     """The checkpoint calls that the failing graph was made through; all where none is known."""
     every = list(scene.index.calls("checkpoint", "checkpoint_sequential"))
     makers = (scene.history.maker(n) for n in scene.graph.nodes[:_MANY])
-    lines = {(p.cell, p.file, p.line) for m in makers if m is not None for p in path_of(m)}
+    lines = {p.line_id for m in makers if m is not None for p in m.path}
     places = ((x, x[0].place(x[1].lineno)) for x in every)
-    return [x for x, p in places if (p.cell, p.file, p.line) in lines] or every
+    return [x for x, p in places if p.line_id in lines] or every
 
 
 def _local(source: Source, call: ast.Call, name: str) -> Definition | None:
@@ -179,7 +178,7 @@ class UnrecordedCheckpoint:
 def unrecorded(scene: Scene, loss: NoGraph) -> UnrecordedCheckpoint | None:
     """What of a loss without graph was computed in reentrant checkpoints, whose inputs cannot have
     required grad then; None where another cut is seen, or none that ran with something to train."""
-    if loss.root is None or loss.trace.cuts or is_recording_off(loss):
+    if loss.root is None or loss.trace.cuts or loss.recording_off:
         return None
     found = [s for s in computation(scene, loss.root) if _is_reentrant(scene, s)]
     found = [s for s in found if _ran(scene, s) is not False]
@@ -202,10 +201,10 @@ def _is_reentrant(scene: Scene, spot: ExprAt) -> bool:
     if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
         return False
     slicer = scene.slicer
-    function = slicer.value(inside(spot, node.func))
+    function = slicer.value(spot.inside(node.func))
     if getattr(function, "__module__", "") != "torch.utils.checkpoint":
         return False
-    asked = [slicer.value(inside(spot, k.value)) for k in node.keywords if k.arg == _KIND]
+    asked = [slicer.value(spot.inside(k.value)) for k in node.keywords if k.arg == _KIND]
     return all(a is True or a is None for a in asked)
 
 
@@ -216,7 +215,7 @@ def _given(spot: ExprAt) -> list[ExprAt]:
     """The arguments for the checkpointed function."""
     assert isinstance(spot.node, ast.Call)
     values = [*spot.node.args[1:], *(k.value for k in spot.node.keywords if k.arg != _KIND)]
-    return [inside(spot, v.value if isinstance(v, ast.Starred) else v) for v in values]
+    return [spot.inside(v.value if isinstance(v, ast.Starred) else v) for v in values]
 
 
 def _ran(scene: Scene, spot: ExprAt) -> bool | None:
@@ -235,7 +234,7 @@ def _ran(scene: Scene, spot: ExprAt) -> bool | None:
 def _is_true(scene: Scene, spot: ExprAt, test: ast.expr) -> bool | None:
     """What `self.checkpointing and self.training` is, as far as live values tell."""
     parts = test.values if _is_and(test) else [test]
-    values = [scene.slicer.value(inside(spot, p)) for p in parts]
+    values = [scene.slicer.value(spot.inside(p)) for p in parts]
     if any(v is False for v in values):
         return False
     return True if all(v is True for v in values) else None
@@ -249,7 +248,7 @@ def _trained_inside(scene: Scene, spot: ExprAt) -> bool | None:
     """Whether the checkpointed module has parameters to train; None where it is not known."""
     assert isinstance(spot.node, ast.Call)
     given = spot.node.args[:1]
-    called = [scene.slicer.value(inside(spot, s)) for g in given for s in _shown(scene, spot, g)]
+    called = [scene.slicer.value(spot.inside(s)) for g in given for s in _shown(scene, spot, g)]
     owners = (getattr(value, "__self__", value) for value in called)
     module = next((m for m in owners if isinstance(m, torch.nn.Module)), None)
     return None if module is None else any(p.requires_grad for p in module.parameters())
@@ -257,7 +256,7 @@ def _trained_inside(scene: Scene, spot: ExprAt) -> bool | None:
 
 def is_frozen(scene: Scene) -> bool:
     """Whether the failing expression checkpoints a module that has nothing to train."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     call = spot is not None and isinstance(spot.node, ast.Call) and bool(spot.node.args)
     return spot is not None and call and _trained_inside(scene, spot) is False
 

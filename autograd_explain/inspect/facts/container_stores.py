@@ -14,8 +14,8 @@ from typing import Any
 
 from ...arguments import bound_arguments
 from ...model import Place
-from ...program import Program, Source, called_name
-from ...program_index import index_of
+from ...program import Source, expression_of
+from ...program_index import Definition, ProgramIndex
 from ..dataflow.evaluate import evaluate
 from ..dataflow.safe_lookup import MISSING
 from ..scene import Scene
@@ -53,19 +53,15 @@ def put_of(scene: Scene, name: str) -> tuple[str, Store] | None:
 
 def _live(scene: Scene, path: str) -> Any:
     """The object that a path leads to from the user's names."""
-    names = scene.incident.namespace
-    try:
-        node = ast.parse(path, mode="eval").body
-    except SyntaxError:
-        return MISSING
-    return evaluate(node, lambda name: names.get(name.id, MISSING))
+    names, node = scene.incident.namespace, expression_of(path)
+    return MISSING if node is None else evaluate(node, lambda name: names.get(name.id, MISSING))
 
 
 def _puts(scene: Scene, owner: Any, name: str, keys: list[str]) -> Iterator[Store]:
     for source, node in scene.index.nodes(ast.stmt):
         if isinstance(node, (ast.Expr, ast.Assign)) and not _of_another(scene, owner, source, node):
             for value, rest in _given(node, name, keys):
-                put = _part(scene.program, Store(source, value), rest, _DEPTH)
+                put = _part(scene.index, Store(source, value), rest, _DEPTH)
                 if put is not None:
                     yield put
 
@@ -116,27 +112,27 @@ def _is_empty(value: ast.expr) -> bool:
     return not getattr(value, "values", getattr(value, "elts", (value,)))
 
 
-def _part(program: Program, put: Store, keys: list[str], depth: int) -> Store | None:
+def _part(index: ProgramIndex, put: Store, keys: list[str], depth: int) -> Store | None:
     """The element meant of a tuple, a dict or an argument that is put in as a whole."""
     if not keys:
         return put
     value = _element(put.value, keys[0])
     if value is not None:
-        return _part(program, Store(put.source, value), keys[1:], depth)
+        return _part(index, Store(put.source, value), keys[1:], depth)
     if isinstance(put.value, ast.Name) and depth:
-        return _argument(program, put, keys, depth - 1)
+        return _argument(index, put, keys, depth - 1)
     if isinstance(put.value, ast.Call) and depth:
-        returned = _returned(program, called_name(put.value))
-        return None if returned is None else _part(program, returned, keys, depth - 1)
+        function = index.called(put.value)
+        returned = None if function is None else _returned(function)
+        return None if returned is None else _part(index, returned, keys, depth - 1)
     return None
 
 
-def _returned(program: Program, name: str) -> Store | None:
-    """What the user's one function of this name returns, where that is one display."""
-    found = index_of(program).function(name)
-    values = () if found is None else found.returned
+def _returned(function: Definition) -> Store | None:
+    """What a function returns, where that is one display."""
+    values = function.returned
     shown = len(values) == 1 and isinstance(values[0], (ast.Dict, ast.Tuple, ast.List, ast.Call))
-    return Store(found.source, values[0]) if found is not None and shown else None
+    return Store(function.source, values[0]) if shown else None
 
 
 def _element(value: ast.expr, key: str) -> ast.expr | None:
@@ -151,14 +147,14 @@ def _element(value: ast.expr, key: str) -> ast.expr | None:
     return found[0] if len(found) == 1 else None
 
 
-def _argument(program: Program, put: Store, keys: list[str], depth: int) -> Store | None:
+def _argument(index: ProgramIndex, put: Store, keys: list[str], depth: int) -> Store | None:
     """What the one call of the function around hands over as the name (or among its `**name`)."""
     name = put.value.id if isinstance(put.value, ast.Name) else ""
     function = put.source.function_around(put.value)
     if function is None:
         return None
     arguments = function.args
-    calls = list(index_of(program).calls(function.name))
+    calls = list(index.calls(function.name))
     if len(calls) != 1:
         return None
     source, call = calls[0]
@@ -167,4 +163,4 @@ def _argument(program: Program, put: Store, keys: list[str], depth: int) -> Stor
     else:
         bound = bound_arguments(function, call)
         given, rest = [bound[name]] if name in bound else [], keys
-    return _part(program, Store(source, given[0]), rest, depth) if len(given) == 1 else None
+    return _part(index, Store(source, given[0]), rest, depth) if len(given) == 1 else None

@@ -9,11 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from ...model import Confidence, Event, Finding, Place, TensorFact, What
+from ...model import Confidence, Event, Finding, Place, TensorFact, What, label
 from ..dataflow import ExprAt
 from ..scene import Scene
-from .expressions import event_at, surfaced
-from .overwrite import label
 
 _CLASS = re.compile(r"<class '(?:builtins\.|__main__\.)?([\w.]+)'>")
 
@@ -66,7 +64,7 @@ def finding_from_message(
 def _blamed(scene: Scene, at: ExprAt | Place | None) -> Event | None:
     """The statement to change; of an expression with the calls that led to it."""
     if isinstance(at, ExprAt):
-        return event_at(scene, What.CAUSE, at)
+        return scene.event_at(What.CAUSE, at)
     return None if at is None else Event(What.CAUSE, at)
 
 
@@ -77,13 +75,13 @@ def _plain(value: str) -> str:
 
 def failing_place(scene: Scene) -> Place | None:
     """The expression that failed in the user's innermost line, else that line."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     if spot is None:
         return scene.place
     return spot.scope.source.place(spot.node.lineno, spot.function, spot.node)
 
 
 def _of_line(scene: Scene) -> dict[str, str]:
-    spot = surfaced(scene)
+    spot = scene.surfaced
     call = "" if spot is None else spot.text
     return {"call": call, "place": "" if scene.place is None else label(failing_place(scene))}

@@ -13,7 +13,7 @@ from ...program import called_name
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import MISSING
 from ..scene import Scene
-from .expressions import inside, outer_names, stored_names
+from .value_names import outer_names, stored_names
 
 _CONSTRUCTORS = frozenset({
     "tensor", "rand", "randn", "zeros", "ones", "full", "empty", "linspace", "arange", "eye",
@@ -113,7 +113,7 @@ def _frozen_by(scene: Scene, spot: ExprAt) -> list[Any]:
     for maker in slicer.makers(spot):
         # `for p in net.parameters()`: the receiver of the call is the module.
         if isinstance(maker.node, ast.Call) and isinstance(maker.node.func, ast.Attribute):
-            held.append(slicer.value(inside(maker, maker.node.func.value)))
+            held.append(slicer.value(maker.inside(maker.node.func.value)))
     return held
 
 
@@ -164,7 +164,7 @@ def _constructed(scene: Scene, root: ExprAt) -> Iterator[tuple[ExprAt, ExprAt]]:
             continue
         seen.add(id(spot.node))
         for maker in slicer.makers(spot):
-            if isinstance(maker.node, ast.Call) and called_name(maker.node) in _CONSTRUCTORS:
+            if isinstance(maker.node, ast.Call) and maker.called in _CONSTRUCTORS:
                 names = [
                     v for v in (*maker.via, spot) if isinstance(v.node, (ast.Name, ast.Attribute))
                 ]

@@ -10,10 +10,11 @@ import torch
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
 from ..scene import Scene
-from .expressions import attribute_read, stored_names
+from .expressions import attribute_read
 from .non_leaf import NonLeaf, analyse, events, fact
 from .sibling_grad_reads import read_alike, spelled
-from .torch_call import argument, calls_in, elements, receiver
+from .torch_call import calls_in, elements
+from .value_names import stored_names
 
 
 def non_leaf_read(scene: Scene) -> NonLeaf | None:
@@ -73,7 +74,7 @@ def is_started_from(scene: Scene, found: NonLeaf) -> bool:
         return False
     slicer, names = scene.slicer, {*stored_names(scene, found.maker)}
     for call in calls_in(scene, "backward"):
-        owner, given = receiver(call), argument(call, 0, "tensors")
+        owner, given = call.receiver, call.argument(0, "tensors")
         roots = [] if owner is None else [owner]
         for root in roots + ([] if given is None else elements(scene, given)):
             if ast.unparse(root.node) in names:

@@ -11,10 +11,8 @@ from typing import Any
 import torch
 
 from ...incident import LiveFrame
-from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What
+from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What, label
 from ..scene import Scene
-from .expressions import inside, surfaced
-from .overwrite import label
 from .statements import (
     MISSING,
     Form,
@@ -22,7 +20,6 @@ from .statements import (
     base_of,
     in_place_op,
     resolve,
-    statement_at,
     write_of,
     written_tensor,
 )
@@ -79,7 +76,7 @@ def find_leaf_write(scene: Scene) -> LeafWrite | None:
     frames = scene.incident.user_frames
     if not frames:
         return None
-    statement = statement_at(scene.program, scene.place)
+    statement = scene.program.statement_at(scene.place)
     write = None if statement is None else write_of(statement)
     if write is None:
         return None if statement is None else _by_module(scene, statement, frames[-1])
@@ -129,11 +126,11 @@ def _module_calls(node: ast.AST, frame: LiveFrame) -> Iterator[ast.Call]:
 
 def _handed_on(scene: Scene, target: ast.expr) -> Any:
     """The live tensor that a property only hands on: `return self.blocks[self.layer].weight`."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     if spot is None or not isinstance(target, ast.Attribute):
         return MISSING
     slicer = scene.slicer
-    makers = slicer.makers(inside(spot, target))
+    makers = slicer.makers(spot.inside(target))
     return slicer.value(makers[0]) if len(makers) == 1 else MISSING
 
 
@@ -152,7 +149,7 @@ def _live_names(scene: Scene, leaf: torch.Tensor | None) -> tuple[str, ...]:
 def _outer_names(scene: Scene) -> Iterator[str]:
     """What the calling lines assign to: with a property setter the user wrote `sigma.value = 1`."""
     for live in reversed(scene.incident.user_frames[:-1]):
-        statement = statement_at(scene.program, scene.incident.place_of(live))
+        statement = scene.program.statement_at(scene.incident.place_of(live))
         if isinstance(statement, ast.Assign):
             # Only these call a setter; a plain name gets what the call returns.
             called = (t for t in statement.targets if isinstance(t, (ast.Attribute, ast.Subscript)))

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 
 from ...model import Role, TensorFact
-from ...program import called_name
 from ..dataflow import Cut, CutKind, ExprAt, GradientTrace, Off, best_cut, switches
 from ..scene import Scene
-from .expressions import (
-    inside,
-    method_call,
-    outer_names,
-    stored_names,
-    surfaced,
-)
+from .expressions import method_call
 from .other_object import is_value
 
 
 @dataclass(frozen=True, eq=False)
 class NoGraph:
-    """`root` is the expression backward was called on.
+    """`root` is the expression backward was called on, `fact` what is known of its value.
 
     One of `cut`, `off` (what turned recording off) and `frozen` (modules all of whose parameters
     have requires_grad=False) tells why; all are empty where the source does not show it.
@@ -32,12 +24,22 @@ class NoGraph:
     """
 
     root: ExprAt | None
-    tensor: torch.Tensor | None
+    fact: TensorFact
     trace: GradientTrace
     cut: Cut | None = None
     off: Off | None = None
     frozen: tuple[ExprAt, ...] = ()
     still_off: bool = False
+
+    @property
+    def root_text(self) -> str:
+        return "" if self.root is None else self.root.text
+
+    @property
+    def recording_off(self) -> bool:
+        """Whether the cause is the gradient mode rather than an operation."""
+        off = self.cut is not None and self.cut.kind is CutKind.NO_GRAD
+        return self.still_off or self.off is not None or off
 
 
 def find(scene: Scene) -> NoGraph | None:
@@ -46,13 +48,21 @@ def find(scene: Scene) -> NoGraph | None:
     if (tensor is not None and tensor.requires_grad) or _is_other(scene):
         return None
     root = _root(scene)
+    fact = _fact(scene, tensor, root)
     if root is None:
-        return NoGraph(None, tensor, GradientTrace(False))
+        return NoGraph(None, fact, GradientTrace(False))
     trace = scene.gradient_tracer.trace(root)
     if not torch.is_grad_enabled():
-        return NoGraph(root, tensor, trace, None, _switch(scene), still_off=True)
+        return NoGraph(root, fact, trace, None, _switch(scene), still_off=True)
     cut = None if trace.carries else _whole(scene, best_cut(trace.cuts))
-    return NoGraph(root, tensor, trace, cut, None if cut is None else cut.off, trace.frozen)
+    return NoGraph(root, fact, trace, cut, None if cut is None else cut.off, trace.frozen)
+
+
+def _fact(scene: Scene, tensor: torch.Tensor | None, root: ExprAt | None) -> TensorFact:
+    name = "" if root is None else root.text
+    if tensor is None:
+        return TensorFact(Role.ROOT, (name,) if name else (), requires_grad=False)
+    return scene.fact(Role.ROOT, tensor, name)
 
 
 def _is_other(scene: Scene) -> bool:
@@ -79,7 +89,7 @@ def _root(scene: Scene) -> ExprAt | None:
     if receiver is not None and not _is_library(scene, receiver):
         scaled = _unscaled(receiver)
         return scaled or receiver
-    call = surfaced(scene)
+    call = scene.surfaced
     if call is None or not isinstance(call.node, ast.Call):
         return None
     given = [*call.node.args, *(k.value for k in call.node.keywords if k.arg in _ROOTS)]
@@ -88,7 +98,7 @@ def _root(scene: Scene) -> ExprAt | None:
     first = given[0]
     if isinstance(first, (ast.List, ast.Tuple)) and _index(scene) < len(first.elts):
         first = first.elts[_index(scene)]
-    return inside(call, first)
+    return call.inside(first)
 
 
 _ENDS = {
@@ -129,63 +139,10 @@ def _is_library(scene: Scene, spot: ExprAt) -> bool:
 def _unscaled(spot: ExprAt) -> ExprAt | None:
     """`scaler.scale(loss).backward()` is about the loss."""
     node = spot.node
-    if isinstance(node, ast.Call) and called_name(node) == "scale" and len(node.args) == 1:
-        return inside(spot, node.args[0])
+    if isinstance(node, ast.Call) and spot.called == "scale" and len(node.args) == 1:
+        return spot.inside(node.args[0])
     return None
 
 
 def _switch(scene: Scene) -> Off | None:
     return next(switches(scene.slicer), None)
-
-
-def cut_names(scene: Scene, cut: Cut) -> tuple[str, ...]:
-    """What the user calls the value that lost its gradient, the user's last line first."""
-    names = [*container_names(scene, cut.spot)]
-    trail = cut.trail[:8]
-    outside = [s for s in trail if s.function is None]
-    for spot in (*outside, *_targets_first(scene, cut, trail)):
-        names += [*outer_names(scene, spot), spot.text]
-    names += _target_names(scene, cut.spot)
-    return tuple(dict.fromkeys(names))
-
-
-def _targets_first(scene: Scene, cut: Cut, trail: tuple[ExprAt, ...]) -> list[ExprAt]:
-    """The trail with the names first that the cutting statement itself assigns."""
-    targets = set(_target_names(scene, cut.spot))
-    return sorted(trail, key=lambda s: s.text not in targets)
-
-
-def _target_names(scene: Scene, spot: ExprAt) -> Iterator[str]:
-    """The targets of the assignment that holds an expression."""
-    statement = scene.slicer.statement(spot)
-    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        yield from (ast.unparse(t) for t in targets if not isinstance(t, ast.Tuple))
-    yield from stored_names(scene, spot)
-
-
-def container_names(scene: Scene, spot: ExprAt) -> Iterator[str]:
-    """`self.losses` for an expression inside `self.losses.append(…)`."""
-    statement = scene.slicer.statement(spot)
-    call = getattr(statement, "value", None)
-    if isinstance(statement, ast.Expr) and isinstance(call, ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend"):
-            held = inside(spot, call.func.value)
-            yield from (*outer_names(scene, held), held.text)
-
-
-def root_fact(scene: Scene, found: NoGraph) -> TensorFact:
-    """The tensor backward was called on."""
-    name = "" if found.root is None else found.root.text
-    if found.tensor is None:
-        return TensorFact(Role.ROOT, (name,) if name else (), requires_grad=False)
-    return scene.fact(Role.ROOT, found.tensor, name)
-
-
-def is_recording_off(found: NoGraph) -> bool:
-    """Whether the cause is the gradient mode rather than an operation."""
-    return (
-        found.still_off
-        or found.off is not None
-        or (found.cut is not None and found.cut.kind is CutKind.NO_GRAD)
-    )

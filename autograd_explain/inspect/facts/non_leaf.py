@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from ...model import Event, Relation, Role, TensorFact, What
-from ...program import called_name
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
 from ..dataflow.grad_mode import switched_off_around
 from ..scene import Scene
-from .expressions import computation, event_at, stored_names
+from .expressions import computation
+from .value_names import stored_names
 
 _LONGEST_CHAIN = 8
 
@@ -87,7 +87,7 @@ _FACTORIES = frozenset(
 def analyse(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> NonLeaf:
     """What made `tensor`, which the user wrote as `shown`, a non-leaf."""
     maker = _maker(scene, tensor, shown)
-    if maker is not None and called_name(maker.node) in _FACTORIES and not makes_leaf(maker.node):
+    if maker is not None and maker.called in _FACTORIES and not makes_leaf(maker.node):
         maker = None  # such a tensor has no graph: a later write gave it one
     leaf = _only_leaf(tensor)
     names = tuple(n.name for n in scene.names.tensors if n.tensor is leaf)
@@ -100,10 +100,10 @@ def events(scene: Scene, found: NonLeaf, op: str | None) -> tuple[Event, ...]:
     """The statement that made the tensor, and the one that named what a function returned."""
     if found.maker is None:
         return ()
-    cause = event_at(scene, What.CAUSE, found.maker, op)
+    cause = scene.event_at(What.CAUSE, found.maker, op)
     named = [] if found.stored else [_named(scene, s) for s in reversed(found.maker.via)]
     leaf = None if found.leaf_names else _leaf_maker(scene, found.maker)
-    made = [] if leaf is None else [event_at(scene, What.CREATED, leaf, relation=Relation.LEAF)]
+    made = [] if leaf is None else [scene.event_at(What.CREATED, leaf, relation=Relation.LEAF)]
     return (cause, *made, *(e for e in named if e is not None))
 
 

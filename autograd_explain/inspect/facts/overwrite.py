@@ -46,8 +46,14 @@ class Overwrite:
     @property
     def alias(self) -> bool:
         """Whether it was written under another name: `flat = x.view(-1)`, then `flat[0] = 1`."""
+        return bool(self.aliases)
+
+    @property
+    def aliases(self) -> tuple[TraceEvent, ...]:
+        """What made the other name; a line that makes it and writes through it says so itself."""
         guilty = self.guilty
-        return guilty is not None and any(not _same_line(m, guilty) for m in guilty.via)
+        via = () if guilty is None else guilty.via
+        return tuple(m for m in via if m.place.line_id != self.writes[0].place.line_id)
 
     @property
     def by_step(self) -> bool:
@@ -84,19 +90,15 @@ def _may_have_stepped(scene: Scene, maker: TraceEvent | None) -> bool:
     return maker is None or not steps or steps[-1].order > maker.order
 
 
-def _same_line(a: TraceEvent, b: TraceEvent) -> bool:
-    return (a.place.cell, a.place.file, a.place.line) == (b.place.cell, b.place.file, b.place.line)
-
-
 def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
     """The first writes to what else was overwritten: each would fail once `found` is repaired."""
     if found.guilty is None:
         return ()
-    places = {}
+    places, at = {}, found.guilty.place.line_id
     for saved in islice(scene.graph.overwritten(), _MANY):
         first = next(iter(scene.history.writes(saved)), None)
-        if first is not None and first.op != "step" and not _same_line(first, found.guilty):
-            places[(first.place.cell, first.place.file, first.place.line)] = first.place
+        if first is not None and first.op != "step" and first.place.line_id != at:
+            places[first.place.line_id] = first.place
     return tuple(places.values())
 
 
@@ -108,7 +110,7 @@ def _savers(scene: Scene, saved: SavedTensor) -> int:
         maker = scene.history.maker(other.node) if shared else None
         if maker is not None:
             where = maker.place
-            found.add((where.cell, where.file, where.line, where.span, other.node.name, other.name))
+            found.add((where.line_id, where.span, other.node.name, other.name))
     return max(len(found), 1)
 
 
@@ -172,22 +174,8 @@ def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
         op=overwrite.saved.node.name,
     )
     changed = [scene.event(What.CHANGED, moment) for moment in overwrite.writes]
-    guilty = overwrite.guilty
-    # One line that makes the other name and writes through it says so itself.
-    aliases = () if guilty is None else (m for m in guilty.via if not _same_line(m, guilty))
-    via = [scene.event(What.CREATED, m, relation=Relation.ALIAS) for m in aliases]
+    via = [scene.event(What.CREATED, m, relation=Relation.ALIAS) for m in overwrite.aliases]
     return tuple(e for e in (saved, *changed, *via, scene.failed()) if e is not None)
-
-
-def label(place: Place | None) -> str:
-    """A place in few characters, the same in every language: `In[3]:9`, `train.py:12`, and
-    `train.py` where the file is not as it was when it was loaded."""
-    if place is None:
-        return "?"
-    if place.cell is not None:
-        return f"In[{place.cell}]:{place.line}"
-    file = (place.file or "?").rsplit("/", 1)[-1]
-    return file if place.changed else f"{file}:{place.line}"
 
 
 def is_parameter(overwrite: Overwrite) -> bool:

@@ -13,7 +13,6 @@ from ...arguments import parameters
 from ...model import Place
 from ...program import Program, Source, called_name
 from ...program_index import index_of
-from .statements import statement_at
 
 
 def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> bool:
@@ -23,7 +22,7 @@ def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> boo
     """
     if not isinstance(target, ast.Name):
         return isinstance(target, (ast.Attribute, ast.Subscript))
-    statement, source = statement_at(program, place), program.source_at(place)
+    statement, source = program.statement_at(place), program.source_at(place)
     if statement is None or source is None:
         return False
     scope = source.function_at(place) or source.tree

@@ -10,14 +10,13 @@ from itertools import islice
 
 import torch
 
-from ...model import Place
+from ...model import LineId, Place
 from ...program import own_nodes
 from ..live.graph import GraphNode
 from ..scene import Scene
-from .assigned_names import NodesOfName, assigned_names, bound_place
+from .binding import NodesOfName, binding_of
 from .container_stores import PUTS, put_of
 from .freed_part import FreedPart
-from .statements import statement_at
 
 _MANY = 2_000
 
@@ -52,9 +51,8 @@ def _paths(scene: Scene, part: FreedPart) -> Iterator[str]:
     """How the old value is reached: by live names, else as the line spells it that reads it."""
     if part.carrier is not None:
         yield from scene.names.of(part.carrier.tensor)
-    elif part.user is not None:
-        user = scene.history.maker(part.user)
-        yield from user.operands if user is not None else ()
+    elif part.reader is not None:
+        yield from part.reader.operands
 
 
 def _read_again(scene: Scene, part: FreedPart, container: str) -> bool:
@@ -75,18 +73,18 @@ def _read_again(scene: Scene, part: FreedPart, container: str) -> bool:
 def _own_names(scene: Scene, node: GraphNode) -> tuple[str, ...]:
     """The names that a value has besides its place in the container."""
     maker = scene.history.maker(node)
-    return () if maker is None else assigned_names(scene, bound_place(scene, maker)[-1])
+    return () if maker is None else binding_of(scene.program, maker).names
 
 
 def _readers(
     scene: Scene, node: GraphNode, old: set[int], own: tuple[str, ...] = ()
-) -> Iterator[tuple[object, ...]]:
+) -> Iterator[LineId]:
     """The lines of new nodes that use this one's value, those left out that name it themselves."""
     for parent in scene.graph.parents(node):
         maker = None if id(parent.node) in old else scene.history.maker(parent)
         read = "" if maker is None else " ".join(maker.operands)
         if maker is not None and not any(_mentions(read, name) for name in own):
-            yield maker.place.cell, maker.place.file, maker.place.line
+            yield maker.place.line_id
 
 
 def _mentions(code: str, name: str) -> bool:
@@ -104,10 +102,9 @@ def spent(scene: Scene, needed: Iterable[GraphNode]) -> Place | None:
     seen = set()
     for call in reversed(calls):
         name = call.operands[0]
-        where = call.place.cell, call.place.file, call.place.line
-        if where in seen or not name.isidentifier():
+        if call.place.line_id in seen or not name.isidentifier():
             continue
-        seen.add(where)
+        seen.add(call.place.line_id)
         places = list(_keepers(scene, call.place, name))
         if len(places) == 1 and _cuts_off(scene, call.place, name, forbidden):
             return places[0]
@@ -117,7 +114,7 @@ def spent(scene: Scene, needed: Iterable[GraphNode]) -> Place | None:
 def _keepers(scene: Scene, call: Place, name: str) -> Iterator[Place]:
     """The statements of the function around a backward that keep the value it went from."""
     source = scene.program.source_at(call)
-    statement = statement_at(scene.program, call)
+    statement = scene.program.statement_at(call)
     if source is None or statement is None:
         return
     for node in own_nodes(source.function_around(statement) or source.tree):

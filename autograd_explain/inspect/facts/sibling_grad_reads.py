@@ -16,7 +16,7 @@ from ..dataflow import ExprAt
 from ..dataflow.evaluate import Named, evaluate, iterated, taken
 from ..dataflow.live_values import named
 from ..scene import Scene
-from .expressions import inside, live_spot
+from .expressions import live_spot
 
 _MAX_READ = 20
 
@@ -47,7 +47,7 @@ def _reads_nearby(scene: Scene, shown: ExprAt) -> Iterator[Any]:
     for node in ast.walk(shown.scope.body):
         if isinstance(node, ast.Attribute) and node.attr == "grad":
             if isinstance(node.ctx, ast.Load):
-                yield scene.slicer.value(inside(shown, node.value))
+                yield scene.slicer.value(shown.inside(node.value))
 
 
 def _rounds(scene: Scene, shown: ExprAt) -> Iterator[Any]:

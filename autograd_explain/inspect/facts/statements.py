@@ -1,4 +1,4 @@
-"""The statement at a place, and the in-place write it makes, read from the source."""
+"""The in-place write that a statement makes, as it is spelled, and the live tensor it writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from ...incident import LiveFrame
 from ...model import Place
-from ...program import Program
+from ...program import Program, expression_of
 from ..shadow.torch_names import operation_of_module
 
 MISSING: Any = object()
@@ -79,32 +79,9 @@ class SourceWrite:
         return not value.args or ast.unparse(value.args[0]) != self.target_text
 
 
-def statement_at(program: Program, place: Place | None) -> ast.stmt | None:
-    """The innermost statement on a place's line."""
-    if place is None:
-        return None
-    source = program.source_at(place)
-    if source is None:
-        return None
-    line = place.line - source.offset
-    found: ast.stmt | None = None
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.stmt):
-            continue
-        inside = node.lineno <= line <= (node.end_lineno or node.lineno)
-        if inside and (found is None or _narrower(node, found)):
-            found = node
-    return found
-
-
-def _narrower(node: ast.stmt, than: ast.stmt) -> bool:
-    length = (node.end_lineno or node.lineno) - node.lineno
-    return length <= (than.end_lineno or than.lineno) - than.lineno
-
-
 def write_at(program: Program, place: Place | None) -> SourceWrite | None:
     """The in-place write that the statement at a place makes, or None where it makes none."""
-    statement = statement_at(program, place)
+    statement = program.statement_at(place)
     return None if statement is None else write_of(statement)
 
 
@@ -258,6 +235,11 @@ def resolve(node: ast.expr | None, frame: LiveFrame) -> Any:
     elif isinstance(node, ast.Subscript):
         return _item(resolve(node.value, frame), resolve(node.slice, frame))
     return MISSING
+
+
+def live_at(path: str, frame: LiveFrame) -> Any:
+    """The live value of a path as a frame of the user's sees it; MISSING like `resolve`."""
+    return resolve(expression_of(path), frame)
 
 
 def plain_attribute(owner: Any, name: str) -> Any:

@@ -16,7 +16,6 @@ from ...program import called_name
 from ..dataflow import ExprAt, Slicer
 from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings
 from ..scene import Scene
-from .expressions import inside, surfaced
 
 MISSING: Any = object()
 
@@ -33,36 +32,15 @@ def local(scene: Scene, function: str, name: str, file: str = "") -> Any:
 
 def failing_call(scene: Scene, *names: str) -> ExprAt | None:
     """The user's call that failed; where `names` are given, the call of one of these."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     if spot is None:
         return None
-    if isinstance(spot.node, ast.Call) and (not names or called_name(spot.node) in names):
+    if isinstance(spot.node, ast.Call) and (not names or spot.called in names):
         return spot
     statement = scene.slicer.statement(spot)
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
     fitting = [n for n in calls if called_name(n) in names] if names else calls
-    return inside(spot, fitting[0]) if len(fitting) == 1 else None
-
-
-def argument(call: ExprAt | None, position: int, *names: str) -> ExprAt | None:
-    """An argument by position or by one of its names."""
-    if call is None or not isinstance(call.node, ast.Call):
-        return None
-    for keyword in call.node.keywords:
-        if keyword.arg in names:
-            return inside(call, keyword.value)
-    given = call.node.args
-    if position < len(given) and not any(isinstance(a, ast.Starred) for a in given[: position + 1]):
-        return inside(call, given[position])
-    return None
-
-
-def receiver(call: ExprAt | None) -> ExprAt | None:
-    """`x` of the call `x.f(…)`."""
-    if call is None or not isinstance(call.node, ast.Call):
-        return None
-    function = call.node.func
-    return inside(call, function.value) if isinstance(function, ast.Attribute) else None
+    return spot.inside(fitting[0]) if len(fitting) == 1 else None
 
 
 def backward_roots(scene: Scene) -> list[ExprAt]:
@@ -70,10 +48,10 @@ def backward_roots(scene: Scene) -> list[ExprAt]:
     call = failing_call(scene, "backward", "grad")
     if call is None:
         return []
-    given = argument(call, 0, "tensors", "outputs")
-    owner = receiver(call)
+    given = call.argument(0, "tensors", "outputs")
+    owner = call.receiver
     module = owner is not None and type(scene.slicer.value(owner)).__name__ == "module"
-    if called_name(call.node) == "backward" and not module and owner is not None:
+    if call.called == "backward" and not module and owner is not None:
         return [owner]
     return [] if given is None else elements(scene, given)
 
@@ -120,11 +98,11 @@ def elements(scene: Scene, spot: ExprAt) -> list[ExprAt]:
     """The elements of a list or tuple, followed through one name; the spot itself otherwise."""
     node = spot.node
     if isinstance(node, (ast.List, ast.Tuple)):
-        return [inside(spot, e) for e in node.elts]
+        return [spot.inside(e) for e in node.elts]
     if isinstance(node, ast.Name):
         made = scene.slicer.makers(spot)
         if len(made) == 1 and isinstance(made[0].node, (ast.List, ast.Tuple)):
-            return [inside(made[0], e) for e in made[0].node.elts]
+            return [made[0].inside(e) for e in made[0].node.elts]
     return [spot]
 
 
@@ -146,7 +124,7 @@ def live_value(scene: Scene, spot: ExprAt | None) -> Any:
 
 def is_called_on(scene: Scene, call: ExprAt, owner: Any) -> bool:
     """Whether a call's receiver is this very object; False where either cannot be read."""
-    return owner is not MISSING and live_value(scene, receiver(call)) is owner
+    return owner is not MISSING and live_value(scene, call.receiver) is owner
 
 
 def calls_in(scene: Scene, *names: str) -> Iterator[ExprAt]:

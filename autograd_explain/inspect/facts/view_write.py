@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from ...model import Certainty, Event, Role, TensorFact, What
-from ...program import called_name
 from ..dataflow import Each, ExprAt, Off
 from ..dataflow.grad_mode import switched_off_around
 from ..dataflow.reaching_definitions import constant_of
@@ -18,8 +17,8 @@ from ..live.names import shares_memory
 from ..live.shapes import shape_of
 from ..scene import Scene
 from .base_write import MAKES_PARTS
-from .expressions import event_at, inside, outer_names, surfaced
 from .statements import SourceWrite, base_of, in_place_op, write_of
+from .value_names import outer_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class ViewWrite:
 
 def find(scene: Scene) -> ViewWrite | None:
     """The write at the innermost user line."""
-    at = surfaced(scene)
+    at = scene.surfaced
     if at is None:
         return None
     written, op, module = _written(scene, at)
@@ -75,7 +74,7 @@ def _written(scene: Scene, at: ExprAt) -> tuple[ExprAt | None, str, str]:
     module = _module_call(scene, at)
     if module is not None:
         return (
-            inside(at, module.args[0]),
+            at.inside(module.args[0]),
             _in_place_name(scene, at, module),
             ast.unparse(module.func),
         )
@@ -84,11 +83,11 @@ def _written(scene: Scene, at: ExprAt) -> tuple[ExprAt | None, str, str]:
     if write is None:
         return None, "", ""
     exact = _exact_target(write)
-    base = inside(at, base_of(write.target))
+    base = at.inside(base_of(write.target))
     # `parts[0].mul_(2)` writes an element of a tuple, `x[0] = 1` a part of a tensor.
     holder = scene.slicer.value(base)
     in_container = isinstance(holder, (list, tuple, dict)) or not isinstance(holder, torch.Tensor)
-    return (inside(at, exact) if in_container else base), write.op, ""
+    return (at.inside(exact) if in_container else base), write.op, ""
 
 
 def _exact_target(write: SourceWrite) -> ast.expr:
@@ -105,14 +104,14 @@ def _module_call(scene: Scene, at: ExprAt) -> ast.Call | None:
     """A call of a live module that works in place, in the failing expression."""
     for node in ast.walk(at.node):
         if isinstance(node, ast.Call) and node.args:
-            value = scene.slicer.value(inside(at, node.func))
+            value = scene.slicer.value(at.inside(node.func))
             if isinstance(value, torch.nn.Module) and getattr(value, "inplace", False) is True:
                 return node
     return None
 
 
 def _in_place_name(scene: Scene, at: ExprAt, call: ast.Call) -> str:
-    return in_place_op(scene.slicer.value(inside(at, call.func)))
+    return in_place_op(scene.slicer.value(at.inside(call.func)))
 
 
 def _tensor(scene: Scene, written: ExprAt | None) -> torch.Tensor | None:
@@ -148,7 +147,7 @@ def in_tuple(scene: Scene, found: ViewWrite) -> bool:
     node = None if found.written is None else found.written.node
     if found.written is None or not isinstance(node, ast.Subscript):
         return False
-    return isinstance(scene.slicer.value(inside(found.written, node.value)), tuple)
+    return isinstance(scene.slicer.value(found.written.inside(node.value)), tuple)
 
 
 def _loop(scene: Scene, written: ExprAt) -> ExprAt | None:
@@ -227,7 +226,7 @@ def base_expression(scene: Scene, found: ViewWrite) -> ExprAt | None:
         return operands[0] if operands else None
     if maker.path and maker.path[0] is Each.ITEM:
         return maker
-    return inside(maker, maker.node.value) if isinstance(maker.node, ast.Subscript) else None
+    return maker.inside(maker.node.value) if isinstance(maker.node, ast.Subscript) else None
 
 
 def made_unrecorded(scene: Scene, found: ViewWrite) -> tuple[ViewWrite, Off | None]:
@@ -252,7 +251,7 @@ def made_together(scene: Scene, found: ViewWrite) -> ViewWrite:
     at = found
     for _ in range(_VIEWS_OF_VIEWS):
         maker = at.maker
-        if maker is None or maker.path or called_name(maker.node) in MAKES_PARTS:
+        if maker is None or maker.path or maker.called in MAKES_PARTS:
             return at
         base = _looked_into(scene, at)
         makers = [] if base is None else scene.slicer.makers(base)
@@ -267,7 +266,7 @@ def _looked_into(scene: Scene, found: ViewWrite) -> ExprAt | None:
     """What a view was taken of, `x` of `x.T` and `x.view(-1)` included."""
     node = None if found.maker is None else found.maker.node
     if found.maker is not None and isinstance(node, ast.Attribute):
-        return inside(found.maker, node.value)
+        return found.maker.inside(node.value)
     return base_expression(scene, found)
 
 
@@ -277,7 +276,7 @@ def changed(scene: Scene, found: ViewWrite) -> Event:
 
 
 def created(scene: Scene, found: ViewWrite) -> tuple[Event, ...]:
-    return () if found.maker is None else (event_at(scene, What.CREATED, found.maker),)
+    return () if found.maker is None else (scene.event_at(What.CREATED, found.maker),)
 
 
 def requires_grad(value: Any) -> bool:

@@ -10,8 +10,9 @@ its `unpack_hook` are read first.  `SavedTensor.data` aliases the saved tensor w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from torch.autograd.graph import GradientEdge
 from ...nodes import GraphTraversal, start_of
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+#: AccumulateGrad nodes carry the largest number (torch/csrc/autograd/function.h).
+_LEAF_SEQUENCE = 2**63
 _FREED = "after they have already been freed"
 
 
@@ -112,6 +115,35 @@ class Graph:
         return tuple(self._consumers.get(id(node.node), ()))
 
     @property
+    def inner(self) -> list[GraphNode]:
+        """The nodes that an operation of the program made, newest first."""
+        return [n for n in self.nodes if 0 <= n.sequence < _LEAF_SEQUENCE]
+
+    def used_outside(self, part: Sequence[GraphNode]) -> list[GraphNode]:
+        """The nodes of a part whose result a node outside of it uses, in the part's order."""
+        known = {id(n) for n in part}
+        return [n for n in part if any(id(p) not in known for p in self.parents(n))]
+
+    def below_gap(self) -> list[GraphNode]:
+        """The nodes older than the newest gap in the sequence numbers; [] where there is none."""
+        nodes = self.inner
+        for i, (newer, older) in enumerate(pairwise(nodes)):
+            if newer.sequence - older.sequence > 1:
+                return nodes[i + 1 :]
+        return []
+
+    def above(self, node: GraphNode) -> tuple[GraphNode, ...]:
+        """The node and all that is computed from it, up to the roots."""
+        return _reached([node], self.parents)
+
+    def below(self, nodes: Iterable[GraphNode]) -> tuple[GraphNode, ...]:
+        """The nodes and all that they are computed from, down to the leaves."""
+        return _reached(nodes, self._operands)
+
+    def _operands(self, node: GraphNode) -> tuple[GraphNode, ...]:
+        return tuple(n for c in node.children if (n := self.find(c)) is not None)
+
+    @property
     def _consumers(self) -> dict[int, list[GraphNode]]:
         cached = self.__dict__.get("_consumer_map")
         if cached is None:
@@ -140,6 +172,19 @@ class Graph:
                     tensor = _peek(raw)
                     if tensor is not None:
                         yield SavedTensor(node, slot, tensor, None, tensor._version)
+
+
+def _reached(
+    starts: Iterable[GraphNode], beside: Callable[[GraphNode], tuple[GraphNode, ...]]
+) -> tuple[GraphNode, ...]:
+    found = {id(n.node): n for n in starts}
+    frontier = list(found.values())
+    while frontier:
+        for node in beside(frontier.pop()):
+            if id(node.node) not in found:
+                found[id(node.node)] = node
+                frontier.append(node)
+    return tuple(found.values())
 
 
 def is_freed(node: GraphNode) -> bool:

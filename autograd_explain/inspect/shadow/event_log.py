@@ -79,8 +79,7 @@ class ShadowEvent:
     @property
     def statement(self) -> tuple[Any, ...]:
         """What makes two steps the same statement for the user: the place and the way to it."""
-        place = self.site.place
-        return place.cell, place.file, place.line, self.op
+        return self.site.place.line_id, self.op
 
 
 class ShadowLog:

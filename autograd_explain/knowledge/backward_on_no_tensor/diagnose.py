@@ -10,12 +10,11 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import method_call, place_of
+from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.other_object import is_value, kind_of, tensors_in
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
 
 PATTERNS = ("backward-on-non-tensor",)
 
@@ -56,7 +55,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "object": shown.text,
             "maker": "" if maker is None else maker.text,
-            "maker_place": label(place_of(scene, maker)),
+            "maker_place": label(scene.place_at(maker)),
             "part": part,
         },
         variant=kind_of(found),
@@ -67,8 +66,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             shown.text,
             part,
             all_losses,
-            place_of(scene, shown),
-            place_of(scene, maker) if _is_uncalled(found) else None,
+            scene.place_at(shown),
+            scene.place_at(maker) if _is_uncalled(found) else None,
         )
     )
 

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.grad_access import non_leaf_read
 from autograd_explain.inspect.facts.non_leaf import Between, NonLeaf, events, fact
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, label
 
 PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
 
@@ -39,7 +37,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": culprit.names[0] if culprit.names else "",
             "maker": "" if found.maker is None else found.maker.text,
-            "place": label(place_of(scene, found.maker)) if found.maker is not None else "",
+            "place": label(scene.place_at(found.maker)) if found.maker is not None else "",
             "leaf": found.leaf_names[0] if found.leaf_names else "",
             "node": culprit.grad_fn or "",
         },

@@ -1,9 +1,8 @@
 """Reentrant checkpoint without an input that requires grad."""
 
 from autograd_explain.inspect.facts.checkpointed import UnrecordedCheckpoint, is_frozen, unrecorded
-from autograd_explain.inspect.facts.expressions import event_at
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
-from autograd_explain.inspect.facts.no_graph import NoGraph, find, root_fact
+from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
@@ -36,15 +35,15 @@ def diagnose(scene: Scene) -> Finding | None:
 
 def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint) -> Finding:
     """The error that follows where nothing else of the loss is recorded."""
-    first, root = off.calls[0], root_fact(scene, found)
+    first, root = off.calls[0], found.fact
     names = tuple(dict.fromkeys((*off.read, *root.names)))
     return finding_from_message(
         scene,
         "checkpoint_without_gradient",
         EXAMPLE,
-        facts={"call": first.text, "root": "" if found.root is None else found.root.text},
+        facts={"call": first.text, "root": found.root_text},
         at=first,
-        more=[event_at(scene, What.CAUSE, c) for c in off.calls[1:]],
+        more=[scene.event_at(What.CAUSE, c) for c in off.calls[1:]],
         tensors=(TensorFact(Role.CULPRIT, names, requires_grad=False), root),
         variant="backward",
         confidence=Confidence.PROVEN if off.certain else Confidence.LIKELY,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, calls_in, failing_call, receiver
+from autograd_explain.inspect.facts.torch_call import calls_in, failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -28,7 +28,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "backward")
     if call is None:
         return None
-    root = receiver(call)
+    root = call.receiver
     again = _differentiated_again(scene, call)
     return finding_from_message(
         scene,
@@ -37,7 +37,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={"root": "" if root is None else root.text, "call": call.text},
         at=call,
         variant="again" if again else "",
-        confidence=Confidence.PROVEN if argument(call, 9, "create_graph") else Confidence.LIKELY,
+        confidence=Confidence.PROVEN if call.argument(9, "create_graph") else Confidence.LIKELY,
         tensors=(TensorFact(Role.ROOT, ("" if root is None else root.text,)),),
     ).with_details(Details(again))
 

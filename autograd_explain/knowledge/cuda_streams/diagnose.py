@@ -1,9 +1,8 @@
 """A step or a backward met another CUDA stream, or the capture of a CUDA graph."""
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, label
 
 PATTERNS = (
     "optimizer-capture",

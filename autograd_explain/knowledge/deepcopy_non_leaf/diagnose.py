@@ -9,23 +9,16 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import (
-    event_at,
-    place_of,
-    places_of,
-)
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
     MISSING,
-    argument,
     failing_call,
     live_value,
     local,
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, What
+from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 from .old_norm import OldNorm, old_norm
 
@@ -61,7 +54,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if not isinstance(tensor, torch.Tensor) or tensor.is_leaf:
         return None
     call = failing_call(scene, "deepcopy")
-    copied = argument(call, 0, "x")
+    copied = call and call.argument(0, "x")
     root = live_value(scene, copied)
     owner, attribute = _holder(root, tensor)
     if owner is MISSING:
@@ -84,7 +77,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "maker": stored[0].text if stored else "",
             "node": fact.grad_fn or "",
             "function": "" if norm is None else norm.function,
-            "place": label(place_of(scene, causes[0])),
+            "place": label(scene.place_at(causes[0])),
         },
         at=causes[0],
         more=_further(scene, causes[1:]),
@@ -93,7 +86,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=(fact,),
     ).with_details(
         Details(
-            copied=place_of(scene, copied),
+            copied=scene.place_at(copied),
             copied_text="" if copied is None else copied.text,
             direct=norm is None and root is tensor,
             stored=norm is None and bool(stored) and root is not tensor,
@@ -101,7 +94,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             and root is not tensor
             and _looks_back(scene, attribute, stored),
             norm=norm.function if norm is not None and norm.replaceable else "",
-            asked=() if norm is None else places_of(scene, norm.asked),
+            asked=() if norm is None else scene.places_at(norm.asked),
         )
     )
 
@@ -115,7 +108,7 @@ def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:
 
 
 def _further(scene: Scene, spots: Sequence[ExprAt | None]) -> list[Event]:
-    return [event_at(scene, What.CAUSE, s) for s in spots if s is not None]
+    return [scene.event_at(What.CAUSE, s) for s in spots if s is not None]
 
 
 def _holder(root: Any, tensor: torch.Tensor) -> tuple[Any, str]:

@@ -16,7 +16,6 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
-from autograd_explain.inspect.facts.expressions import inside
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -76,7 +75,7 @@ def _asked(scene: Scene, function: str) -> Iterator[ExprAt]:
         if slicer.value(spot) is wanted:
             around = source.parents.get(node)
             called = isinstance(around, ast.Call) and around.func is node
-            yield inside(spot, around) if called and isinstance(around, ast.expr) else spot
+            yield spot.inside(around) if called and isinstance(around, ast.expr) else spot
 
 
 def _of_kind(asked: list[ExprAt], kind: str) -> list[ExprAt]:

@@ -4,12 +4,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.expressions import event_at, method_call, place_of
+from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding, What, label
 
 PATTERNS = ("detach-view-inplace",)
 
@@ -35,11 +34,11 @@ def diagnose(scene: Scene) -> Finding | None:
         facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
-            "maker_place": label(place_of(scene, made)),
+            "maker_place": label(scene.place_at(made)),
         },
         at=shown,
         variant="gradient" if shown.text.endswith(".grad") else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if made is None else (event_at(scene, What.CREATED, made),),
+        more=() if made is None else (scene.event_at(What.CREATED, made),),
     )

@@ -2,7 +2,6 @@
 
 import ast
 
-from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import renamed_around, statement_replaced
@@ -11,7 +10,7 @@ from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 def _out_of_place(site: Site[object]) -> Edits | None:
     node = node_at(site.program, site.place)
-    statement = statement_at(site.program, site.place)
+    statement = site.program.statement_at(site.place)
     call = statement.value if isinstance(statement, ast.Expr) else None
     function = call.func if isinstance(call, ast.Call) else None
     alone = isinstance(function, ast.Attribute) and function.value is node

@@ -6,7 +6,7 @@ from enum import Enum
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 from autograd_explain.program import called_name
@@ -50,7 +50,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "grad", "backward")
     if call is None:
         return None
-    given = argument(call, 1 if called_name(call.node) == "grad" else 99, "inputs")
+    given = call.argument(1 if call.called == "grad" else 99, "inputs")
     kind = scene.match.captures.get("type", "").rsplit(".", 1)[-1].strip("'<>")
     return finding_from_message(
         scene,

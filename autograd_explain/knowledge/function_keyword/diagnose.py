@@ -4,7 +4,6 @@ import ast
 from dataclasses import dataclass
 
 from autograd_explain.arguments import positional_parameters
-from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
@@ -32,12 +31,12 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    spot = surfaced(scene)
+    spot = scene.surfaced
     inputs = ""
     if spot is not None and isinstance(spot.node, ast.Call):
         function = spot.node.func
         owner = function.value if isinstance(function, ast.Attribute) else function
-        inputs = _inputs(scene, scene.slicer.value(inside(spot, owner)))
+        inputs = _inputs(scene, scene.slicer.value(spot.inside(owner)))
     return finding_from_message(
         scene,
         "function_keyword",

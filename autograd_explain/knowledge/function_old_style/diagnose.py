@@ -3,7 +3,6 @@
 import ast
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
@@ -43,7 +42,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 
 def _is_called(scene: Scene) -> bool:
-    spot = surfaced(scene)
+    spot = scene.surfaced
     if spot is None:
         return False
     parent = scene.slicer.index(spot.scope.source).parents.get(spot.node)

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
-from autograd_explain.program import called_name
 
 PATTERNS = (
     "functional-arg-type",
@@ -43,7 +42,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "jacobian", "hessian", "vjp", "jvp", "hvp", "vhp")
     if call is None:
         return None
-    function, given = argument(call, 0, "func"), argument(call, 1, "inputs")
+    function, given = call.argument(0, "func"), call.argument(1, "inputs")
     pattern = scene.match.pattern
     kind = scene.match.captures.get("type", "")
     inputs = pattern.startswith("functional-arg") and _is_about_inputs(scene)
@@ -55,7 +54,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         "functional_argument",
         EXAMPLE,
         facts={
-            "api": scene.match.captures.get("api", called_name(call.node)),
+            "api": scene.match.captures.get("api", call.called),
             "function": "" if function is None else function.text,
             "given": "" if given is None else given.text,
         },

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -59,14 +58,14 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or not isinstance(statement, ast.Assign):
         return None
     target = next((t for t in statement.targets if getattr(t, "attr", "") in _ATTRIBUTES), None)
     if not isinstance(target, ast.Attribute):
         return None
-    owner, value = inside(spot, target.value), inside(spot, statement.value)
+    owner, value = spot.inside(target.value), spot.inside(statement.value)
     tensor: Any = live_value(scene, owner)
     fact = tensor_fact(scene, tensor, owner.text)
     captures, pattern = scene.match.captures, scene.match.pattern

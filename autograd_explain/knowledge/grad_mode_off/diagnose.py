@@ -4,17 +4,11 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.inspect.facts.expressions import computation, places_of
-from autograd_explain.inspect.facts.no_graph import (
-    NoGraph,
-    cut_names,
-    find,
-    is_recording_off,
-    root_fact,
-)
-from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.no_graph import NoGraph, find
+from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
 
 PATTERNS = ("no-grad-fn",)
 
@@ -37,19 +31,19 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find(scene)
-    if found is None or not is_recording_off(found):
+    if found is None or not found.recording_off:
         return None
     off = found.off
     place = None if off is None else scene.slicer.place_of(off.scope, off.node)
     cause = () if off is None else (Event(What.CAUSE, place),)
-    root = root_fact(scene, found)
+    root = found.fact
     names = root.names if found.cut is None else (*cut_names(scene, found.cut), *root.names)
     function = "" if off is None else off.scope.function or ""
     return Finding(
         cause="grad_mode_off",
         confidence=Confidence.PROVEN if off is not None else Confidence.LIKELY,
         facts={
-            "root": "" if found.root is None else found.root.text,
+            "root": found.root_text,
             "off": "" if place is None else place.source,
             "place": "" if place is None else label(place),
             "function": function,
@@ -59,7 +53,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=(*cause, scene.failed()),
         variant="left_off" if off is None or found.still_off else off.by.value,
         details=Details(
-            None if off is None else off.by, places_of(scene, _unrecorded(scene, found))
+            None if off is None else off.by, scene.places_at(_unrecorded(scene, found))
         ),
     )
 

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
 
 PATTERNS = ("gradients-not-cleared",)
 

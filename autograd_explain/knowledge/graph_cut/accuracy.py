@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from autograd_explain.inspect.dataflow import Cut, CutKind, ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import is_about_shape
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
-from autograd_explain.inspect.facts.expressions import inside
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -28,7 +27,7 @@ class Accuracy:
 def accuracy_objective(scene: Scene, root: ExprAt | None, cut: Cut) -> Accuracy | None:
     """The objective that an argmax cut, where it is an accuracy and stands in the same scope."""
     compared = [s for kind, s in cut.later if kind is CutKind.COMPARE]
-    if root is None or called_name(cut.spot.node) != "argmax" or len(compared) != 1:
+    if root is None or cut.spot.called != "argmax" or len(compared) != 1:
         return None
     labels, objective = _other_side(scene, compared[0], cut), _maker(scene, root)
     same = objective is not None and objective.scope.body is cut.spot.scope.body
@@ -43,7 +42,7 @@ def _over_classes(scene: Scene, cut: Cut) -> bool:
     """Whether the argmax goes over dimension 1 or -1 of named scores that are no probabilities."""
     node = cut.spot.node
     made = scene.slicer.makers(cut.operand)
-    if key_of(cut.operand.node) is None or any(called_name(m.node) in _PROBABILITIES for m in made):
+    if cut.operand.key is None or any(m.called in _PROBABILITIES for m in made):
         return False
     assert isinstance(node, ast.Call)
     given = [*node.args, *(k.value for k in node.keywords if k.arg in ("dim", "axis"))]
@@ -54,7 +53,7 @@ def _other_side(scene: Scene, compared: ExprAt, cut: Cut) -> ExprAt | None:
     node = compared.node
     if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Eq):
         return None
-    sides = [inside(compared, n) for n in (node.left, *node.comparators)]
+    sides = [compared.inside(n) for n in (node.left, *node.comparators)]
     other = [s for s in sides if _maker_node(scene, s) is not cut.spot.node]
     return other[0] if len(sides) == 2 and len(other) == 1 and key_of(other[0].node) else None
 
@@ -65,14 +64,14 @@ def _only_from(scene: Scene, spot: ExprAt, compared: ast.AST) -> bool:
     if node is compared:
         return True
     if isinstance(node, ast.UnaryOp):
-        return _follows(scene, inside(spot, node.operand), compared)
+        return _follows(scene, spot.inside(node.operand), compared)
     if isinstance(node, ast.BinOp):
         values = [n for n in (node.left, node.right) if not _is_number(n)]
-        return len(values) == 1 and _follows(scene, inside(spot, values[0]), compared)
+        return len(values) == 1 and _follows(scene, spot.inside(values[0]), compared)
     if isinstance(node, ast.Call) and called_name(node) in _PASSES:
         method = node.func.value if isinstance(node.func, ast.Attribute) else None
         inner = node.args[0] if method is None or ast.unparse(method) == "torch" else method
-        return _follows(scene, inside(spot, inner), compared)
+        return _follows(scene, spot.inside(inner), compared)
     return False
 
 

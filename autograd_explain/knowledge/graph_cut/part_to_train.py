@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt, Slicer
-from autograd_explain.inspect.dataflow.reaching_definitions import head_of, key_of
-from autograd_explain.inspect.facts.expressions import inside
+from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.facts.torch_call import calls_in
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
@@ -54,7 +53,7 @@ def _optimized(scene: Scene) -> Iterator[ExprAt]:
         for node in ast.walk(call.node):
             if isinstance(node, ast.Call) and called_name(node) in _READS_PARAMETERS:
                 assert isinstance(node.func, ast.Attribute)
-                yield inside(call, node.func.value)
+                yield call.inside(node.func.value)
 
 
 def _replaced(scene: Scene) -> Iterator[ExprAt]:
@@ -67,7 +66,7 @@ def _replaced(scene: Scene) -> Iterator[ExprAt]:
 
 def _is_part(scene: Scene, spot: ExprAt, live: list[torch.nn.Module]) -> bool:
     """Whether an expression is a frozen part of what the loss was computed with, not the whole."""
-    path = key_of(spot.node)
+    path = spot.key
     if path is None or path == head_of(path):
         return False
     if isinstance(spot.node, ast.Attribute) and ast.unparse(spot.node.value) == "self":
@@ -117,7 +116,7 @@ def _outermost(slicer: Slicer, spot: ExprAt) -> ExprAt | None:
         if node is spot.scope.body:
             return found
         if isinstance(node, (ast.For, ast.AsyncFor)):
-            found = inside(spot, node.iter)
+            found = spot.inside(node.iter)
     return None
 
 

@@ -10,7 +10,6 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
-from autograd_explain.inspect.facts.expressions import inside
 from autograd_explain.inspect.scene import Scene
 
 _PARTS = frozenset({"parameters", "named_parameters", "modules", "children", "named_modules"})
@@ -49,7 +48,7 @@ def _modules(scene: Scene, freezer: ExprAt) -> Iterator[ExprAt]:
         node = maker.node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in _PARTS:
-                yield inside(maker, node.func.value)
+                yield maker.inside(node.func.value)
 
 
 def _is_trained(scene: Scene, module: torch.nn.Module) -> bool:
@@ -91,7 +90,7 @@ def _is_given_twice(scene: Scene, given: ExprAt) -> bool:
     around = parents.get(given.node)
     if isinstance(around, ast.keyword):
         around = parents.get(around)
-    return sum(key_of(n) == key_of(given.node) for n in _given(around)) > 1
+    return sum(key_of(n) == given.key for n in _given(around)) > 1
 
 
 def _given(around: ast.AST | None) -> list[ast.expr]:

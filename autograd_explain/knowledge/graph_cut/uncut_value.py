@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import Cut, ExprAt
-from autograd_explain.inspect.dataflow.reaching_definitions import key_of
-from autograd_explain.inspect.facts.expressions import inside
 from autograd_explain.inspect.scene import Scene
 
 
@@ -28,7 +26,7 @@ def uncut_value(scene: Scene, cut: Cut) -> Instead | None:
             return Instead(use, text)
     for use in cut.trail:
         same_scope = use.scope.body is cut.operand.scope.body
-        if same_scope and key_of(cut.operand.node) is not None:
+        if same_scope and cut.operand.key is not None:
             return Instead(use, cut.operand.text)
     return None
 
@@ -36,9 +34,9 @@ def uncut_value(scene: Scene, cut: Cut) -> Instead | None:
 def _siblings(scene: Scene, use: ExprAt, operand: ExprAt) -> Iterator[str]:
     node = use.node
     if isinstance(node, ast.Subscript):
-        yield from _other_keys(scene, inside(use, node.value), operand)
+        yield from _other_keys(scene, use.inside(node.value), operand)
     elif isinstance(node, ast.Attribute):
-        yield from _other_fields(scene, inside(use, node.value), operand)
+        yield from _other_fields(scene, use.inside(node.value), operand)
     elif isinstance(node, ast.Name):
         yield from _other_targets(scene, use, node.id, operand)
 
@@ -47,11 +45,11 @@ def _other_keys(scene: Scene, base: ExprAt, operand: ExprAt) -> Iterator[str]:
     for maker in scene.slicer.makers(base):
         if isinstance(maker.node, ast.Dict):
             for key, value in zip(maker.node.keys, maker.node.values, strict=True):
-                if isinstance(key, ast.Constant) and _same(scene, inside(maker, value), operand):
+                if isinstance(key, ast.Constant) and _same(scene, maker.inside(value), operand):
                     yield f"{base.text}[{_quoted(scene, key, maker)}]"
         elif isinstance(maker.node, (ast.Tuple, ast.List)):
             for number, value in enumerate(maker.node.elts):
-                if _same(scene, inside(maker, value), operand):
+                if _same(scene, maker.inside(value), operand):
                     yield f"{base.text}[{number}]"
 
 
@@ -64,7 +62,7 @@ def _other_fields(scene: Scene, base: ExprAt, operand: ExprAt) -> Iterator[str]:
     for maker in scene.slicer.makers(base):
         if isinstance(maker.node, ast.Call):
             for keyword in maker.node.keywords:
-                if keyword.arg and _same(scene, inside(maker, keyword.value), operand):
+                if keyword.arg and _same(scene, maker.inside(keyword.value), operand):
                     yield f"{base.text}.{keyword.arg}"
 
 

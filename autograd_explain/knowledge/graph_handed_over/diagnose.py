@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import live_value, local, tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -54,17 +53,17 @@ def diagnose(scene: Scene) -> Finding | None:
 
 def _shown(scene: Scene, tensor: torch.Tensor | None) -> ExprAt | None:
     """The expression of the failing statement that names the tensor."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     for node in ast.walk(statement) if statement is not None else ():
         if spot is None or not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
             continue
         if not isinstance(node.ctx, ast.Load):
             continue
-        value: Any = live_value(scene, inside(spot, node))
+        value: Any = live_value(scene, spot.inside(node))
         wanted = value is tensor if tensor is not None else _requires(value)
         if wanted:
-            return inside(spot, node)
+            return spot.inside(node)
     return None
 
 

@@ -12,7 +12,6 @@ from autograd_explain.inspect.facts.torch_call import (
     calls_in,
     live_value,
     local,
-    receiver,
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
@@ -62,7 +61,7 @@ def _cast(scene: Scene, parameter: torch.Tensor) -> ExprAt | None:
     """`net.half()` or `net.to(torch.float16)` of the module that holds the parameter."""
     found = []
     for spot in calls_in(scene, "half", "to"):
-        owner = receiver(spot)
+        owner = spot.receiver
         half = isinstance(spot.node, ast.Call) and (
             not spot.node.args or ast.unparse(spot.node.args[-1]).endswith(("float16", "half"))
         )

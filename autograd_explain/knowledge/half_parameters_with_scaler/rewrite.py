@@ -2,7 +2,6 @@
 
 import ast
 
-from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.rewrite import remove_statement
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
@@ -13,7 +12,7 @@ from .diagnose import Details
 
 
 def _float32(site: Site[Details]) -> Edits | None:
-    statement = statement_at(site.program, site.place)
+    statement = site.program.statement_at(site.place)
     alone = getattr(statement, "value", None) is node_at(site.program, site.place)
     if alone and isinstance(statement, ast.Expr):
         return remove_statement(site.program, site.place)

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from autograd_explain.inspect.dataflow import ExprAt, best_cut
-from autograd_explain.inspect.facts.expressions import method_call, place_of
+from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
 from autograd_explain.inspect.facts.freezing import missing_flag
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role
+from autograd_explain.model import Confidence, Finding, Role, label
 
 PATTERNS = (
     "hook-not-required",
@@ -49,7 +48,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = next((s for s in (method_call(scene, m) for m in _METHODS) if s is not None), None)
     why, cause = _reason(scene, shown)
     value = None if shown is None else scene.slicer.tensor(shown)
-    at = place_of(scene, cause)
+    at = scene.place_at(cause)
     return finding_from_message(
         scene,
         "hook_on_constant",

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, What
+from autograd_explain.model import Confidence, Finding, Place, What, label
 
 from .inference import inference_mode, inference_tensors
 
@@ -65,7 +63,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
             "mode": mode.text if mode is not None and around else "",
-            "place": label(place_of(scene, mode)) if around else "",
+            "place": label(scene.place_at(mode)) if around else "",
             "use": "" if place is None else place.source,
             "use_place": label(place),
         },
@@ -73,11 +71,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant=variant,
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if made is None else (event_at(scene, What.CREATED, made),),
+        more=() if made is None else (scene.event_at(What.CREATED, made),),
     ).with_details(
         Details(
             mode=mode is not None,
-            use=place_of(scene, shown),
+            use=scene.place_at(shown),
             tensor=shown.text,
             written=variant == "written",
             flagged=variant == "flag",

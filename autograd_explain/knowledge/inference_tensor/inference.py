@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import computation, inside, surfaced
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.scene import Scene
 
 
 def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
     """The expressions of the failing statement that name an inference tensor."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return
@@ -25,7 +25,7 @@ def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
             if isinstance(getattr(node, "ctx", None), ast.Load) or isinstance(
                 statement, ast.AugAssign
             ):
-                found = inside(spot, node)
+                found = spot.inside(node)
                 value: Any = scene.slicer.value(found)
                 if isinstance(value, torch.Tensor) and value.is_inference():
                     yield found, value

@@ -8,19 +8,17 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
-from autograd_explain.inspect.facts.expressions import stored_names
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     differentiated,
     elements,
     failing_call,
     maker,
     tensor_fact,
 )
+from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
-from autograd_explain.program import called_name
 
 PATTERNS = ("grad-of-nongrad-input",)
 
@@ -52,7 +50,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if found is None:
         return None
     index, tensor = found
-    given = argument(failing_call(scene, "grad", "backward"), 1, "inputs")
+    call = failing_call(scene, "grad", "backward")
+    given = call and call.argument(1, "inputs")
     listed = [] if given is None else elements(scene, given)
     shown = listed[index] if index < len(listed) else None
     if shown is given and isinstance(tensor, torch.nn.Parameter):
@@ -89,6 +88,6 @@ def _way(scene: Scene, frozen: bool, made: ExprAt | None) -> Way | None:
         return Way.FILTER
     if made is None:
         return None
-    if isinstance(made.node, ast.Call) and called_name(made.node) in ("detach", "detach_"):
+    if isinstance(made.node, ast.Call) and made.called in ("detach", "detach_"):
         return None
     return Way.FLAG if makes_leaf(made.node) or stored_names(scene, made) else None

@@ -1,15 +1,13 @@
 """`.grad` was read of an intermediate result, which backward does not keep."""
 
-from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.grad_access import (
     is_started_from,
     non_leaf_read,
     told,
     unseen_read,
 )
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, What
+from autograd_explain.model import Confidence, Finding, What, label
 
 PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
 
@@ -35,7 +33,7 @@ def diagnose(scene: Scene) -> Finding | None:
         facts={
             "tensor": culprit.names[0] if culprit.names else "",
             "maker": "" if maker is None else maker.text,
-            "place": "" if maker is None else label(place_of(scene, maker)),
+            "place": "" if maker is None else label(scene.place_at(maker)),
             "node": culprit.grad_fn or "",
         },
         tensors=facts,
@@ -50,14 +48,14 @@ def _from_source(scene: Scene) -> Finding | None:
     if read is None:
         return None
     tensor, maker = read
-    made = () if maker is None else (event_at(scene, What.CAUSE, maker),)
+    made = () if maker is None else (scene.event_at(What.CAUSE, maker),)
     return Finding(
         cause="intermediate_grad",
         confidence=Confidence.GENERAL if maker is None else Confidence.LIKELY,
         facts={
             "tensor": tensor.names[0],
             "maker": "" if maker is None else maker.text,
-            "place": "" if maker is None else label(place_of(scene, maker)),
+            "place": "" if maker is None else label(scene.place_at(maker)),
             "node": "",
         },
         tensors=(tensor,),

@@ -1,7 +1,7 @@
 """LBFGS without its closure, with parameter groups, or a closure given to a GradScaler."""
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import failing_call, receiver
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 
@@ -18,7 +18,7 @@ _VARIANTS = {"optimizer-lbfgs-groups": "groups", "gradscaler-closure": "scaler"}
 
 def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene)
-    owner = receiver(call)
+    owner = call and call.receiver
     return finding_from_message(
         scene,
         "lbfgs_closure",

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import computation, event_at, inside
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import backward_roots, live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -66,7 +66,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=shown,
         confidence=Confidence.PROVEN if len(spots) == 1 else Confidence.LIKELY,
         tensors=(fact,),
-        more=() if loss is None else (event_at(scene, What.CREATED, loss),),
+        more=() if loss is None else (scene.event_at(What.CREATED, loss),),
     ).with_details(Details(_name(wanted)))
 
 
@@ -83,7 +83,7 @@ def _mixed(scene: Scene, dtype: torch.dtype) -> Iterator[tuple[ExprAt, ExprAt]]:
         if not isinstance(call.node, ast.Call):
             continue
         for node in (*call.node.args, *(k.value for k in call.node.keywords)):
-            spot = inside(call, node)
+            spot = call.inside(node)
             value: Any = slicer.value(spot)
             if isinstance(value, torch.Tensor) and value.dtype is dtype:
                 if not value.requires_grad and id(value) not in seen:

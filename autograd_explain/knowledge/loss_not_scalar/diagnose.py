@@ -7,9 +7,9 @@ from enum import Enum
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import event_at, stored_names
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import backward_roots, best_name, maker, tensor_fact
+from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Role, What
@@ -72,7 +72,7 @@ def _refused(tensor: torch.Tensor) -> bool:
 
 
 def _created(scene: Scene, made: ExprAt) -> Event:
-    return event_at(scene, What.CREATED, made)
+    return scene.event_at(What.CREATED, made)
 
 
 def _meant(scene: Scene, root: ExprAt | None, made: ExprAt | None) -> ToNumber:

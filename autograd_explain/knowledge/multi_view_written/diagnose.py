@@ -6,12 +6,9 @@ from enum import Enum
 
 from autograd_explain.inspect.dataflow import Each
 from autograd_explain.inspect.facts import base_write, view_write
-from autograd_explain.inspect.facts.expressions import event_at, place_of
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
-from autograd_explain.program import called_name
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
 
 PATTERNS = (
     "view-multi-output-inplace",
@@ -77,7 +74,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             "tensor": culprit.names[0] if culprit.names else "",
             "base": base[0] if base else "",
             "maker": "" if found.maker is None else found.maker.text,
-            "made": "" if found.maker is None else label(place_of(scene, found.maker)),
+            "made": "" if found.maker is None else label(scene.place_at(found.maker)),
             "write": "" if place is None else place.source,
             "place": label(place),
             "module": found.module,
@@ -92,7 +89,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
         variant=variant,
         details=Details(
             tensor=culprit.names[0] if culprit.names else "",
-            maker=place_of(scene, found.maker),
+            maker=scene.place_at(found.maker),
             write=_write(found),
             base_read_later=_base_read_later(scene, found),
             in_tuple=in_tuple,
@@ -123,7 +120,7 @@ def _base_read_later(scene: Scene, found: ViewWrite) -> bool:
 def _is_loop(found: ViewWrite) -> bool:
     """Whether a loop over a tensor unbound it; a loop over `x.unbind(1)` names its views itself."""
     maker = found.maker
-    if maker is None or called_name(maker.node) in base_write.MAKES_PARTS:
+    if maker is None or maker.called in base_write.MAKES_PARTS:
         return False
     return bool(maker.path) and maker.path[0] is Each.ITEM
 
@@ -148,7 +145,7 @@ def _of_base(scene: Scene) -> Finding[Details] | None:
             "tensor": found.view.text,
             "base": found.write.target_text,
             "maker": found.maker.text,
-            "made": label(place_of(scene, found.maker)),
+            "made": label(scene.place_at(found.maker)),
             "write": place.source,
             "place": label(place),
             "module": "",
@@ -157,14 +154,14 @@ def _of_base(scene: Scene) -> Finding[Details] | None:
         tensors=(TensorFact(Role.CULPRIT, tuple(dict.fromkeys(names))),),
         events=(
             Event(What.CHANGED, place, found.write.op),
-            event_at(scene, What.CREATED, found.maker),
+            scene.event_at(What.CREATED, found.maker),
             scene.failed(),
         ),
         variant="base",
         details=Details(
             tensor=found.view.text,
-            maker=place_of(scene, found.maker),
+            maker=scene.place_at(found.maker),
             write=Write.BASE,
-            reached=place_of(scene, found.reached),
+            reached=scene.place_at(found.reached),
         ),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -99,7 +98,7 @@ def _of_rows(
 
 def _in_loop_head(program: Program, write: Place, maker: Place | None) -> bool:
     """`for part in x.chunk(2):` gives x its new value, so that who reads x later sees it."""
-    node = statement_at(program, maker)
+    node = program.statement_at(maker)
     return isinstance(node, ast.For) and maker is not None and maker.line != write.line
 
 

@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 
@@ -26,7 +26,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
-    given = argument(call, 1, "lr")
+    given = call and call.argument(1, "lr")
     node = None if given is None else given.node
     literal = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
     return finding_from_message(

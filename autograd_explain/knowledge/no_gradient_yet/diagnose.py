@@ -8,16 +8,11 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import (
-    attribute_read,
-    place_of,
-    surfaced,
-)
+from autograd_explain.inspect.facts.expressions import attribute_read
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place
+from autograd_explain.model import Confidence, Finding, Place, label
 
 from .grad_alias import GradAlias, grad_alias
 
@@ -76,10 +71,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "tensor": fact.names[0] if fact.names else shown.text,
             "use": "" if place is None else place.source,
             "cleared": "" if cleared is None else cleared.text,
-            "cleared_place": label(place_of(scene, cleared)),
+            "cleared_place": label(scene.place_at(cleared)),
             "leaf": "" if alias is None else alias.leaf,
             "maker": "" if alias is None or alias.maker is None else alias.maker.text,
-            "maker_place": label(place_of(scene, None if alias is None else alias.maker)),
+            "maker_place": label(scene.place_at(None if alias is None else alias.maker)),
             "no_backward": "" if place is None or _has_run_backward(scene) else place.source,
         },
         at=_blamed(shown, why, cleared, alias),
@@ -89,8 +84,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     ).with_details(
         Details(
             why,
-            read=place_of(scene, shown),
-            leaf=place_of(scene, None if alias is None else alias.original),
+            read=scene.place_at(shown),
+            leaf=scene.place_at(None if alias is None else alias.original),
         )
     )
 
@@ -121,7 +116,7 @@ def _why(scene: Scene, shown: ExprAt, tensor: Any, cleared: ExprAt | None) -> Wh
 
 def _zeroes(scene: Scene, shown: ExprAt) -> bool:
     """`x.grad.zero_()`, and before any backward has filled it."""
-    statement = scene.slicer.statement(surfaced(scene) or shown)
+    statement = scene.slicer.statement(scene.surfaced or shown)
     value = getattr(statement, "value", None)
     return (
         isinstance(statement, ast.Expr)

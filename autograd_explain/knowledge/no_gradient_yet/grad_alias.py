@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, stored_names
+from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.live.names import covers_same_elements
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
@@ -32,7 +32,7 @@ def grad_alias(scene: Scene, shown: ExprAt, tensor: Any) -> GradAlias | None:
     makers = [m for m in scene.slicer.makers(shown) if m.node is not shown.node]
     maker = makers[0] if len(makers) == 1 else None
     if not isinstance(tensor, torch.Tensor):
-        whole = maker is not None and called_name(maker.node) == "state_dict"
+        whole = maker is not None and maker.called == "state_dict"
         return GradAlias(maker, "", None) if whole else None
     leaf = _leaf_behind(scene, tensor)
     if tensor.requires_grad or leaf is None:
@@ -63,4 +63,4 @@ def _original(scene: Scene, shown: ExprAt, maker: ExprAt) -> ExprAt | None:
     if not (isinstance(node, ast.Attribute) and node.attr in ("data", "detach")):
         return None
     plain = not any(isinstance(n, ast.Call) for n in ast.walk(node.value))
-    return inside(maker, node.value) if plain else None
+    return maker.inside(node.value) if plain else None

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import event_at, place_of
 from autograd_explain.inspect.facts.non_leaf import NonLeaf, analyse, events, fact
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, What
+from autograd_explain.model import Confidence, Event, Finding, What, label
 
 from .optimizer_call import Refused, refused_parameter
 from .table_read import is_trained_through, stored_in_table
@@ -48,7 +46,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": culprit.names[0] if culprit.names else "",
             "maker": "" if maker is None else maker.text,
-            "place": "" if maker is None else label(place_of(scene, maker)),
+            "place": "" if maker is None else label(scene.place_at(maker)),
             "leaf": found.leaf_names[0] if found.leaf_names else "",
             "node": culprit.grad_fn or "",
         },
@@ -65,7 +63,7 @@ def _events(
     if written is None:
         node = refused.tensor.grad_fn
         return events(scene, found, None if node is None else node.name())
-    return (event_at(scene, What.CAUSE, written),)
+    return (scene.event_at(What.CAUSE, written),)
 
 
 def _variant(found: NonLeaf) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import Each, ExprAt
-from autograd_explain.inspect.facts.expressions import inside, live_spot, surfaced
+from autograd_explain.inspect.facts.expressions import live_spot
 from autograd_explain.inspect.scene import Scene
 
 
@@ -45,7 +45,7 @@ def _of_group(group: Any) -> list[Any]:
 
 def _shown(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
     """The expression that names the tensor: in the optimizer's arguments, or any live name."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     if spot is None:
         return None
     given = list(_given(scene, spot))
@@ -72,6 +72,6 @@ def _given(scene: Scene, call: ExprAt) -> Iterator[ExprAt]:
             yield spot
         for maker in slicer.makers(spot):
             if isinstance(maker.node, (ast.List, ast.Tuple, ast.Dict)):
-                pending += [inside(maker, n) for n in ast.iter_child_nodes(maker.node)
+                pending += [maker.inside(n) for n in ast.iter_child_nodes(maker.node)
                             if isinstance(n, ast.expr)]  # fmt: skip
         pending += slicer.insertions(spot, Each.ITEM)

@@ -11,7 +11,6 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import BindingIndex, key_of
-from autograd_explain.inspect.facts.expressions import inside
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import elements, is_a, items
 
@@ -64,7 +63,7 @@ def _same(node: ast.expr, container: ExprAt) -> bool:
     """`self.losses` and `agent.losses` are one attribute; other keys are told by their text."""
     if isinstance(container.node, ast.Attribute):
         return isinstance(node, ast.Attribute) and node.attr == container.node.attr
-    return key_of(node) is not None and key_of(node) == key_of(container.node)
+    return key_of(node) is not None and key_of(node) == container.key
 
 
 def _computes(scene: Scene, index: BindingIndex, read: ExprAt) -> bool:
@@ -112,7 +111,7 @@ def _computes_with_arguments(scene: Scene, function: ExprAt) -> bool:
     name = getattr(function.node, "attr", getattr(function.node, "id", ""))
     if name in _FILLS or name in _SHOWS:
         return False
-    callee = slicer.callee(inside(function, ast.Call(function.node, [], [])))
+    callee = slicer.callee(function.inside(ast.Call(function.node, [], [])))
     if callee is not None:
         return slicer.frame_scope(callee.body) is None
     value = slicer.value(function)

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import event_at, place_of
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What
+from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
 
 from .containers import needs_graph
 from .numpy_call import NumpyCall, find
@@ -43,9 +41,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": found.names[0] if found.names else found.shown.text,
             "read": "" if place is None else place.source,
-            "place": label(place_of(scene, found.shown)),
+            "place": label(scene.place_at(found.shown)),
             "value": found.stored[0].text if found.stored else "",
-            "stored": label(place_of(scene, found.stored[0])) if found.stored else "",
+            "stored": label(scene.place_at(found.stored[0])) if found.stored else "",
         },
         tensors=(culprit,),
         events=(*_events(scene, found), scene.failed()),
@@ -64,7 +62,7 @@ def _culprit(scene: Scene, found: NumpyCall) -> TensorFact:
 def _events(scene: Scene, found: NumpyCall) -> tuple[Event, ...]:
     """What stored the tensors, or else the line that reads them."""
     blamed = found.stored if _is_storing(scene, found) else (found.shown,)
-    return tuple(event_at(scene, What.CAUSE, s) for s in blamed)
+    return tuple(scene.event_at(What.CAUSE, s) for s in blamed)
 
 
 def _is_storing(scene: Scene, found: NumpyCall) -> bool:
@@ -73,6 +71,6 @@ def _is_storing(scene: Scene, found: NumpyCall) -> bool:
 
 
 def _details(scene: Scene, found: NumpyCall) -> Details:
-    placed = [(place_of(scene, r.spot), r.way) for r in found.reads]
+    placed = [(scene.place_at(r.spot), r.way) for r in found.reads]
     reads = tuple((place, way) for place, way in placed if place is not None)
     return Details(reads, _is_storing(scene, found), found.numbers)

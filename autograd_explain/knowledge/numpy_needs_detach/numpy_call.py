@@ -16,12 +16,8 @@ import torch
 from autograd_explain.inspect.dataflow import Each, ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import key_of
 from autograd_explain.inspect.dataflow.syntax import statements_of
-from autograd_explain.inspect.facts.expressions import (
-    inside,
-    method_call,
-    outer_names,
-    surfaced,
-)
+from autograd_explain.inspect.facts.expressions import method_call
+from autograd_explain.inspect.facts.value_names import outer_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -54,7 +50,7 @@ class NumpyCall:
 
 def find(scene: Scene) -> NumpyCall | None:
     """What was to become an array at the failing line."""
-    tensor, at = _asked(scene), surfaced(scene)
+    tensor, at = _asked(scene), scene.surfaced
     for name in _DIRECT:
         shown = method_call(scene, name)
         if shown is not None and (tensor is None or _is_call_of(at, shown)):
@@ -89,7 +85,7 @@ def _failing_reads(scene: Scene, at: ExprAt, tensor: torch.Tensor) -> tuple[Read
     for spot, nodes in _given(scene, at):
         entered = spot is at or not isinstance(at.node, ast.Call)
         values = handed(scene, spot) if entered else {}
-        found = [r for n in nodes for r in reads_of(scene, inside(spot, n), values, tensor)]
+        found = [r for n in nodes for r in reads_of(scene, spot.inside(n), values, tensor)]
         if found:
             found.sort(key=lambda r: not (r.value is tensor or held(r.value, tensor)))
             return tuple(found)
@@ -108,7 +104,7 @@ def _given(scene: Scene, at: ExprAt) -> Iterator[tuple[ExprAt, list[ast.expr]]]:
         yield at, [statement.value]
     for node in ast.walk(statement) if statement is not None else ():
         if isinstance(node, ast.Call) and node is not at.node:
-            yield inside(at, node), _arguments(node)
+            yield at.inside(node), _arguments(node)
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
@@ -122,7 +118,7 @@ def _same_calls(scene: Scene, name: str, shown: ExprAt) -> Iterator[Read]:
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             if owner is None or called_name(node) != name or owner is shown.node:
                 continue
-            spot, key = inside(shown, owner), key_of(owner)
+            spot, key = shown.inside(owner), key_of(owner)
             value = _live(scene, spot, rebound)
             made = scene.slicer.makers(spot) if key is None or key in rebound else []
             if value is not None or any(scene.gradient_tracer.trace(m).carries for m in made):
@@ -132,13 +128,13 @@ def _same_calls(scene: Scene, name: str, shown: ExprAt) -> Iterator[Read]:
 def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...]) -> Iterator[Read]:
     """Tensors in later calls of NumPy's, or of the function that failed: these would fail next."""
     statement = scene.slicer.statement(at)
-    given = {k: r.value for r in reads if r.way == ARRAY and (k := key_of(r.spot.node))}
+    given = {k: r.value for r in reads if r.way == ARRAY and (k := r.spot.key)}
     for later, rebound in _from_here(scene, at):
         for node in _own_calls(later) if later is not statement else ():
-            if not (_fails_with_tensors(scene, inside(at, node)) or _is_same(at.node, node)):
+            if not (_fails_with_tensors(scene, at.inside(node)) or _is_same(at.node, node)):
                 continue
-            for spot in (inside(at, a) for a in _arguments(node)):
-                key = key_of(spot.node)
+            for spot in (at.inside(a) for a in _arguments(node)):
+                key = spot.key
                 value = given.get(key) if key is not None and key not in rebound else None
                 value = _live(scene, spot, rebound) if value is None else value
                 if value is not None:
@@ -151,7 +147,7 @@ def _is_same(failed: ast.AST, later: ast.Call) -> bool:
 
 def _live(scene: Scene, spot: ExprAt, rebound: set[str]) -> torch.Tensor | None:
     """The tensor with a graph that a name still is by then."""
-    value = scene.slicer.tensor(spot) if key_of(spot.node) not in rebound else None
+    value = scene.slicer.tensor(spot) if spot.key not in rebound else None
     return value if isinstance(value, torch.Tensor) and value.requires_grad else None
 
 
@@ -187,7 +183,7 @@ def _fails_with_tensors(scene: Scene, call: ExprAt) -> bool:
     """Whether NumPy converts its arguments: `np.mean(x)` calls `x.mean()` and keeps the graph,
     while compiled functions and everything with `axis=` need an array (NumPy 2.4)."""
     assert isinstance(call.node, ast.Call)
-    function = scene.slicer.value(inside(call, call.node.func))
+    function = scene.slicer.value(call.inside(call.node.func))
     module = str(getattr(function, "__module__", None) or type(function).__module__)
     if not module.startswith("numpy"):
         return False
@@ -217,7 +213,7 @@ def _stored(scene: Scene, container: ExprAt) -> Iterator[ExprAt]:
         return
     part = Each.VALUE if isinstance(slicer.value(container), dict) else Each.ITEM
     elements = [
-        inside(maker, n)
+        maker.inside(n)
         for maker in slicer.makers(container)
         if _is_seen_by(scene, container, maker)
         for n in _elements(maker.node)
@@ -247,6 +243,6 @@ def _names(scene: Scene, shown: ExprAt) -> Iterator[str]:
     yield from outer_names(scene, shown)
     yield shown.text.lstrip("*")
     for node in ast.walk(shown.node):
-        value = scene.slicer.value(inside(shown, node)) if isinstance(node, ast.Name) else None
+        value = scene.slicer.value(shown.inside(node)) if isinstance(node, ast.Name) else None
         if isinstance(node, ast.Name) and isinstance(value, torch.Tensor) and value.requires_grad:
             yield node.id

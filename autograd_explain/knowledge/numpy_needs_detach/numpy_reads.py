@@ -17,7 +17,6 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
 from autograd_explain.inspect.dataflow.syntax import definition, returns
-from autograd_explain.inspect.facts.expressions import inside
 from autograd_explain.inspect.scene import Scene
 
 from .containers import items_of
@@ -66,9 +65,9 @@ def reads_of(
     node = spot.node
     if isinstance(node, _DISPLAYS):
         for part in node.elts:
-            yield from reads_of(scene, inside(spot, part), given, asked, True)
+            yield from reads_of(scene, spot.inside(part), given, asked, True)
     elif isinstance(node, _COMPREHENSIONS):
-        made = inside(spot, node.elt)
+        made = spot.inside(node.elt)
         elements = items_of(given.get(id(node))) or []
         if any(v is asked for v in elements):
             yield Read(made, _of_elements(elements), asked, made)
@@ -142,20 +141,20 @@ def _is_display(scene: Scene, spot: ExprAt) -> bool:
 
 def _plain(spot: ExprAt) -> ExprAt:
     node = spot.node
-    return inside(spot, node.value) if isinstance(node, ast.Starred) else spot
+    return spot.inside(node.value) if isinstance(node, ast.Starred) else spot
 
 
 def _key(spot: ExprAt) -> ExprAt:
     """The container behind `*xs`, `list(xs)`, `xs.values()`."""
     node = spot.node
     if isinstance(node, ast.Starred):
-        return _key(inside(spot, node.value))
+        return _key(spot.inside(node.value))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
         if node.func.id in ("list", "tuple", "sorted"):
-            return _key(inside(spot, node.args[0]))
+            return _key(spot.inside(node.args[0]))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         if node.func.attr in ("values", "copy"):
-            return inside(spot, node.func.value)
+            return spot.inside(node.func.value)
     return spot
 
 
@@ -167,14 +166,14 @@ def returned(scene: Scene, at: ExprAt, asked: torch.Tensor) -> Iterator[Read]:
     for node in ast.walk(at.node):
         if not isinstance(node, (ast.Name, ast.Attribute, ast.Lambda)):
             continue
-        scope = _function(scene, inside(at, node))
+        scope = _function(scene, at.inside(node))
         results = (
             [ExprAt(scope, value) for value in returns(scope.body)] if scope is not None else []
         )
         if any(scene.gradient_tracer.trace(r).carries for r in results):
             way = _of_tensor(asked, True)
             if _used_elsewhere(scene, node):
-                yield Read(inside(at, node), replace(way, of=Of.RESULT), asked)
+                yield Read(at.inside(node), replace(way, of=Of.RESULT), asked)
             else:
                 yield from (Read(r, way, asked) for r in results)
             return

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, method_call, surfaced
+from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import live_value, local, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -76,13 +76,13 @@ def _shown(scene: Scene) -> tuple[ExprAt | None, bool]:
 
 
 def _elsewhere(scene: Scene) -> Iterator[ExprAt]:
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     for node in ast.walk(statement) if statement is not None else ():
         if spot is not None and isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            value: Any = live_value(scene, inside(spot, node))
+            value: Any = live_value(scene, spot.inside(node))
             if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                yield inside(spot, node)
+                yield spot.inside(node)
 
 
 def _has_device(made: ExprAt) -> bool:

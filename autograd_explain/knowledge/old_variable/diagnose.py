@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 
@@ -34,7 +34,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
-    data = argument(call, 0, "data")
+    data = call and call.argument(0, "data")
     pattern = scene.match.pattern
     number = pattern == "variable-data-not-tensor"
     return finding_from_message(

@@ -8,12 +8,10 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, places_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value, maker
+from autograd_explain.inspect.facts.torch_call import failing_call, live_value, maker
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
-from autograd_explain.program import called_name
 
 PATTERNS = ("optimizer-params-tensor", "optimizer-param-not-tensor")
 
@@ -43,14 +41,15 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    given = argument(failing_call(scene), 0, "params")
+    call = failing_call(scene)
+    given = call and call.argument(0, "params")
     if given is None:
         return None
     way = _way(scene, given)
-    parts = [inside(given, e) for e in getattr(given.node, "elts", ())]
+    parts = [given.inside(e) for e in getattr(given.node, "elts", ())]
     unpacked = [p for p in parts if _unpacks(scene, p)] if way is Way.UNPACK else []
-    modules = places_of(scene, (p for p in unpacked if _is_module(scene, p)))
-    iterables = places_of(scene, (p for p in unpacked if not _is_module(scene, p)))
+    modules = scene.places_at(p for p in unpacked if _is_module(scene, p))
+    iterables = scene.places_at(p for p in unpacked if not _is_module(scene, p))
     kind = scene.match.captures.get("type", "")
     return finding_from_message(
         scene,
@@ -70,14 +69,14 @@ def _way(scene: Scene, given: ExprAt) -> Way | None:
         return Way.WRAP
     node = given.node
     if isinstance(node, (ast.List, ast.Tuple)):
-        parts = [inside(given, e) for e in node.elts if not isinstance(e, ast.Starred)]
+        parts = [given.inside(e) for e in node.elts if not isinstance(e, ast.Starred)]
         return (
             Way.UNPACK
             if parts and all(_unpacks(scene, p) or _tensor(scene, p) for p in parts)
             else None
         )
     made = maker(scene, given)
-    if made is not None and called_name(made.node) == "state_dict":
+    if made is not None and made.called == "state_dict":
         return Way.PARAMETERS if made.node is node else None
     value: Any = live_value(scene, given)
     if (
@@ -91,7 +90,7 @@ def _way(scene: Scene, given: ExprAt) -> Way | None:
 
 def _unpacks(scene: Scene, part: ExprAt) -> bool:
     """A module, `net.parameters()`, or a list of tensors inside the list."""
-    if called_name(part.node) in ("parameters", "list"):
+    if part.called in ("parameters", "list"):
         return True
     value: Any = live_value(scene, part)
     if isinstance(value, torch.nn.Module):

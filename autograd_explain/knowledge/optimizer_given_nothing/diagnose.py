@@ -8,12 +8,10 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
-from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value, maker
+from autograd_explain.inspect.facts.torch_call import failing_call, live_value, maker
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, label
 from autograd_explain.program import called_name
 
 PATTERNS = ("optimizer-empty",)
@@ -47,7 +45,8 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    given = argument(failing_call(scene), 0, "params")
+    call = failing_call(scene)
+    given = call and call.argument(0, "params")
     if given is None:
         return None
     made = maker(scene, given) or given
@@ -59,7 +58,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         EXAMPLE,
         facts={
             "given": given.text,
-            "given_place": label(place_of(scene, given)),
+            "given_place": label(scene.place_at(given)),
             "module": "" if owner is None else type(owner).__name__,
             "attribute": attribute,
             "maker": "" if cause is None else cause.text,
@@ -76,7 +75,7 @@ def _module(scene: Scene, made: ExprAt) -> torch.nn.Module | None:
     for node in ast.walk(made.node):
         if isinstance(node, ast.Call) and called_name(node) in ("parameters", "named_parameters"):
             if isinstance(node.func, ast.Attribute):
-                value = live_value(scene, inside(made, node.func.value))
+                value = live_value(scene, made.inside(node.func.value))
                 if isinstance(value, torch.nn.Module):
                     return value
     return None

@@ -3,7 +3,6 @@
 import ast
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.remade_parameter import remade_parameter
 from autograd_explain.inspect.facts.silent_evidence import (
     assignments,
@@ -14,7 +13,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
     tensors,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, What
+from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 from .replaced_parameters import exchanges
 

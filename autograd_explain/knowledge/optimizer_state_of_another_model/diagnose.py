@@ -3,7 +3,7 @@
 from typing import Any
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call, local, receiver
+from autograd_explain.inspect.facts.torch_call import failing_call, local
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -25,7 +25,7 @@ def diagnose(scene: Scene) -> Finding | None:
     if not isinstance(groups, list) or not isinstance(saved, list):
         return None
     call = failing_call(scene, "load_state_dict")
-    owner, state = receiver(call), argument(call, 0, "state_dict")
+    owner, state = call and call.receiver, call and call.argument(0, "state_dict")
     index, have, had = _difference(groups, saved)
     return finding_from_message(
         scene,

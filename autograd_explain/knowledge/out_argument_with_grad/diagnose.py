@@ -3,17 +3,14 @@
 import ast
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     failing_call,
     live_value,
     tensor_fact,
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
-from autograd_explain.program import called_name
 
 PATTERNS = ("out-requires-grad",)
 
@@ -36,10 +33,10 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, scene.match.captures.get("op", "")) or failing_call(scene)
-    out = argument(call, 99, "out")
+    out = call and call.argument(99, "out")
     if call is None or out is None or not isinstance(call.node, ast.Call):
         return None
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     alone = isinstance(statement, ast.Expr) and statement.value is call.node
     plain = isinstance(out.node, (ast.Name, ast.Attribute))
@@ -48,7 +45,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         scene,
         "out_argument_with_grad",
         EXAMPLE,
-        facts={"call": call.text, "out": out.text, "op": called_name(call.node)},
+        facts={"call": call.text, "out": out.text, "op": call.called},
         at=call,
         confidence=Confidence.PROVEN,
         tensors=(fact,),

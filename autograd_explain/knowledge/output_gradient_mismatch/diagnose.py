@@ -8,7 +8,6 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     backward_roots,
     elements,
     failing_call,
@@ -19,7 +18,6 @@ from autograd_explain.inspect.facts.torch_call import (
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
-from autograd_explain.program import called_name
 
 PATTERNS = (
     "grad-output-shape-mismatch",
@@ -106,13 +104,11 @@ def _number(text: str) -> int:
 def _given(scene: Scene, call: ExprAt, index: int) -> ExprAt | None:
     """The gradient for the output with this index."""
     names = ("gradient", "grad_tensors", "grad_outputs")
-    method = called_name(call.node) == "backward" and "autograd" not in call.text.split("(")[0]
-    found = argument(
-        call, 0 if method else (1 if called_name(call.node) == "backward" else 2), *names
-    )
+    method = call.called == "backward" and "autograd" not in call.text.split("(")[0]
+    found = call.argument(0 if method else (1 if call.called == "backward" else 2), *names)
     listed = [] if found is None else elements(scene, found)
     return listed[index] if index < len(listed) else found
 
 
 def _ones(made: ExprAt | None) -> bool:
-    return made is not None and called_name(made.node) in ("ones", "ones_like")
+    return made is not None and made.called in ("ones", "ones_like")

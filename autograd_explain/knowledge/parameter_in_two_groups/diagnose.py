@@ -8,10 +8,8 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     elements,
     failing_call,
     local,
@@ -61,7 +59,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     own = list(group.get("params", ()))
     once = _twice(own)
     shared = once or [p for p in own if any(p is q for g in before for q in g)]
-    given = argument(call, 0, "params", "param_group")
+    given = call.argument(0, "params", "param_group")
     if not shared or given is None:
         return None
     first, second = (given, given) if once else _groups(scene, given, before, shared[0])
@@ -85,7 +83,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             _overlap(once, first, second),
             "" if first is None else first.text,
             "" if second is None else second.text,
-            place_of(scene, second),
+            scene.place_at(second),
         )
     )
 
@@ -117,11 +115,9 @@ def _params(group: ExprAt) -> ExprAt | None:
     if isinstance(group.node, ast.Dict):
         for key, value in zip(group.node.keys, group.node.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == "params":
-                return inside(group, value)
+                return group.inside(value)
     if isinstance(group.node, ast.Call):
-        return next(
-            (inside(group, k.value) for k in group.node.keywords if k.arg == "params"), None
-        )
+        return next((group.inside(k.value) for k in group.node.keywords if k.arg == "params"), None)
     return None
 
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.inspect.facts.torch_call import local, tensor_fact
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role
@@ -55,7 +53,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "module": type(module).__name__,
             "optimizer": holders[0][0] if holders else "",
         },
-        at=surfaced(scene),
+        at=scene.surfaced,
         variant="computed" if computed else ("held" if holders else ""),
         confidence=Confidence.PROVEN,
         tensors=(fact, tensor_fact(scene, value, text, role=Role.OTHER)),
@@ -71,7 +69,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _assignment(scene: Scene, name: str) -> tuple[str, str]:
     """Target and value of the failing assignment, as written; "" where it is no plain one."""
     place = scene.place
-    statement = statement_at(scene.program, place)
+    statement = scene.program.statement_at(place)
     source = None if place is None else scene.program.source_at(place)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or source is None:
         return "", ""

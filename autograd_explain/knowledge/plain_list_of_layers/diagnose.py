@@ -2,10 +2,9 @@
 
 import ast
 
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.silent_evidence import culprit, name_of, tensors
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, What
+from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 PATTERNS = ("plain-list-of-layers",)
 

@@ -6,7 +6,6 @@ from autograd_explain.inspect.facts.finding_from_message import finding_from_mes
 from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
-from autograd_explain.program import called_name
 
 PATTERNS = ("gradscaler-cuda-amp-deprecated", "clip-grad-norm-deprecated")
 
@@ -38,7 +37,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, *_NEW)
     if call is None:
         return None
-    old, new, first = _NEW[called_name(call.node)]
+    old, new, first = _NEW[call.called]
     return finding_from_message(
         scene,
         "renamed_in_torch",

@@ -8,15 +8,9 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import (
-    inside,
-    outer_names,
-    place_of,
-    stored_names,
-    surfaced,
-)
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, live_value, maker, tensor_fact
+from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
+from autograd_explain.inspect.facts.value_names import outer_names, stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place
 from autograd_explain.program import called_name
@@ -60,7 +54,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     name = "" if isinstance(shown.node, ast.Call) else shown.text
     names = [name] if name else _to_be(scene, shown)
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, *names)
-    constructor = made is not None and called_name(made.node) in TAKES_DTYPE
+    constructor = made is not None and made.called in TAKES_DTYPE
     return finding_from_message(
         scene,
         "requires_grad_on_integer",
@@ -73,23 +67,23 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=made if constructor else shown,
         confidence=Confidence.PROVEN if constructor or fact.dtype else Confidence.LIKELY,
         tensors=(fact,),
-    ).with_details(Details(constructor, place_of(scene, shown)))
+    ).with_details(Details(constructor, scene.place_at(shown)))
 
 
 def _to_be(scene: Scene, call: ExprAt) -> list[str]:
     """What the tensor that was not made would have been called, and what it was to be made of."""
     statement = scene.slicer.statement(call)
     named = [
-        n for t in getattr(statement, "targets", ()) for n in outer_names(scene, inside(call, t))
+        n for t in getattr(statement, "targets", ()) for n in outer_names(scene, call.inside(t))
     ]
-    given = argument(call, 0, "data", "object")
+    given = call.argument(0, "data", "object")
     made_of = [given.text] if given is not None and isinstance(given.node, ast.Name) else []
     return [*stored_names(scene, call), *named, *made_of]
 
 
 def _dtype_of_numbers(scene: Scene, call: ExprAt) -> str:
     """The dtype that a constructor gives the numbers handed to it; "" where they are not known."""
-    given = _numbers(scene, argument(call, 0, "data", "object"))
+    given = _numbers(scene, call.argument(0, "data", "object"))
     while isinstance(given, (list, tuple)) and given:
         kinds = {type(n) for n in given}
         if kinds <= {int, bool}:
@@ -108,22 +102,22 @@ def _numbers(scene: Scene, given: ExprAt | None) -> Any:
 
 def _flagged(scene: Scene) -> ExprAt | None:
     """The expression that was to require grad."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return None
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
-                return inside(spot, target.value)
+                return spot.inside(target.value)
     calls = [spot.node, *ast.walk(statement)]
     for node in calls:
         if not isinstance(node, ast.Call):
             continue
         if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
-            return inside(spot, node.func.value)
+            return spot.inside(node.func.value)
         if called_name(node) in ("Parameter", "Variable") and node.args:
-            return inside(spot, node.args[0])
+            return spot.inside(node.args[0])
         if any(k.arg == "requires_grad" for k in node.keywords):
-            return inside(spot, node)
+            return spot.inside(node)
     return None

@@ -7,12 +7,10 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import inside, place_of, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
+from autograd_explain.model import Confidence, Finding, label
 
 PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
 
@@ -50,7 +48,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": shown.text,
             "maker": "" if made is None else made.text,
-            "maker_place": label(place_of(scene, made)),
+            "maker_place": label(scene.place_at(made)),
             "flag": "" if place is None else place.source,
             "node": fact.grad_fn or "",
         },
@@ -63,19 +61,19 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _flagged(scene: Scene) -> tuple[ExprAt | None, bool]:
     """The expression whose flag was set, and whether it was set to True."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return None, False
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
-                return inside(spot, target.value), not _is_false(statement.value)
+                return spot.inside(target.value), not _is_false(statement.value)
     for node in ast.walk(statement):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "requires_grad_":
                 given = [*node.args, *(k.value for k in node.keywords)]
-                return inside(spot, node.func.value), not (given and _is_false(given[0]))
+                return spot.inside(node.func.value), not (given and _is_false(given[0]))
     return None, False
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import best_cut
-from autograd_explain.inspect.facts.expressions import event_at, method_call
+from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -52,5 +52,5 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant="" if cut is None else "cut",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-        more=() if made is None else (event_at(scene, What.CREATED, made),),
+        more=() if made is None else (scene.event_at(What.CREATED, made),),
     ).with_details(Details(shown.text, uncut=cut is None and floating))

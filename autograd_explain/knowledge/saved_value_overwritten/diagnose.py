@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.call_levels import at_one_level, failing_path, path_of
+from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
@@ -10,12 +10,11 @@ from autograd_explain.inspect.facts.overwrite import (
     find_overwrite,
     further_writes,
     is_parameter,
-    label,
     read_operand,
 )
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place
+from autograd_explain.model import Confidence, Finding, Place, label
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -91,11 +90,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 
 def _details(scene: Scene, found: Overwrite, operand: str) -> Details:
-    guilty, failing = found.guilty, failing_path(scene)
+    guilty, failing = found.guilty, scene.path
     write: Place | None = None
     failed: Place | None = None
     if guilty is not None and failing:
-        write, failed = at_one_level([path_of(guilty), failing])
+        write, failed = at_one_level([guilty.path, failing])
     return Details(
         target=guilty.target if guilty else "",
         operand=operand,

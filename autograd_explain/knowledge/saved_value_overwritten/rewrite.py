@@ -199,4 +199,4 @@ def _within(finding: Finding[Details], saver: Place) -> bool:
     """Whether the write happened while the saving line ran (a hook of the module it calls)."""
     write = finding.event(What.CHANGED)
     outer = () if write is None else write.chain
-    return any((p.cell, p.file, p.line) == (saver.cell, saver.file, saver.line) for p in outer)
+    return any(p.line_id == saver.line_id for p in outer)

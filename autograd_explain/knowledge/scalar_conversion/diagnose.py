@@ -6,10 +6,8 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     failing_call,
     live_value,
     tensor_fact,
@@ -36,7 +34,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
-    given = argument(call, 0)
+    given = call and call.argument(0)
     if call is None or given is None:
         return None
     tensor: Any = live_value(scene, given)
@@ -53,4 +51,4 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=call,
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(place_of(scene, given), is_float=number))
+    ).with_details(Details(scene.place_at(given), is_float=number))

@@ -4,20 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     before,
     calls_in,
     failing_call,
     is_called_on,
     live_value,
-    receiver,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, label
 
 PATTERNS = ("gradscaler-unscale-twice", "gradscaler-step-twice")
 
@@ -41,7 +37,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step", "unscale_")
-    owner, optimizer = receiver(call), argument(call, 0, "optimizer")
+    owner, optimizer = call and call.receiver, call and call.argument(0, "optimizer")
     if call is None or owner is None:
         return None
     scaler = live_value(scene, owner)
@@ -56,7 +52,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "scaler": owner.text,
             "optimizer": "" if optimizer is None else optimizer.text,
             "first": "" if first is None else first.text,
-            "first_place": label(place_of(scene, first)),
+            "first_place": label(scene.place_at(first)),
         },
         at=call if updated else _last_step(scene, scaler) or call,
         variant=variant,
@@ -67,9 +63,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _earlier(scene: Scene, call: ExprAt, scaler: Any) -> ExprAt | None:
     """The same call for the same optimizer, earlier in the same function or cell."""
-    given = argument(call, 0, "optimizer")
+    given = call.argument(0, "optimizer")
     for spot in calls_in(scene, "unscale_"):
-        same = argument(spot, 0, "optimizer")
+        same = spot.argument(0, "optimizer")
         if same is None or given is None or same.text != given.text:
             continue
         if not is_called_on(scene, spot, scaler):

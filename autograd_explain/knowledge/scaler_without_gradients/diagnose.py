@@ -6,19 +6,15 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     before,
     calls_in,
     failing_call,
     live_value,
-    receiver,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
 
 PATTERNS = ("gradscaler-no-inf-checks-step", "gradscaler-no-inf-checks-update")
 
@@ -42,7 +38,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step", "update")
-    owner, optimizer = receiver(call), argument(call, 0, "optimizer")
+    owner, optimizer = call and call.receiver, call and call.argument(0, "optimizer")
     if call is None or owner is None:
         return None
     step = scene.match.pattern == "gradscaler-no-inf-checks-step"
@@ -57,13 +53,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "optimizer": "" if optimizer is None else optimizer.text,
             "cleared": "" if cleared is None else cleared.text,
             "backward": "" if backward is None else backward.text,
-            "backward_place": label(place_of(scene, backward)),
+            "backward_place": label(scene.place_at(backward)),
         },
         at=cleared or call,
         variant="update" if not step else ("cleared" if cleared is not None else ""),
         confidence=Confidence.PROVEN if empty or not step else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, ("" if optimizer is None else optimizer.text,)),),
-    ).with_details(Details(cleared is not None, place_of(scene, backward)))
+    ).with_details(Details(cleared is not None, scene.place_at(backward)))
 
 
 def _no_gradients(optimizer: Any) -> bool:

@@ -4,20 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
     MISSING,
-    argument,
     before,
     calls_in,
     failing_call,
     live_value,
-    receiver,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
 
 PATTERNS = ("lr-scheduler-before-optimizer", "lr-scheduler-step-overridden")
 
@@ -39,7 +35,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step")
-    owner = receiver(call)
+    owner = call and call.receiver
     if call is None or owner is None:
         return None
     scheduler: Any = live_value(scene, owner)
@@ -60,22 +56,22 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "scheduler": owner.text,
             "optimizer": names[0] if names else "",
             "step": found.text if found is not None and follows else "",
-            "step_place": label(place_of(scene, found)) if follows else "",
+            "step_place": label(scene.place_at(found)) if follows else "",
         },
         at=call,
         variant="overridden" if overridden else ("" if follows else _no_step(scene, steps)),
         confidence=Confidence.PROVEN if found is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (owner.text,)),),
-    ).with_details(Details(place_of(scene, found)))
+    ).with_details(Details(scene.place_at(found)))
 
 
 def _steps(scene: Scene, call: ExprAt, optimizer: Any) -> bool:
     """`optimizer.step()` or `scaler.step(optimizer)` of this optimizer."""
-    owner, given = receiver(call), argument(call, 0, "optimizer")
+    owner, given = call.receiver, call.argument(0, "optimizer")
     return any(s is not None and live_value(scene, s) is optimizer for s in (owner, given))
 
 
 def _no_step(scene: Scene, steps: list[ExprAt]) -> str:
     """Never stepped, or perhaps skipped by a GradScaler, which found an infinite gradient."""
-    scaled = any(argument(s, 0, "optimizer") is not None for s in steps)
+    scaled = any(s.argument(0, "optimizer") is not None for s in steps)
     return "skipped" if scaled else "never"

@@ -1,7 +1,7 @@
 """A learning-rate scheduler's step was told the epoch."""
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call, receiver
+from autograd_explain.inspect.facts.torch_call import failing_call
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -16,7 +16,7 @@ EXAMPLE = {
 
 def diagnose(scene: Scene) -> Finding | None:
     call = failing_call(scene, "step")
-    owner, epoch = receiver(call), argument(call, 0, "epoch")
+    owner, epoch = call and call.receiver, call and call.argument(0, "epoch")
     if owner is None or epoch is None:
         return None
     return finding_from_message(

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import argument, failing_call, live_value
+from autograd_explain.inspect.facts.torch_call import failing_call, live_value
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
 
@@ -28,7 +28,8 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    given = argument(failing_call(scene), 0, "optimizer")
+    call = failing_call(scene)
+    given = call and call.argument(0, "optimizer")
     if given is None:
         return None
     value: Any = live_value(scene, given)

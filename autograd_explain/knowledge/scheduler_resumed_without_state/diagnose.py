@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     before,
     calls_in,
     failing_call,
@@ -39,8 +37,8 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene)
-    optimizer = argument(call, 0, "optimizer")
-    last = argument(call, 99, "last_epoch")
+    optimizer = call and call.argument(0, "optimizer")
+    last = call and call.argument(99, "last_epoch")
     if call is None or optimizer is None:
         return None
     load = _load(scene, call, live_value(scene, optimizer))
@@ -58,7 +56,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant="order" if load is not None else "",
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, (optimizer.text,)),),
-    ).with_details(Details(optimizer.text, place_of(scene, load), fresh))
+    ).with_details(Details(optimizer.text, scene.place_at(load), fresh))
 
 
 def _load(scene: Scene, call: ExprAt, optimizer: Any) -> ExprAt | None:

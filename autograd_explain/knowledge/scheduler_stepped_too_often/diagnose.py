@@ -4,18 +4,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import place_of
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
     calls_in,
     failing_call,
     is_called_on,
     live_value,
-    receiver,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Role, TensorFact, label
 
 PATTERNS = ("lr-scheduler-onecycle-steps",)
 
@@ -37,7 +34,7 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "step")
-    owner = receiver(call)
+    owner = call and call.receiver
     if call is None or owner is None:
         return None
     steps = _steps(scene, live_value(scene, owner))
@@ -51,7 +48,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "scheduler": owner.text,
             "total": scene.match.captures.get("total", ""),
             "other": "" if inner is None else inner.text,
-            "other_place": label(place_of(scene, inner)),
+            "other_place": label(scene.place_at(inner)),
         },
         at=outer or call,
         variant="" if outer is not None else "short",

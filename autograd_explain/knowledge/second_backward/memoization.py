@@ -10,10 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.statements import statement_at
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, own_nodes
-from autograd_explain.program_index import index_of
+from autograd_explain.program_index import ProgramIndex, index_of
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
 
@@ -28,6 +27,16 @@ class Memoized:
     how: str
 
 
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A line that led to the value, with what stands there."""
+
+    place: Place
+    source: Source
+    function: ast.FunctionDef | ast.AsyncFunctionDef | None
+    statement: ast.stmt | None
+
+
 def remembered(
     program: Program, path: tuple[Place, ...], running: tuple[Place, ...] = ()
 ) -> Memoized | None:
@@ -35,22 +44,24 @@ def remembered(
 
     Lines that are still `running` keep nothing yet.
     """
-    path = path[next((i for i, p in enumerate(path) if p not in running), len(path)) :]
-    for number, place in enumerate(path):
-        source = program.source_at(place)
-        function = None if source is None else source.function_at(place)
-        if source is None or function is None:
-            continue
-        for decorator in function.decorator_list:
-            if _last(decorator) in _DECORATORS:
-                at = source.place(decorator.lineno, None, decorator)
-                name = _called(program, path[:number], function.name)
-                return Memoized(at, name or function.name, "decorator")
-    for place in path[::-1]:
-        source = program.source_at(place)
-        found = None if source is None else _guard(program, source, place)
-        if found is not None:
-            return found
+    start = next((i for i, p in enumerate(path) if p not in running), len(path))
+    sources = ((p, program.source_at(p)) for p in path[start:])
+    lines = [
+        _Line(p, source, source.function_at(p), source.statement_at(p.line - source.offset))
+        for p, source in sources
+        if source is not None
+    ]
+    return _decorated(lines) or _guarded(lines, index_of(program))
+
+
+def _decorated(lines: list[_Line]) -> Memoized | None:
+    """The decorator of a function on the way that keeps what it returned."""
+    for number, line in enumerate(lines):
+        for decorator in () if line.function is None else line.function.decorator_list:
+            if line.function is not None and _last(decorator) in _DECORATORS:
+                at = line.source.place(decorator.lineno, None, decorator)
+                name = _called(lines[:number], line.function.name)
+                return Memoized(at, name or line.function.name, "decorator")
     return None
 
 
@@ -59,9 +70,9 @@ def _last(decorator: ast.expr) -> str:
     return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
-def _called(program: Program, outer: tuple[Place, ...], function: str) -> str:
+def _called(outer: list[_Line], function: str) -> str:
     """How the calling line spells the call (or the property): `self.graph.propagation()`."""
-    statement = statement_at(program, outer[-1]) if outer else None
+    statement = outer[-1].statement if outer else None
     nodes = list(ast.walk(statement)) if statement is not None else []
     calls = [n for n in nodes if isinstance(n, ast.Call) and _last(n) == function]
     reads = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == function]
@@ -69,23 +80,26 @@ def _called(program: Program, outer: tuple[Place, ...], function: str) -> str:
     return ast.unparse(found[0]) if found else ""
 
 
-def _guard(program: Program, source: Source, place: Place) -> Memoized | None:
-    """The `if` that lets the assignment at a place happen only once."""
-    statement = statement_at(program, place)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target = statement.targets[0]
-    if isinstance(target, ast.Tuple) or _filled_elsewhere(program, statement):
-        return None
-    function = source.function_at(place)
-    for node in own_nodes(function) if function is not None else ast.walk(source.tree):
-        if not isinstance(node, ast.If) or node.orelse:
+def _guarded(lines: list[_Line], index: ProgramIndex) -> Memoized | None:
+    """The `if` that lets one of the assignments on the way happen only once."""
+    for line in reversed(lines):
+        statement = line.statement
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             continue
-        inside = any(n is statement for n in node.body) and _absent(node.test, target)
-        before = _returns(node, target) and node.lineno < statement.lineno
-        if inside or before:
-            at = source.place(node.lineno, place.function, node)
+        target = statement.targets[0]
+        guard = None if isinstance(target, ast.Tuple) else _guard(line, statement, target)
+        if guard is not None and not _filled_elsewhere(index, statement):
+            at = line.source.place(guard.lineno, line.place.function, guard)
             return Memoized(at, ast.unparse(target), "guard")
+    return None
+
+
+def _guard(line: _Line, statement: ast.Assign, target: ast.expr) -> ast.If | None:
+    for node in own_nodes(line.function or line.source.tree):
+        if isinstance(node, ast.If) and not node.orelse:
+            inside = any(n is statement for n in node.body) and _absent(node.test, target)
+            if inside or (_returns(node, target) and node.lineno < statement.lineno):
+                return node
     return None
 
 
@@ -122,10 +136,10 @@ def _returns(node: ast.If, target: ast.expr) -> bool:
     return _present(node.test, target) and any(_same(n, target) for n in reads)
 
 
-def _filled_elsewhere(program: Program, statement: ast.Assign) -> bool:
+def _filled_elsewhere(index: ProgramIndex, statement: ast.Assign) -> bool:
     """Whether something else gives the target a value: then it is a state, not a memory."""
     target = statement.targets[0]
-    for node in _assignments(program):
+    for node in _assignments(index):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         leaves = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple) else [t]))
         if any(_same(t, target) for t in leaves) and node.value is not None:
@@ -134,8 +148,8 @@ def _filled_elsewhere(program: Program, statement: ast.Assign) -> bool:
     return False
 
 
-def _assignments(program: Program) -> Iterator[ast.Assign | ast.AugAssign | ast.AnnAssign]:
-    for _, node in index_of(program).nodes(ast.stmt):
+def _assignments(index: ProgramIndex) -> Iterator[ast.Assign | ast.AugAssign | ast.AnnAssign]:
+    for _, node in index.nodes(ast.stmt):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             yield node
 

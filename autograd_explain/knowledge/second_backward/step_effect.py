@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.freed_part import FreedPart, steps_since
-from autograd_explain.inspect.facts.torch_call import receiver
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.freed_part import FreedPart
 from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.live.graph import Graph, GraphNode, freed_slots
 from autograd_explain.inspect.scene import Scene
-
-from .saved_inputs import leaves_below, saved_leaves
-from .uses import call_at
 
 
 @dataclass(frozen=True)
@@ -25,19 +27,68 @@ class Step:
     spoils: bool
 
 
-def steps_after(scene: Scene, part: FreedPart, first: TraceEvent | None) -> tuple[Step, ...]:
-    """The optimizers' steps after the backward that freed the part."""
-    moments = () if first is None else steps_since(scene, first)
-    return tuple(_effect(scene, part, m) for m in moments)
-
-
-def _effect(scene: Scene, part: FreedPart, moment: TraceEvent) -> Step:
-    """What is known of a step, from the live optimizer that its line names."""
-    owner = receiver(call_at(scene, moment, "step"))
+def effect_of(scene: Scene, part: FreedPart, moment: TraceEvent, call: ExprAt | None) -> Step:
+    """What is known of a step, from the live optimizer that its call names."""
+    owner = call and call.receiver
     optimizer = None if owner is None else scene.slicer.value(owner)
     if not isinstance(optimizer, torch.optim.Optimizer):
         return Step(moment, None, False)
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    writes = any(id(leaf) in held for leaf in leaves_below(part.old))
-    spoils = writes and any(id(p) in held for p in saved_leaves(scene.graph, part.old))
+    writes = any(id(leaf) in held for leaf in _leaves_below(part.old))
+    spoils = writes and any(id(p) in held for p in _saved_leaves(scene.graph, part.old))
     return Step(moment, writes, spoils)
+
+
+#: Nodes that hand their input's memory on: what a later one saved is that memory.
+_ALIASING = frozenset({
+    "TBackward0", "TransposeBackward0", "PermuteBackward0", "ViewBackward0", "UnsqueezeBackward0",
+    "UnsafeViewBackward0", "ReshapeAliasBackward0", "ExpandBackward0", "SqueezeBackward1",
+})  # fmt: skip
+
+
+def _leaves_below(nodes: Iterable[GraphNode]) -> Iterator[torch.Tensor]:
+    """The leaves that a closed part of a graph hands gradient to."""
+    for node in nodes:
+        for child in node.children:
+            leaf = getattr(child, "variable", None)
+            if isinstance(leaf, torch.Tensor):
+                yield leaf
+
+
+def _saved_leaves(graph: Graph, nodes: Iterable[GraphNode]) -> Iterator[torch.Tensor]:
+    """The leaves whose values a freed part of the graph had saved, themselves or a view of them.
+
+    Only where the name of the saved slot is that of the operation's argument; what is missing
+    here may have been saved all the same.
+    """
+    for node in nodes:
+        slots = set(freed_slots(node))
+        edges = node.node.next_functions
+        names = _arguments(node.name, len(edges)) if slots else ()
+        for name, (child, _) in zip(names, edges, strict=False):
+            leaf = _leaf(graph, child) if name in slots else None
+            if leaf is not None:
+                yield leaf
+
+
+def _leaf(graph: Graph, child: Any) -> torch.Tensor | None:
+    node = None if child is None else graph.find(child)
+    while node is not None and node.name in _ALIASING and node.children:
+        node = graph.find(node.children[0])
+    return None if node is None else node.variable
+
+
+@cache
+def _arguments(node_name: str, count: int) -> tuple[str, ...]:
+    """The tensor arguments of the operation behind `AddmmBackward0`: self, mat1, mat2; () where
+    not exactly one of its overloads has so many."""
+    stem = re.sub(r"Backward\d*$", "", node_name)
+    name = re.sub(r"(?<!^)(?<!\d)(?=[A-Z])", "_", stem).lower()
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
+    found = {
+        tuple(a.name for a in s.arguments if "Tensor" in str(a.type) and not a.is_out)
+        for s in schemas
+        if s.overload_name != "out"
+    }
+    fitting = [names for names in found if len(names) == count]
+    return fitting[0] if len(fitting) == 1 else ()

@@ -1,36 +1,55 @@
-"""The reads through which a loss got a shared value: where the graph ends for that loss alone."""
+"""The reads through which a loss got a shared value: where the graph may end for it alone."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
-from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
-from autograd_explain.inspect.dataflow.expression import Scope
-from autograd_explain.inspect.facts.call_levels import path_of
-from autograd_explain.inspect.facts.statements import statement_at
-from autograd_explain.inspect.facts.torch_call import argument, backward_roots, receiver
-from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
-from autograd_explain.program import called_name
+
+from .evidence import Evidence
 
 _MANY = 400
 
 
-def uses_for(scene: Scene, first: TraceEvent, made: Iterable[Place]) -> tuple[Place, ...]:
-    """The expressions that hand values made at these places to the loss of an earlier backward.
+def first_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """Where the earlier loss reads what the failing one goes back through.
+
+    The graph may end there only if no step writes that part: the failing backward needs it.
+    """
+    part = known.part
+    if part.first is None or part.whole or any(s.writes is not False for s in known.steps):
+        return ()
+    return _reads_of(scene, known)
+
+
+def inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """The names that the statement behind the old value passes on with a graph of their own."""
+    slicer, call = scene.slicer, known.calls.made
+    given = call.node.args if call is not None and isinstance(call.node, ast.Call) else []
+    lines = {place.line_id for moment in known.part.made for place in moment.path}
+    spots = [call.inside(a) for a in given if call is not None and isinstance(a, ast.Name)]
+    return tuple(
+        slicer.place(spot)
+        for spot in spots
+        if any(slicer.place(m).line_id in lines for m in slicer.makers(spot))
+    )
+
+
+def _reads_of(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """The expressions that hand the values of the shared part to the earlier backward's loss.
 
     None of them leads to the failing loss.  () where one of the values reaches the earlier loss in
     another way: ending the graph at the rest would be no repair.
     """
-    statements = [statement_at(scene.program, place) for place in made]
-    earlier = _loss_of(scene, first)
+    statements = [binding.statement for binding in known.part.shared]
+    earlier = _loss_of(scene, known.calls.first)
     if earlier is None or not statements or None in statements:
         return ()
-    needed = {id(s) for root in backward_roots(scene) for s in _trail(scene, root, statements)}
+    needed = {id(s) for root in known.roots for s in _trail(scene, root, statements)}
     found: list[ExprAt] = []
     for statement in statements:
         mine = [
@@ -60,15 +79,7 @@ def _reads(scene: Scene, loss: ExprAt, statement: ast.stmt | None) -> Iterator[t
                 yield maker.via
             elif (id(maker.node), id(maker.scope.call)) not in seen:
                 seen.add((id(maker.node), id(maker.scope.call)))
-                pending += () if _cuts(scene, maker) else slicer.operands(maker)
-
-
-def _cuts(scene: Scene, maker: ExprAt) -> bool:
-    """Whether no graph leads on from what an expression reads: `fake.detach()`."""
-    node = maker.node
-    func = node.func if isinstance(node, ast.Call) else None
-    function = None if func is None else scene.slicer.value(ExprAt(maker.scope, func))
-    return cut_of(node, maker.path, function) is not None
+                pending += slicer.operands(maker) if cut_of(slicer, maker) is None else ()
 
 
 def _stands_in(scene: Scene, spot: ExprAt | None, statement: ast.stmt | None) -> bool:
@@ -81,52 +92,11 @@ def _stands_in(scene: Scene, spot: ExprAt | None, statement: ast.stmt | None) ->
     return False
 
 
-def _loss_of(scene: Scene, first: TraceEvent) -> ExprAt | None:
-    """`loss` of the one `loss.backward()` (or `grad(loss, …)`) at a moment."""
-    call = call_at(scene, first, "backward", "grad")
+def _loss_of(scene: Scene, call: ExprAt | None) -> ExprAt | None:
+    """`loss` of `loss.backward()` or `grad(loss, …)`."""
     if call is None:
         return None
-    owner = receiver(call)
+    owner = call.receiver
     if owner is None or type(scene.slicer.value(owner)).__name__ == "module":
-        return argument(call, 0, "tensors", "outputs")
+        return call.argument(0, "tensors", "outputs")
     return owner
-
-
-def call_at(scene: Scene, moment: TraceEvent, *names: str) -> ExprAt | None:
-    """The one call of these names that a moment's line makes, in the scope in which it ran."""
-    scope = _scope_of(scene, moment)
-    statement = statement_at(scene.program, moment.place)
-    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
-    named = [n for n in calls if called_name(n) in names]
-    return ExprAt(scope, named[0]) if scope is not None and len(named) == 1 else None
-
-
-def value_call(scene: Scene, moment: TraceEvent) -> ExprAt | None:
-    """The call whose value the statement at a moment assigns, in the scope in which it ran."""
-    value = getattr(statement_at(scene.program, moment.place), "value", None)
-    scope = _scope_of(scene, moment) if isinstance(value, ast.Call) else None
-    return None if scope is None or value is None else ExprAt(scope, value)
-
-
-def _scope_of(scene: Scene, moment: TraceEvent) -> Scope | None:
-    """The function's run in which a moment happened, called as the lines above it say."""
-    slicer = scene.slicer
-    scope: Scope | None = None
-    caller: ast.stmt | None = None
-    for place in path_of(moment):
-        source, statement = scene.program.source_at(place), statement_at(scene.program, place)
-        if source is None or statement is None:
-            return None
-        body = slicer.index(source).body_of(statement)
-        call = None if scope is None else _call_of(scope, caller, getattr(body, "name", ""))
-        owner = receiver(call)
-        found = safe_lookup.MISSING if owner is None else slicer.value(owner)
-        scope = slicer.scope_of(source, body, None if found is safe_lookup.MISSING else found)
-        scope, caller = replace(scope, call=scope.call or call), statement
-    return scope
-
-
-def _call_of(scope: Scope, statement: ast.stmt | None, name: str) -> ExprAt | None:
-    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
-    named = [n for n in calls if called_name(n) == name]
-    return ExprAt(scope, named[0]) if len(named) == 1 else None

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import event_at
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.remade_parameter import RemadeParameter, remade_parameter
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
@@ -17,7 +15,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Finding, Place, What
+from autograd_explain.model import Certainty, Confidence, Finding, Place, What, label
 
 PATTERNS = ("graph-cut", "optimizer-misses-parameters")
 
@@ -90,7 +88,7 @@ def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding[Details]:
     names = tuple(name_of(scene, p) for p in found.lost)
     step = moment(scene, "step")
     failed = event(scene, What.FAILED, "step")
-    cause = event_at(scene, What.CAUSE, found.made)
+    cause = scene.event_at(What.CAUSE, found.made)
     return Finding(
         cause="silent_cut",
         confidence=Confidence.PROVEN,

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from autograd_explain.inspect.facts.call_levels import at_one_level, below, path_of
-from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.call_levels import at_one_level, below
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -17,7 +16,16 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, Relation, What
+from autograd_explain.model import (
+    Certainty,
+    Confidence,
+    Event,
+    Finding,
+    Place,
+    Relation,
+    What,
+    label,
+)
 
 PATTERNS = ("silent-overwrite",)
 
@@ -169,8 +177,8 @@ def _levels(
     """Write and backward at the level where they differ, and the write one level deeper."""
     if write is None or backward is None:
         return None, None, None
-    level, failed = at_one_level([path_of(write), path_of(backward)])
-    return level, failed, next(iter(below(path_of(write), level)), None)
+    level, failed = at_one_level([write.path, backward.path])
+    return level, failed, next(iter(below(write.path, level)), None)
 
 
 def _source_names(scene: Scene) -> tuple[str, ...]:

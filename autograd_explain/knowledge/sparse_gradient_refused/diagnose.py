@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import stored_names
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import calls_in, local, tensor_fact
+from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding
 

@@ -2,27 +2,20 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.call_levels import (
-    at_one_level,
-    distinct,
-    failing_path,
-    forward_paths,
-    path_of,
-    paths_of,
-)
-from autograd_explain.inspect.facts.freed_part import carried_across
+from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
     events,
     find_overwrite,
-    label,
 )
 from autograd_explain.inspect.facts.retained_values import spent
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
+
+from .carried_state import carried_across
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -105,8 +98,8 @@ def _details(
     """None where the step is not known."""
     if found.guilty is None:
         return None
-    forward = forward_paths(scene, found.saved.node)
-    step, failed, *rest = at_one_level([path_of(found.guilty), failing_path(scene), *forward])
+    forward = (m.path for m in scene.makers(scene.graph.above(found.saved.node)))
+    step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)
     return Details(step, failed, distinct(rest), kept, whole, shared, state, several)
@@ -118,8 +111,8 @@ def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
     nodes = scene.graph.nodes
     if len(nodes) > _MANY:
         return ()
-    paths = [path_of(guilty), failing_path(scene), *paths_of(scene, nodes)]
-    return distinct(at_one_level(paths)[2:])
+    paths = (m.path for m in scene.makers(nodes))
+    return distinct(at_one_level([guilty.path, scene.path, *paths])[2:])
 
 
 _MANY = 400

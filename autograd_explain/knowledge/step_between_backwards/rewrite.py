@@ -32,7 +32,7 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
         if rounds:  # what is computed later in the round only would still hold the old part
             yield Proposal("each_round", rounds, Safety.CHANGES_MEANING, intended_difference=True)
             again = None
-    if _same_line(step, failed):
+    if step.line_id == failed.line_id:
         yield from _in_one_loop(finding, program, step, forward)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would
     # change the step itself.
@@ -90,7 +90,7 @@ def _proposal(fix: str, edits: Edits | None, safety: Safety) -> Proposal | None:
 
 
 def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:
-    if _same_line(step, failed):
+    if step.line_id == failed.line_id:
         return None
     if _position(program, failed) < _position(program, step):  # one round steps, a later one fails
         return step_in_own_loop(program, step, failed)
@@ -102,7 +102,7 @@ def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> 
 
     The last one goes first: then nothing in between reads what the one before it makes.
     """
-    if not forward or any(_same_line(p, step) for p in forward):
+    if not forward or any(p.line_id == step.line_id for p in forward):
         return None
     *earlier, last = forward
     edits = _behind(program, last, step)
@@ -129,7 +129,3 @@ def _position(program: Program, place: Place) -> tuple[int, int]:
 def _behind(program: Program, place: Place, step: Place) -> Edits | None:
     first, last = toggled_run(program, place) or (place, place)
     return move_after(program, first, step, last)
-
-
-def _same_line(a: Place, b: Place) -> bool:
-    return (a.cell, a.file, a.line) == (b.cell, b.file, b.line)

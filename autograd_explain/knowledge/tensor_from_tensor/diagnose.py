@@ -6,16 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import (
-    event_at,
-    inside,
-    outer_names,
-    stored_names,
-    surfaced,
-)
-from autograd_explain.inspect.facts.overwrite import label
+from autograd_explain.inspect.facts.value_names import outer_names, stored_names
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Finding, Role, TensorFact, What
+from autograd_explain.model import Certainty, Confidence, Finding, Role, TensorFact, What, label
 
 PATTERNS = ("copy-construct-warning",)
 
@@ -41,7 +34,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     source = None if call is None else _source(call)
     if call is None or source is None:
         return None
-    cause = event_at(scene, What.CAUSE, call)
+    cause = scene.event_at(What.CAUSE, call)
     copies = stored_names(scene, call)
     culprit = _culprit(scene, source)
     return Finding(
@@ -62,14 +55,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _call(scene: Scene) -> ExprAt | None:
     """The call that warned: the one that ran, or the only one of the statement that fits."""
-    at = surfaced(scene)
+    at = scene.surfaced
     if at is None:
         return None
     if _constructs(at.node):
         return at
     statement = scene.slicer.statement(at)
     found = [n for n in ast.walk(statement or at.node) if _constructs(n)]
-    return inside(at, found[0]) if len(found) == 1 and isinstance(found[0], ast.Call) else None
+    return at.inside(found[0]) if len(found) == 1 and isinstance(found[0], ast.Call) else None
 
 
 def _constructs(node: ast.AST) -> bool:
@@ -83,7 +76,7 @@ def _source(call: ExprAt) -> ExprAt | None:
     """The tensor that is copied, as spelled."""
     assert isinstance(call.node, ast.Call)
     given = [*call.node.args, *(k.value for k in call.node.keywords if k.arg == "data")]
-    return inside(call, given[0]) if given else None
+    return call.inside(given[0]) if given else None
 
 
 def _culprit(scene: Scene, source: ExprAt) -> TensorFact:

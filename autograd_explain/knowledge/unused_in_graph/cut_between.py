@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autograd_explain.inspect.dataflow import CutKind, ExprAt, Off
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.grad_mode import OffBy, switched_off_around
-from autograd_explain.inspect.facts.expressions import computation, event_at, inside
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Event, What
 
@@ -52,9 +52,7 @@ def _holds(outer: ExprAt, inner: ExprAt) -> bool:
 
 def _cut(scene: Scene, spot: ExprAt) -> CutBetween | None:
     slicer = scene.slicer
-    called = spot.node.func if isinstance(spot.node, ast.Call) else None
-    function = None if called is None else slicer.value(inside(spot, called))
-    kind = cut_of(spot.node, spot.path, function)
+    kind = cut_of(slicer, spot)
     if kind is not None:
         return CutBetween(kind, spot)
     off = switched_off_around(slicer, spot)
@@ -71,6 +69,6 @@ def _reads(scene: Scene, spot: ExprAt, goal: set[int]) -> bool:
 def cut_event(scene: Scene, cut: CutBetween) -> Event:
     """The event that blames a cut: the expression, or what had turned recording off."""
     if cut.off is None:
-        return event_at(scene, What.CAUSE, cut.spot)
+        return scene.event_at(What.CAUSE, cut.spot)
     place = scene.slicer.place_of(cut.off.scope, cut.off.node)
     return Event(What.CAUSE, place)

@@ -8,16 +8,8 @@ import torch
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.inspect.facts.expressions import (
-    event_at,
-    name_seen_at,
-    place_of,
-    places_of,
-)
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.torch_call import (
-    argument,
     backward_roots,
     differentiated,
     elements,
@@ -26,9 +18,10 @@ from autograd_explain.inspect.facts.torch_call import (
     maker,
     tensor_fact,
 )
+from autograd_explain.inspect.facts.value_names import name_seen_at
 from autograd_explain.inspect.live.names import storage_key
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, What
+from autograd_explain.model import Confidence, Finding, Place, Role, What, label
 
 from .cut_between import CutBetween, cut_event, cuts_between
 
@@ -62,7 +55,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     index = _index(scene)
     tensor = _input(scene, index)
     call = failing_call(scene, "grad", "backward")
-    given = argument(call, 1 if _is_grad(scene) else 9, "inputs")
+    given = call and call.argument(1 if _is_grad(scene) else 9, "inputs")
     listed = [] if given is None else elements(scene, given)
     asked = listed[index] if index < len(listed) else None
     roots, shown = handed_on(scene, backward_roots(scene), asked)
@@ -77,7 +70,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     other = visible or _name(scene, used)
     blamed = tuple(dict.fromkeys((cut_event(scene, c), c.way) for c in cuts))
     cut_place = blamed[0][0].place if blamed else None
-    created = () if made is None else (event_at(scene, What.CREATED, made),)
+    created = () if made is None else (scene.event_at(What.CREATED, made),)
     variant = "cut" if cuts else _variant(tensor, used, other)
     same = bool(visible) and used is not tensor and _same_numbers(tensor, used)
     nameable = shown is not None and same
@@ -103,9 +96,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     ).with_details(
         Details(
             cuts=tuple((event.place, way) for event, way in blamed),
-            unrecorded=places_of(scene, [c.spot for c in cuts if c.off is not None]),
+            unrecorded=scene.places_at([c.spot for c in cuts if c.off is not None]),
             source=other if nameable and not blamed else "",
-            asked=place_of(scene, asked or given),
+            asked=scene.place_at(asked or given),
             several=len(differentiated(scene)) != 1 and not variant,
         )
     )

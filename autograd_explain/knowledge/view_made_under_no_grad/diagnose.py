@@ -8,11 +8,9 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts import view_write
-from autograd_explain.inspect.facts.expressions import inside, place_of, surfaced
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place
+from autograd_explain.model import Confidence, Event, Finding, Place, label
 
 from .refused_read import refused_read
 
@@ -71,14 +69,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": name,
             "maker": "" if found.maker is None else found.maker.text,
-            "made": "" if found.maker is None else label(place_of(scene, found.maker)),
+            "made": "" if found.maker is None else label(scene.place_at(found.maker)),
             "off": "" if off_place is None else off_place.source,
             "off_place": "" if off_place is None else label(off_place),
             "write": "" if place is None else place.source,
             "place": label(place),
             "function": (off.scope.function or "") if off is not None else "",
             "base": base,
-            "call": spot.text if read and (spot := surfaced(scene)) is not None else "",
+            "call": spot.text if read and (spot := scene.surfaced) is not None else "",
         },
         tensors=(culprit,),
         events=(
@@ -94,7 +92,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             key=_can_be_key(scene, found),
             off=off_place,
             by=None if off is None else off.by,
-            made=place_of(scene, found.maker),
+            made=scene.place_at(found.maker),
         ),
     )
 
@@ -119,7 +117,7 @@ def _attribute_name(scene: Scene, found: ViewWrite, base: torch.Tensor) -> str:
     node = None if found.maker is None else getattr(found.maker.node, "value", None)
     if not isinstance(node, ast.Attribute) or found.written is None:
         return ""
-    return ast.unparse(node) if scene.slicer.value(inside(found.written, node)) is base else ""
+    return ast.unparse(node) if scene.slicer.value(found.written.inside(node)) is base else ""
 
 
 def _can_be_key(scene: Scene, found: ViewWrite) -> bool:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.view_write import ViewWrite, view_maker
 from autograd_explain.inspect.scene import Scene
 
@@ -15,13 +14,13 @@ from autograd_explain.inspect.scene import Scene
 def refused_read(scene: Scene) -> ViewWrite | None:
     """The one view that the failing expression reads and that torch refuses, as a `ViewWrite`
     without an operation; None where it has no name there or there are several."""
-    at = surfaced(scene)
+    at = scene.surfaced
     if at is None:
         return None
     found: dict[int, ViewWrite] = {}
     for node in ast.walk(at.node):
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            spot = inside(at, node)
+            spot = at.inside(node)
             value = scene.slicer.value(spot)
             if _is_refused(value):
                 found.setdefault(id(value), ViewWrite(spot, value, view_maker(scene, spot), ""))

@@ -4,7 +4,6 @@ import ast
 from dataclasses import dataclass
 from enum import Enum
 
-from autograd_explain.inspect.facts.expressions import surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
@@ -63,7 +62,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _decides(scene: Scene) -> bool:
     """Whether the failing expression is the test of a branch or a loop."""
-    spot = surfaced(scene)
+    spot = scene.surfaced
     if spot is None:
         return False
     parent = scene.slicer.index(spot.scope.source).parents.get(spot.node)

@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.expressions import inside, surfaced
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.overwrite import label
 from autograd_explain.inspect.facts.statements import write_at
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding
-from autograd_explain.program import called_name
+from autograd_explain.model import Confidence, Finding, label
 
 PATTERNS = ("overlap-written-to-expand", "overlap-input-and-output")
 
@@ -31,13 +28,13 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     place = scene.place
-    write, spot = write_at(scene.program, place), surfaced(scene)
+    write, spot = write_at(scene.program, place), scene.surfaced
     if write is None or spot is None:
         return None
-    target = inside(spot, write.target)
+    target = spot.inside(write.target)
     made = maker(scene, target)
     whole = scene.match.pattern == "overlap-written-to-expand"
-    expanded = whole and made is not None and called_name(made.node) in _EXPANDING
+    expanded = whole and made is not None and made.called in _EXPANDING
     return finding_from_message(
         scene,
         "written_tensor_overlaps",

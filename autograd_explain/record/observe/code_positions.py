@@ -57,7 +57,7 @@ def spot_of(program: Program, step: CallFrame) -> CodePosition | None:
         return None
     line = line_of(step.code, step.instruction)
     node = _node(source, step, line)
-    statement = _statement(source, node) if node is not None else _statement_at(source, line)
+    statement = _statement(source, node) if node is not None else source.statement_at(line)
     return CodePosition(source, line, step.code.co_name, node, statement)
 
 
@@ -130,14 +130,6 @@ def _statement(source: Source, node: ast.AST) -> ast.stmt | None:
     found: ast.stmt | None = None
     for statement in _statements(source):
         if any(n is node for n in _own_nodes(statement)):
-            found = statement
-    return found
-
-
-def _statement_at(source: Source, line: int) -> ast.stmt | None:
-    found = None
-    for statement in _statements(source):
-        if statement.lineno <= line <= (statement.end_lineno or statement.lineno):
             found = statement
     return found
 

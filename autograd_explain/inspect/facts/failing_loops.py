@@ -1,0 +1,97 @@
+"""The loops around the failing lines: which earlier moments are rounds of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...model import Place
+from ...program import Source
+from ...program_index import ProgramIndex
+from ..history import TraceEvent
+from ..scene import Scene
+from .call_levels import Path
+
+Home = tuple[int | None, str | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop around a failing line, from the line of its `for` or `while` to its last one.
+
+    `homes` are the cells (or the file) of its text: equal cells are one text that ran again.
+    """
+
+    node: ast.For | ast.While
+    offset: int
+    homes: frozenset[Home]
+
+    @property
+    def first(self) -> int:
+        return self.node.lineno + self.offset
+
+    def is_of(self, place: Place) -> bool:
+        """Whether a place is of the text that the loop stands in."""
+        return (place.cell, place.file) in self.homes
+
+    def holds(self, place: Place) -> bool:
+        """Whether a place is in its body."""
+        last = (self.node.end_lineno or self.node.lineno) + self.offset
+        return self.is_of(place) and self.first < place.line <= last
+
+
+@dataclass(frozen=True, eq=False)
+class FailingLoops:
+    """The loops around the lines of a failure; `path` are these lines, outermost first."""
+
+    path: Path
+    loops: tuple[Loop, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.loops)
+
+    @property
+    def innermost(self) -> Loop | None:
+        """The innermost loop around the line that raised."""
+        return self._around(self.path[-1]) if self.path else None
+
+    def hold(self, moment: TraceEvent) -> bool:
+        """Whether a moment happened inside one of them, directly or in a call."""
+        return any(loop.holds(place) for place in moment.path for loop in self.loops)
+
+    def begin_after(self, moment: TraceEvent) -> bool:
+        """Whether a moment came before the inner loop, in a round of one around that.
+
+        `for epoch: draw(); for batch: …`: once for all rounds of the inner loop.
+        """
+        for made, failed in zip(moment.path, self.path, strict=False):
+            if (made.cell, made.file) != (failed.cell, failed.file):
+                return False
+            if made.line != failed.line:
+                inner = self._around(failed)
+                return inner is not None and made.line < inner.first
+        return False
+
+    def _around(self, place: Place) -> Loop | None:
+        around = (loop for loop in self.loops if loop.holds(place))
+        return max(around, key=lambda loop: loop.first, default=None)
+
+
+def failing_loops(scene: Scene) -> FailingLoops:
+    """The loops around the failing lines of all of the user's frames."""
+    return FailingLoops(scene.path, tuple(_loops(scene)))
+
+
+def _loops(scene: Scene) -> Iterator[Loop]:
+    for live in scene.incident.user_frames:
+        source = scene.program.source_of(live.code)
+        for node in () if source is None else source.nodes:
+            if source is not None and isinstance(node, (ast.For, ast.While)):
+                if node.lineno < live.line <= (node.end_lineno or node.lineno):
+                    yield Loop(node, source.offset, _homes(scene.index, source))
+
+
+def _homes(index: ProgramIndex, source: Source) -> frozenset[Home]:
+    equal = (run for run in index.runs if run.filename == source.filename)
+    return frozenset((s.cell, s.file) for s in (source, *equal))

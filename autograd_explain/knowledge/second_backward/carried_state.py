@@ -1,0 +1,57 @@
+"""How the failing line reaches the old value: a state that is carried from round to round."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+
+from autograd_explain.inspect.dataflow.reaching_definitions import head_of
+from autograd_explain.inspect.facts.freed_part import FreedPart
+from autograd_explain.inspect.facts.statements import live_at
+from autograd_explain.inspect.scene import Scene
+
+from .culprit import without_item
+
+
+class StateKind(Enum):
+    """What the carried state is."""
+
+    TENSOR = "tensor"
+    TUPLE = "tuple"
+    LIST = "list"
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class CarriedState:
+    """`name` is how the failing line spells it, "" where it does not reach it."""
+
+    name: str = ""
+    kind: StateKind = StateKind.UNKNOWN
+
+
+def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
+    """Which of the names of the old value the failing line reaches it by."""
+    frame = scene.incident.user_frames[-1]
+    appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
+    for name in (n for full in names for n in (full, without_item(full))):
+        value, within = live_at(name, frame), live_at(without_item(name), frame)
+        if isinstance(within, (list, tuple)) and name != without_item(name):
+            continue  # one of many: cutting it alone is no repair; a tuple takes no new items
+        if isinstance(value, list) and head_of(name) in frame.frame.f_locals:
+            method = "." + name.rsplit(".", 1)[-1] + ".append"
+            if any(called.endswith(method) for called in appends):  # a list that grows
+                return CarriedState(name, StateKind.LIST)
+        if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
+            return CarriedState(name, StateKind.TENSOR)
+        if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
+            return CarriedState(name, StateKind.TUPLE)
+    return CarriedState()
+
+
+def _is_read(part: FreedPart, value: torch.Tensor) -> bool:
+    """Whether the next round gets the value under this name, and not out of a container."""
+    return bool(part.carried) or part.carrier is None or value is part.carrier.tensor

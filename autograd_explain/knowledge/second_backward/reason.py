@@ -1,0 +1,101 @@
+"""How it came to a second backward, decided from the evidence alone."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.model import Place
+
+from .evidence import Evidence
+
+
+class Why(Enum):
+    """How it came to the second backward; also the variant of the texts."""
+
+    REMEMBERED = "remembered"  #: a function hands out again what its first call computed
+    CARRIED = "carried"  #: a state from round to round
+    SAME_LOSS = "same_loss"
+    SHARED = "shared"
+    SHARED_APART = "shared_apart"  #: and what steps in between does not write to it
+    SHARED_STEPPED = "shared_stepped"  #: and a step in between spoils it
+    COMPUTED_ONCE = "computed_once"
+    CLOSURE = "closure"
+    CELL_AGAIN = "cell_again"
+    SAVED_READ = "saved_read"
+
+
+def reason(known: Evidence) -> Why:
+    if known.memory is not None:
+        return Why.REMEMBERED
+    if _ran_twice(known):
+        return Why.CELL_AGAIN
+    if known.in_optimizer:
+        return Why.CLOSURE
+    return _over_rounds(known) or _of_one_round(known)
+
+
+def _over_rounds(known: Evidence) -> Why | None:
+    """Where rounds of a loop share what was made once, or in an earlier one of them."""
+    part, maker, loops = known.part, known.part.maker, known.loops
+    if not loops or _in_this_round(known):
+        return None
+    if maker is None or not loops.hold(maker):
+        return Why.COMPUTED_ONCE
+    if part.whole and part.first is not None and not _at_failing_line(known, part.first):
+        return Why.SAME_LOSS
+    return Why.COMPUTED_ONCE if loops.begin_after(maker) else Why.CARRIED
+
+
+def _of_one_round(known: Evidence) -> Why:
+    if known.part.whole and not known.steps:
+        return Why.SAME_LOSS
+    if any(s.spoils for s in known.steps):
+        return Why.SHARED_STEPPED
+    apart = known.steps and all(s.writes is False for s in known.steps)
+    return Why.SHARED_APART if apart else Why.SHARED
+
+
+def _in_this_round(known: Evidence) -> bool:
+    """Whether the old value was made in the round of the loop that failed, not in an earlier one.
+
+    Then the failing line has not run since, and nothing newer was made where it was made.
+    """
+    part, first, maker = known.part, known.part.first, known.part.maker
+    if maker is None or first is None or not known.loops.hold(maker):
+        return False
+    since = [m for m in known.trace if m.op == "backward" and m.order > maker.order]
+    if any(_at_failing_line(known, m) for m in (first, *since[:-1])):
+        return False
+    here = (m for m in (*part.made, *part.newer) if m.place.line_id == maker.place.line_id)
+    return not any(m.order > first.order for m in here)
+
+
+def _at_failing_line(known: Evidence, moment: TraceEvent) -> bool:
+    return any(p.line_id == moment.place.line_id for p in known.failed[-1:])
+
+
+def _ran_twice(known: Evidence) -> bool:
+    """The failing cell ran before with the same text, and its loss comes from another cell."""
+    if len(known.failed) != 1 or known.loops:
+        return False
+    elsewhere = known.loss is None or known.loss.place.cell != known.cell
+    return elsewhere and any(run != known.cell for run in known.runs)
+
+
+def before_loop(known: Evidence) -> Place | None:
+    """Where the old value was made, if outside of the loops around the failing line and before
+    anything that they did: then no round of them has made it."""
+    maker = known.part.maker
+    if maker is None or known.loops.hold(maker):
+        return None
+    rounds = [m.order for m in known.trace if known.loops.hold(m)]
+    return maker.place if rounds and maker.order < min(rounds) else None
+
+
+def loss_of_another_cell(known: Evidence) -> Place | None:
+    """Where the loss was made, if in a cell that ran before this one did for the first time."""
+    made = known.loss
+    if made is None or made.place.cell is None or not known.runs:
+        return None
+    return made.place if made.place.cell < min(known.runs) else None
