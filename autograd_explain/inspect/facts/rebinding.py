@@ -40,16 +40,13 @@ def hands_back_argument(program: Program, place: Place, name: str) -> bool:
     if scope is None or not _is_argument(scope, name) or not _handed_back(scope, name):
         return False
     called = getattr(scope, "name", "")
-    return not any(_value_is_dropped(s.tree, called) for s in index_of(program).sources)
+    return not _value_is_dropped(program, called)
 
 
-def _value_is_dropped(tree: ast.Module, name: str) -> bool:
+def _value_is_dropped(program: Program, name: str) -> bool:
     """Whether a function is called for its effects; the last line of a cell shows its value."""
-    return any(
-        isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and called_name(n.value) == name
-        for n in ast.walk(tree)
-        if n not in tree.body[-1:]
-    )
+    alone = index_of(program).nodes(ast.Expr, naming=(name,))
+    return any(called_name(n.value) == name for s, n in alone if n not in s.tree.body[-1:])
 
 
 def changes_argument(program: Program, place: Place, target: ast.expr) -> bool:

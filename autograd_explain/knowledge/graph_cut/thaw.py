@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Iterator
 
@@ -30,7 +31,7 @@ def thawed_in_turn(program: Program, freezing: Place) -> Edits | None:
     helper = None if tree is None or inner is None else tree.scope_of(inner)
     if not isinstance(helper, cst.FunctionDef) or not _takes_module(helper):
         return None
-    calls = [c for s in index_of(program).sources for c in _calls(tree_of(s), helper.name.value)]
+    calls = list(_calls(program, helper.name.value))
     turns = list(_turns(calls))
     modules = {path for _, _, path in calls}
     if any(_stays_frozen(turns, module) for module in modules):
@@ -83,11 +84,19 @@ def _takes_module(helper: cst.FunctionDef) -> bool:
     return any(dotted(n) in [f"{name}.parameters" for name in first] for n in walk(helper.body))
 
 
-def _calls(tree: Tree | None, name: str) -> Iterator[_Call]:
-    """The statements `name(module)`, with what they are given."""
-    for found in () if tree is None else tree.statements:
-        call = found.value if isinstance(found, cst.Expr) else None
-        if isinstance(call, cst.Call) and dotted(call.func) == name and len(call.args) == 1:
-            path = dotted(call.args[0].value)
-            if tree is not None and path is not None:
-                yield tree, found, path
+def _calls(program: Program, name: str) -> Iterator[_Call]:
+    """The statements `name(module)` in the order of the program, with what they are given."""
+    found = index_of(program).nodes(ast.Expr, naming=(name,))
+    for source, alone in itertools.groupby(found, key=lambda pair: pair[0]):
+        for node in sorted((node for _, node in alone), key=lambda node: node.lineno):
+            tree = tree_of(source) if _is_call_of(node.value, name) else None
+            call = None if tree is None else tree.statement(source.place(node.lineno, None, node))
+            value = call.value if isinstance(call, cst.Expr) else None
+            given = value.args if isinstance(value, cst.Call) else ()
+            path = dotted(given[0].value) if len(given) == 1 else None
+            if tree is not None and call is not None and path is not None:
+                yield tree, call, path
+
+
+def _is_call_of(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == name

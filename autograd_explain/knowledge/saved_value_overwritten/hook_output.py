@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program
-from autograd_explain.program_index import index_of
+from autograd_explain.program import Program, called_name
+from autograd_explain.program_index import ProgramIndex, index_of
 from autograd_explain.rewrite.analysis.inplace_writes import is_given_anew
-from autograd_explain.rewrite.engine.cst_tools import dotted, statement, targets, walk
+from autograd_explain.rewrite.engine.cst_tools import statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at, tree_of
+from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.all_writes import every_write
 
 
@@ -62,44 +63,29 @@ def _is_registered(program: Program, tree: Tree, hook: cst.FunctionDef) -> bool:
     """Whether the program registers the function itself, or what the function around it makes."""
     maker = next((a for a in tree.ancestors(hook) if isinstance(a, cst.FunctionDef)), None)
     names = {hook.name.value} | ({f"{maker.name.value}()"} if maker is not None else set())
-    trees = (tree_of(source) for source in index_of(program).sources)
-    return any(names & _registered(t) for t in (*trees, tree) if t is not None)
+    return not names.isdisjoint(_registered(index_of(program)))
 
 
-def _registered(tree: Tree) -> set[str]:
+def _registered(index: ProgramIndex) -> Iterator[str]:
     """What is registered as a forward hook, `make_hook()` for what a call returned."""
-    found: set[str] = set()
-    for node in walk(tree.module):
-        called = _called(node)
-        if called.startswith("register_") and called.endswith("forward_hook"):
-            assert isinstance(node, cst.Call)
-            found |= {n for a in node.args[:1] for n in _functions(tree, a.value)}
-    return found
+    for _, call in index.nodes(ast.Call):
+        name = called_name(call)
+        if name.startswith("register_") and name.endswith("forward_hook") and call.args:
+            yield from _functions(index, call.args[0])
 
 
-def _functions(tree: Tree, node: cst.BaseExpression) -> Iterator[str]:
-    if isinstance(node, cst.Call) and _called(node) == "partial" and node.args:
-        yield from _functions(tree, node.args[0].value)
-    elif isinstance(node, cst.Call):
-        yield f"{_called(node)}()"
-    elif isinstance(node, cst.Name):
-        yield node.value
-        yield from _assigned(tree, node.value)
-    elif isinstance(node, cst.Attribute):
-        yield node.attr.value
-
-
-def _assigned(tree: Tree, name: str) -> Iterator[str]:
-    """`make_hook()` where `name = make_hook(…)`."""
-    for found in tree.statements:
-        if isinstance(found, cst.Assign) and isinstance(found.value, cst.Call):
-            if any(dotted(t) == name for t in targets(found)):
-                yield from _functions(tree, found.value)
-
-
-def _called(node: cst.CSTNode) -> str:
-    """The last name of what a call calls; "" for anything else."""
-    path = dotted(node.func) if isinstance(node, cst.Call) else None
-    if path is None and isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return node.func.attr.value
-    return (path or "").rpartition(".")[2]
+def _functions(
+    index: ProgramIndex, node: ast.expr, passed: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """What a function is called; `passed` are the names that led to it."""
+    if isinstance(node, ast.Call) and called_name(node) == "partial" and node.args:
+        yield from _functions(index, node.args[0], passed)
+    elif isinstance(node, ast.Call):
+        yield f"{called_name(node)}()"
+    elif isinstance(node, ast.Name) and node.id not in passed:
+        yield node.id
+        for _, made in index.assignments(node.id):  # `node = make_hook(…)`
+            if isinstance(made.value, ast.Call):
+                yield from _functions(index, made.value, passed | {node.id})
+    elif isinstance(node, ast.Attribute):
+        yield node.attr

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.program_index import index_of
+from autograd_explain.program_index import ProgramIndex, index_of
 from autograd_explain.rewrite.analysis.effects import used_names
-from autograd_explain.rewrite.engine.cst_tools import dotted, same, targets, walk
+from autograd_explain.rewrite.engine.cst_tools import dotted, same, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at, tree_of
+from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.move_statement import move_after
 
 _ONCE = frozenset("zip map filter iter enumerate reversed chain itertools.chain".split())
@@ -98,8 +100,8 @@ def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> E
     calls = all(isinstance(s, cst.Expr) and isinstance(s.value, cst.Call) for s in body)
     if at == 0 or not calls or loop.orelse is not None or not _again(loop.iter):
         return None
-    names = used_names(loop.iter)
-    if any(_used_up(program, name) for name in names) or _is_given_once(program, tree, loop, names):
+    names, index = used_names(loop.iter), index_of(program)
+    if any(_used_up(index, name) for name in names) or _is_given_once(index, tree, loop, names):
         return None
     draft = Draft(tree)
     for statement in body[at:]:
@@ -110,22 +112,14 @@ def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> E
     return draft.edits()
 
 
-def _used_up(program: Program, name: str) -> bool:
+def _used_up(index: ProgramIndex, name: str) -> bool:
     """Whether the program makes what a name stands for with `zip(…)` or a generator: it can be
     gone through once only."""
-    for source in index_of(program).sources:
-        tree = tree_of(source)
-        for statement in () if tree is None else tree.statements:
-            if isinstance(statement, cst.Assign) and any(
-                dotted(target) == name for target in targets(statement)
-            ):
-                made = statement.value
-                if not isinstance(made, cst.Name) and _goes_once(program, made):
-                    return True
-    return False
+    made = (node.value for _, node in index.assignments(name))
+    return any(_goes_once(index, value) for value in made if not isinstance(value, ast.Name))
 
 
-def _is_given_once(program: Program, tree: Tree, loop: cst.For, names: set[str]) -> bool:
+def _is_given_once(index: ProgramIndex, tree: Tree, loop: cst.For, names: set[str]) -> bool:
     """Whether the loop's function is called with `zip(…)` or a generator for what the loop goes
     through."""
     function = tree.scope_of(loop)
@@ -133,22 +127,16 @@ def _is_given_once(program: Program, tree: Tree, loop: cst.For, names: set[str])
         return False
     if not names & {n.name.value for n in walk(function.params) if isinstance(n, cst.Param)}:
         return False
-    trees = (tree_of(source) for source in index_of(program).sources)
-    calls = (n for t in trees if t is not None for n in walk(t.module) if isinstance(n, cst.Call))
-    given = (a.value for c in calls if _name_of(c) == function.name.value for a in c.args)
-    return any(_goes_once(program, value) for value in given)
+    calls = (call for _, call in index.calls(function.name.value))
+    given = (v for c in calls for v in (*c.args, *(k.value for k in c.keywords)))
+    return any(_goes_once(index, value) for value in given)
 
 
-def _name_of(call: cst.Call) -> str:
-    function = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    return function.value if isinstance(function, cst.Name) else ""
-
-
-def _goes_once(program: Program, value: cst.BaseExpression) -> bool:
-    if isinstance(value, cst.Name):
-        return _used_up(program, value.value)
-    called = dotted(value.func) if isinstance(value, cst.Call) else None
-    return isinstance(value, cst.GeneratorExp) or called in _ONCE
+def _goes_once(index: ProgramIndex, value: ast.expr) -> bool:
+    if isinstance(value, ast.Name):
+        return _used_up(index, value.id)
+    called = ast.unparse(value.func) if isinstance(value, ast.Call) else None
+    return isinstance(value, ast.GeneratorExp) or called in _ONCE
 
 
 def _line(tree: Tree, statement: cst.Expr) -> cst.SimpleStatementLine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import libcst as cst
 
 from ...model import Finding, Place, Relation, What
@@ -89,9 +91,8 @@ def _each(
 
 
 def _ever_off(program: Program) -> bool:
-    named = [s for s in index_of(program).sources if not s.words.isdisjoint(_OFF)]
-    nodes = (n for source in named for n in source.nodes)
-    return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for n in nodes)
+    nodes = index_of(program).nodes(ast.expr, naming=_OFF)
+    return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for _, n in nodes)
 
 
 def flag_moved(program: Program, finding: Finding) -> Edits | None:
