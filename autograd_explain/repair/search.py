@@ -158,7 +158,7 @@ def _sites(request: Request) -> Iterator[Site]:
     for cell in reversed(cells_of(request.program, request.cell)):
         source = request.program.cell(cell.number)
         tree = tree_of(source)
-        if source is not None and source.text == cell.text and tree is not None:
+        if source is not None and source.text == cell.text:
             yield from (Site(request.program, tree, s) for s in tree.statements)
             count += len(tree.statements)
         if count >= _MOST_SITES:

@@ -24,7 +24,7 @@ def test_order_by_names() -> None:
     sites = [
         Site(program, tree, statement)
         for source in program.cells
-        if (tree := tree_of(source)) is not None
+        for tree in [tree_of(source)]
         for statement in tree.statements
     ]
     place = at(program, "g.add_")

@@ -70,7 +70,7 @@ def test_a_tree_is_read_once() -> None:
     text = LONG[: LONG.index("def f300(")]
     with mock.patch.object(cst.Module, "visit", side_effect=AssertionError("walked once more")):
         tree = tree_of(Source(None, "long.py", text, text, "long.py"))
-    assert tree is not None and gc.isenabled()
+    assert tree.parsed and gc.isenabled()
     wrapper = MetadataWrapper(tree.module, unsafe_skip_copy=True)
     assert tree.positions == wrapper.resolve(PositionProvider)
 

@@ -104,7 +104,6 @@ EDITS = [
 def changes(cell: str) -> Iterator[Change]:
     program = program_of(cell)
     tree = tree_of(program.cell(2))
-    assert tree is not None
     for statement in tree.statements:
         for operator in OPERATORS:
             yield from operator(Site(program, tree, statement))

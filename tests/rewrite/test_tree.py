@@ -37,7 +37,6 @@ LINES = [
 def test_by_line(line: int, code: str | None) -> None:
     program = program_of(CODE)
     tree = tree_at(program, Place(2, None, line, ""))
-    assert tree is not None
     found = tree.statement(Place(2, None, line, ""))
     if code == "f":
         assert type(found).__name__ == "FunctionDef"
@@ -49,7 +48,6 @@ def test_by_span() -> None:
     program = program_of(CODE)
     place = spot(program, "z = 2")
     tree = tree_at(program, place)
-    assert tree is not None
     found = tree.statement(place)
     assert found is not None and tree.code(found).strip() == "z = 2"
 
@@ -58,29 +56,28 @@ def test_columns_are_characters() -> None:
     program = program_of("größe = 'ü'; x = f(größe)\n")
     place = spot(program, "f(größe)")
     tree = tree_at(program, place)
-    assert tree is not None and place.span is not None
+    assert place.span is not None
     assert [tree.code(n) for n in tree.expressions(place.span)] == ["f(größe)"]
 
 
 def test_a_tuple_with_its_parentheses() -> None:
     program = program_of("x = (a, b)\n")
     tree = tree_at(program, at(program, "x ="))
-    assert tree is not None
     assert len(tree.expressions(Span(1, 4, 1, 10))) == 1
 
 
 def test_a_place_of_a_node_leads_back_to_it() -> None:
     program = program_of(CODE)
     tree = tree_at(program, at(program, "x ="))
-    assert tree is not None
     for statement in tree.statements:
         assert tree.statement(tree.place(statement)) is statement
 
 
 def test_what_does_not_parse() -> None:
     program = program_of("def (:\n")
-    assert tree_of(program.cells[-1]) is None
-    assert tree_at(program, Place(9, None, 1, "")) is None
+    for tree in (tree_of(program.cells[-1]), tree_at(program, Place(9, None, 1, ""))):
+        assert not tree.parsed and not tree.statements
+    assert tree_of(program_of("").cells[-1]).parsed
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def thawed_in_turn(program: Program, freezing: Place) -> Edits | None:
     None where a module is frozen outside functions (for good), or in every turn.
     """
     tree = tree_at(program, freezing)
-    inner = None if tree is None else tree.statement(freezing)
-    helper = None if tree is None or inner is None else tree.scope_of(inner)
+    inner = tree.statement(freezing)
+    helper = None if inner is None else tree.scope_of(inner)
     if not isinstance(helper, cst.FunctionDef) or not _takes_module(helper):
         return None
     calls = list(_calls(program, helper.name.value))
@@ -89,12 +89,14 @@ def _calls(program: Program, name: str) -> Iterator[_Call]:
     found = index_of(program).nodes(ast.Expr, naming=(name,))
     for source, alone in itertools.groupby(found, key=lambda pair: pair[0]):
         for node in sorted((node for _, node in alone), key=lambda node: node.lineno):
-            tree = tree_of(source) if _is_call_of(node.value, name) else None
-            call = None if tree is None else tree.statement(source.place(node.lineno, None, node))
+            if not _is_call_of(node.value, name):
+                continue
+            tree = tree_of(source)
+            call = tree.statement(source.place(node.lineno, None, node))
             value = call.value if isinstance(call, cst.Expr) else None
             given = value.args if isinstance(value, cst.Call) else ()
             path = dotted(given[0].value) if len(given) == 1 else None
-            if tree is not None and call is not None and path is not None:
+            if call is not None and path is not None:
                 yield tree, call, path
 
 

@@ -8,7 +8,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.cst_tools import repeatable, same, targets, unpacked
 from autograd_explain.rewrite.engine.cst_tools import statement as make
-from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 
@@ -16,16 +16,11 @@ from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 def requires_grad_after(program: Program, place: Place, expr: str | None = None) -> Edits | None:
     """Insert `x.requires_grad_()` after the statement that assigns x."""
     tree = tree_at(program, place)
-    if tree is None:
-        return None
-    drafts = []
-    for statement in tree.candidates(place):
-        target = _assigned(tree, statement, expr)
-        if target is not None:
-            draft = Draft(tree)
-            draft.after(statement, [make("{x}.requires_grad_()", x=target)])
-            drafts.append(draft)
-    return drafts[0].edits() if len(drafts) == 1 else None
+    return only(
+        Draft(tree).after(statement, [make("{x}.requires_grad_()", x=target)])
+        for statement in tree.candidates(place)
+        if (target := _assigned(tree, statement, expr)) is not None
+    )
 
 
 def _assigned(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseExpression | None:

@@ -31,10 +31,10 @@ def writes_under_no_grad(program: Program, place: Place, names: Iterable[str]) -
     None where `under_no_grad` has none, or where no other write is found.
     """
     tree = tree_at(program, place)
-    first = None if tree is None else tree.statement(place)
+    first = tree.statement(place)
     imports = imports_at(program, place)
     guard = imports.local("torch.no_grad")
-    if tree is None or first is None or guard is None:
+    if first is None or guard is None:
         return None
     writes = [first, *_later(program, tree, imports, first, names)]
     writes = [w for w in writes if not any(is_off(tree, imports, s) for s in _around(tree, w))]

@@ -67,7 +67,7 @@ def collected_loop(
     tree = tree_at(program, place)
     imports = imports_at(program, place)
     torch = imports.local("torch")
-    if tree is None or torch is None:
+    if torch is None:
         return None
     found = _found(program, tree, place, name, tensor, torch)
     if found is None or is_given_anew(tree, imports, found.loop.body, name):
@@ -99,7 +99,7 @@ def _collected(
 def element_is_read(program: Program, place: Place, name: str) -> bool:
     """Whether the loop's body reads the element besides writing it once."""
     tree = tree_at(program, place)
-    loop = None if tree is None else _around(tree, place, name)
+    loop = _around(tree, place, name)
     if loop is None:
         return False
     return sum(isinstance(n, cst.Name) and n.value == name for n in walk(loop.body)) > 1

@@ -68,8 +68,8 @@ def clone_for_call(
 
 def _argument(program: Program, place: Place, name: str, line: Place) -> _Argument | None:
     inner = tree_at(program, place)
-    written = None if inner is None else inner.statement(place)
-    if inner is None or written is None:
+    written = inner.statement(place)
+    if written is None:
         return None
     function = inner.scope_of(written)
     if not isinstance(function, cst.FunctionDef) or _is_generator(inner, function):
@@ -77,8 +77,6 @@ def _argument(program: Program, place: Place, name: str, line: Place) -> _Argume
     if _bound_before(inner, function, written, name):
         return None
     outer = tree_at(program, line)
-    if outer is None:
-        return None
     found = [
         _Argument(outer, statement, node)
         for statement in outer.candidates(line)

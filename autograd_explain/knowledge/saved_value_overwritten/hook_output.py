@@ -27,9 +27,9 @@ def returned_from_hook(program: Program, place: Place, name: str) -> Edits | Non
     something already.
     """
     tree = tree_at(program, place)
-    write = None if tree is None else tree.statement(place)
-    hook = None if tree is None or write is None else tree.scope_of(write)
-    if tree is None or not isinstance(hook, cst.FunctionDef) or _output(hook) != name:
+    write = tree.statement(place)
+    hook = None if write is None else tree.scope_of(write)
+    if not isinstance(hook, cst.FunctionDef) or _output(hook) != name:
         return None
     if is_given_anew(tree, imports_at(program, place), hook.body, name):
         return None

@@ -50,9 +50,9 @@ def attributes_as_properties(
     or makes a parameter.
     """
     tree = tree_at(program, places[0])
-    made = [] if tree is None else [tree.statement(p) for p in places]
-    found = None if tree is None or not made else constructor_of(tree, made[0])
-    if tree is None or found is None or any(tree_at(program, p) is not tree for p in places):
+    made = [tree.statement(p) for p in places]
+    found = None if not made else constructor_of(tree, made[0])
+    if found is None or any(tree_at(program, p) is not tree for p in places):
         return None
     owner, method = found
     computed = [c for s in statements_in(method.body) if (c := _computed(method, s)) is not None]
@@ -73,7 +73,7 @@ def _read(program: Program, places: Sequence[Place]) -> set[str]:
     found: set[str] = set()
     for place in places:
         tree = tree_at(program, place)
-        statement = None if tree is None else tree.statement(place)
+        statement = tree.statement(place)
         once = statement is None or isinstance(statement, cst.For)  # a loop reads its list once
         nodes = () if statement is None or once else head(statement)
         found |= {n.attr.value for n in nodes if isinstance(n, cst.Attribute)}

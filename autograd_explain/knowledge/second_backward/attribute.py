@@ -31,9 +31,9 @@ def recompute_attribute(
     the rest of the method.
     """
     tree, user = tree_at(program, place), tree_at(program, use_place)
-    inside = None if tree is None else tree.statement(place)
-    use = None if user is None else user.statement(use_place)
-    if tree is None or user is None or inside is None or use is None:
+    inside = tree.statement(place)
+    use = user.statement(use_place)
+    if inside is None or use is None:
         return None
     found, reader = constructor_of(tree, inside), _reader(use, attribute)
     if found is None or reader is None:

@@ -27,8 +27,8 @@ def without_memory(program: Program, place: Place) -> Edits | None:
     (`f.cache_clear()`, `del graph.adj`), and where another call would give another value.
     """
     tree = tree_at(program, place)
-    found = None if tree is None else _decorated(tree, place)
-    if tree is None or found is None or _memory_is_used(program):
+    found = _decorated(tree, place)
+    if found is None or _memory_is_used(program):
         return None
     function, decorator = found
     if differs_each_time(imports_at(program, place), function):
@@ -52,8 +52,8 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     the same as once: it builds on its own old value, counts, or draws random numbers.
     """
     tree = tree_at(program, place)
-    guard = None if tree is None else tree.statement(place)
-    if tree is None or not isinstance(guard, cst.If) or guard.orelse is not None:
+    guard = tree.statement(place)
+    if not isinstance(guard, cst.If) or guard.orelse is not None:
         return None
     inside = statements_in(guard.body)
     returns = len(inside) == 1 and isinstance(inside[0], cst.Return)

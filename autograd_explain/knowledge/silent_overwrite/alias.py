@@ -33,7 +33,7 @@ def through_tensor(
     None where the name is used for anything else, and for code in files.
     """
     tree, source = tree_at(program, write), program.source_at(write)
-    if tree is None or source is None or (alias.cell, alias.file) != (write.cell, None):
+    if source is None or (alias.cell, alias.file) != (write.cell, None):
         return None
     writing = tree.statement(write)
     if writing is None or source.text.strip() != source.python.strip():

@@ -36,7 +36,7 @@ def wait_outside(program: Program, call: Place, inner: Place, goal: Place) -> Ed
     parameters.  None where the function is used elsewhere too, or names do not allow it.
     """
     tree, outer = tree_at(program, inner), tree_at(program, call)
-    if tree is None or outer is None or tree_at(program, goal) is not outer:
+    if tree_at(program, goal) is not outer:
         return None
     moved, caller, target = tree.statement(inner), outer.statement(call), outer.statement(goal)
     function = None if moved is None else tree.scope_of(moved)

@@ -27,8 +27,8 @@ def reorder_items(program: Program, place: Place, item: str, to: int = 0) -> Edi
     first.  Lists in `zip(…)` change together; dictionaries and `enumerate(…)` are known too.
     """
     tree = tree_at(program, place)
-    loop = None if tree is None else _loop(tree, place)
-    if tree is None or loop is None:
+    loop = _loop(tree, place)
+    if loop is None:
         return None
     at = _position(tree, loop, item)
     literals = _literals(loop.iter)
@@ -48,8 +48,8 @@ def split_item(program: Program, place: Place, item: str) -> Edits | None:
     So that something can be computed between the two.  Only the last item keeps the order.
     """
     tree = tree_at(program, place)
-    loop = None if tree is None else _loop(tree, place)
-    if tree is None or loop is None or loop.orelse is not None or loop.asynchronous is not None:
+    loop = _loop(tree, place)
+    if loop is None or loop.orelse is not None or loop.asynchronous is not None:
         return None
     literals = _literals(loop.iter)
     at = _position(tree, loop, item)
@@ -89,9 +89,9 @@ def step_in_own_loop(program: Program, place: Place, backward_place: Place) -> E
     between.  What stands behind the step in the body goes with it.
     """
     tree = tree_at(program, place)
-    loop = None if tree is None else _loop(tree, place)
-    step = None if tree is None else tree.statement(place)
-    if tree is None or loop is None or step is None or tree.block_of(step) is not loop.body:
+    loop = _loop(tree, place)
+    step = tree.statement(place)
+    if loop is None or step is None or tree.block_of(step) is not loop.body:
         return None
     if tree_at(program, backward_place) is not tree or loop is not _loop(tree, backward_place):
         return None

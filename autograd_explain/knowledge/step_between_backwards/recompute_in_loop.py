@@ -32,8 +32,8 @@ def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> E
     read another value.
     """
     tree = tree_at(program, inner)
-    anchor = None if tree is None else tree.statement(inner)
-    if tree is None or anchor is None or any(tree_at(program, p) is not tree for p in places):
+    anchor = tree.statement(inner)
+    if anchor is None or any(tree_at(program, p) is not tree for p in places):
         return None
     loop = next((a for a in tree.ancestors(anchor) if isinstance(a, (cst.For, cst.While))), None)
     if loop is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from autograd_explain.model import Place
@@ -15,10 +17,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
     positional,
     same,
 )
-from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import tree_at
+from autograd_explain.rewrite.engine.tree import Statement, tree_at
 
 _MAKERS = ("torch.tensor", "torch.as_tensor", "torch.asarray")
 _KNOWN = frozenset({"dtype", "device", "requires_grad", "data"})
@@ -32,12 +34,9 @@ def tensor_copy(
     Also `y.new_tensor(x)`.  `expr` is the copied tensor where there are several.  `keep_graph=True`
     leaves the gradient through: `x.clone()`.
     """
-    tree = tree_at(program, place)
-    if tree is None:
-        return None
-    imports = imports_at(program, place)
-    drafts = []
-    for statement in tree.candidates(place):
+    tree, imports = tree_at(program, place), imports_at(program, place)
+
+    def drafts(statement: Statement) -> Iterator[Draft]:
         for node in head(statement):
             copied = _copied(imports, node)
             if copied is None or (expr is not None and not same(tree, copied, expr)):
@@ -47,10 +46,9 @@ def tensor_copy(
             assert isinstance(node, cst.Call)
             new = _copy(node, copied, keep_graph)
             if new is not None:
-                draft = Draft(tree)
-                draft.replace(node, new)
-                drafts.append(draft)
-    return drafts[0].edits() if len(drafts) == 1 else None
+                yield Draft(tree).replace(node, new)
+
+    return only(draft for statement in tree.candidates(place) for draft in drafts(statement))
 
 
 def _copied(imports: Imports, node: cst.CSTNode) -> cst.BaseExpression | None:

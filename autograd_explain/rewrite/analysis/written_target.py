@@ -106,7 +106,7 @@ def _values(
         return
     for source in index_of(program).namespace(tree.source):
         other = tree_of(source)
-        if other is not None and other is not tree:
+        if other is not tree:
             yield from _assigned(other, other.module, code)
 
 

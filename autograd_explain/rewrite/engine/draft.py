@@ -41,7 +41,10 @@ class _Change:
 
 @dataclass
 class Draft:
-    """What is to change in one tree.  `edit()` gives the result, or None where it is no program."""
+    """What is to change in one tree.  `edit()` gives the result, or None where it is no program.
+
+    Each change returns the draft: `Draft(tree).remove(statement).edits()`.
+    """
 
     tree: Tree
     _nodes: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
@@ -51,37 +54,45 @@ class Draft:
     _appended: list[BlockItem] = field(default_factory=list)
     _impossible: bool = False
 
-    def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> None:
+    def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> Draft:
         """Put another node (an expression, an argument …) in the place of one."""
         self._nodes[old] = new
+        return self
 
-    def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> None:
+    def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> Draft:
         """Change a node after everything inside it was: `how` gets it as it is by then."""
         self._hows[node] = how
+        return self
 
-    def instead(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> None:
+    def instead(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
         """Put statements in the place of one; the comments around it stay."""
         self._change(statement).instead = _pieces(new)
+        return self
 
-    def remove(self, statement: Statement) -> None:
+    def remove(self, statement: Statement) -> Draft:
         """Take a statement out, with the comments that belong to it."""
         self._change(statement).instead = []
+        return self
 
-    def before(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> None:
+    def before(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
         self._change(statement).before.extend(_pieces(new))
+        return self
 
-    def after(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> None:
+    def after(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
         self._change(statement).after.extend(_pieces(new))
+        return self
 
-    def append(self, new: Iterable[Statement | BlockItem]) -> None:
+    def append(self, new: Iterable[Statement | BlockItem]) -> Draft:
         """Add statements at the end of the source."""
         self._appended.extend(_pieces(new))
+        return self
 
-    def wrap(self, first: Statement, last: Statement, wrapper: Wrapper) -> None:
+    def wrap(self, first: Statement, last: Statement, wrapper: Wrapper) -> Draft:
         """Put a run of statements of one block into a compound statement."""
         if self.tree.block_of(first) is not self.tree.block_of(last):
             self._impossible = True
         self._wraps.append((first, last, wrapper))
+        return self
 
     def piece(self, statement: Statement) -> BlockItem:
         """A statement as it stands, its comments included, for moving or copying it."""
@@ -162,6 +173,12 @@ class Draft:
             group[len(change.before)] = replace(own[0], leading=())
             group[0] = replace(group[0], leading=(*own[0].leading, *group[0].leading))
         return group
+
+
+def only(drafts: Iterable[Draft | None]) -> Edits | None:
+    """The edits of the one draft there is; None where a place leaves a choice, or nothing to do."""
+    found = [draft for draft in drafts if draft is not None]
+    return found[0].edits() if len(found) == 1 else None
 
 
 class _Applier(cst.CSTTransformer):

@@ -31,6 +31,11 @@ class Tree:
     module: cst.Module
     positions: Mapping[cst.CSTNode, CodeRange]
 
+    @property
+    def parsed(self) -> bool:
+        """Whether this is the text: what does not parse has a tree without statements."""
+        return self.module in self.positions
+
     @cached_property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
         found: dict[cst.CSTNode, cst.CSTNode] = {}
@@ -161,13 +166,16 @@ class Tree:
         return Span(left.line, left.column, right.end_line, right.end_column)
 
 
-def tree_of(source: Source | None) -> Tree | None:
-    """The tree of a source; None where it does not parse."""
-    return None if source is None else _parse(source)
+def tree_of(source: Source | None) -> Tree:
+    """The tree of a source, which has no statements where it does not parse."""
+    return _NOTHING if source is None else _parse(source)
 
 
-def tree_at(program: Program, place: Place) -> Tree | None:
+def tree_at(program: Program, place: Place) -> Tree:
     return tree_of(program.source_at(place))
+
+
+_NOTHING = Tree(Source(None, None, "", "", ""), Masked(""), cst.Module(()), {})
 
 
 def statements_in(block: cst.CSTNode) -> list[Statement]:
@@ -221,14 +229,14 @@ def _no_collection() -> Iterator[None]:
 
 @lru_cache(maxsize=32)
 @_no_collection()
-def _parse(source: Source) -> Tree | None:
+def _parse(source: Source) -> Tree:
     masked: Masked | None = Masked(source.text)
     module = _module(source.text)
     if module is None and source.cell is not None:
         masked = mask(source.text)
         module = None if masked is None else _module(masked.text)
     if masked is None or module is None:
-        return None
+        return Tree(source, Masked(""), cst.Module(()), {})
     return Tree(source, masked, module, _Positions().of(module))
 
 

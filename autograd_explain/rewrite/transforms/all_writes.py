@@ -42,7 +42,7 @@ def every_write(
 
     def of_next(edited: Program, now: Place) -> Edits | None:
         tree = tree_at(edited, now)
-        places = [] if tree is None else _inside(tree, around(tree))
+        places = _inside(tree, around(tree))
         return next((made for p in places if (made := make(edited, p))), None)
 
     line = replace(place, span=None)
@@ -57,7 +57,7 @@ def every_write(
 
 def _writes_part(program: Program, place: Place, name: str) -> bool:
     tree = tree_at(program, place)
-    found = None if tree is None else tree.statement(place)
+    found = tree.statement(place)
     written = [] if found is None else targets(found)
     return any(isinstance(t, cst.Subscript) and dotted(t.value) == name for t in written)
 

@@ -24,8 +24,8 @@ from ..engine.tree import tree_at
 def keep_graph(program: Program, place: Place) -> Edits | None:
     """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
     tree = tree_at(program, place)
-    found = None if tree is None else tree.statement(place)
-    if tree is None or found is None:
+    found = tree.statement(place)
+    if found is None:
         return None
     calls = [
         node
@@ -36,40 +36,35 @@ def keep_graph(program: Program, place: Place) -> Edits | None:
     ]
     if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
         return None
-    draft = Draft(tree)
-    draft.replace(calls[0], with_keyword(calls[0], "retain_graph", cst.Name("True")))
-    return draft.edits()
+    keeping = with_keyword(calls[0], "retain_graph", cst.Name("True"))
+    return Draft(tree).replace(calls[0], keeping).edits()
 
 
 def detach_after(program: Program, place: Place, expr: str, *, state: bool = False) -> Edits | None:
     """A line `h = h.detach()` after the statement at `place`; `state`: h is a tuple of tensors."""
     tree = tree_at(program, place)
-    found = None if tree is None else tree.statement(place)
-    if tree is None or found is None:
+    found = tree.statement(place)
+    if found is None:
         return None
     node = expression(expr)
     value = "tuple(s.detach() for s in {x})" if state else "{x}.detach()"
-    draft = Draft(tree)
-    draft.after(found, [statement("{x} = " + value, x=node)])
-    return draft.edits()
+    return Draft(tree).after(found, [statement("{x} = " + value, x=node)]).edits()
 
 
 def clear_after(program: Program, place: Place, expr: str) -> Edits | None:
     """A line `log_probs.clear()` after the statement at `place`."""
     tree = tree_at(program, place)
-    found = None if tree is None else tree.statement(place)
-    if tree is None or found is None:
+    found = tree.statement(place)
+    if found is None:
         return None
-    draft = Draft(tree)
-    draft.after(found, [statement("{x}.clear()", x=expression(expr))])
-    return draft.edits()
+    return Draft(tree).after(found, [statement("{x}.clear()", x=expression(expr))]).edits()
 
 
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:
     """Where the loop around `place` gives `expr` a new value after it, before the next round."""
     tree = tree_at(program, place)
-    start = None if tree is None else tree.statement(place)
-    if tree is None or start is None:
+    start = tree.statement(place)
+    if start is None:
         return None
     loops = [a for a in tree.ancestors(start) if isinstance(a, (cst.For, cst.While))]
     end = tree.span(start)

@@ -116,9 +116,9 @@ def called_sooner(program: Program, place: Place, target_place: Place) -> Edits 
     because the call comes too late; not one that binds a name which the call reads.
     """
     tree = tree_at(program, place)
-    moved = None if tree is None else tree.statement(place)
-    target = None if tree is None else tree.statement(target_place)
-    if tree is None or not isinstance(moved, cst.Expr) or target is None:
+    moved = tree.statement(place)
+    target = tree.statement(target_place)
+    if not isinstance(moved, cst.Expr) or target is None:
         return None
     block = tree.block_of(moved)
     if block is None or tree.block_of(target) is not block:
@@ -142,18 +142,16 @@ def called_sooner(program: Program, place: Place, target_place: Place) -> Edits 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
     """One statement in the place of another."""
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None:
+    statement = tree.statement(place)
+    if statement is None:
         return None
-    draft = Draft(tree)
-    draft.instead(statement, _statements(code))
-    return draft.edits()
+    return Draft(tree).instead(statement, _statements(code)).edits()
 
 
 def _inserted(program: Program, place: Place, code: str, after: bool) -> Edits | None:
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None:
+    statement = tree.statement(place)
+    if statement is None:
         return None
     draft = Draft(tree)
     (draft.after if after else draft.before)(statement, _statements(code))

@@ -22,7 +22,7 @@ from ..engine.cst_tools import (
     with_keyword,
     without,
 )
-from ..engine.draft import Draft
+from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
@@ -65,20 +65,9 @@ def dtype_in_constructor(program: Program, place: Place) -> Edits | None:
     constructor cannot (random numbers would differ, the argument of `.to` is unclear), the cast
     comes first and `requires_grad_()` last.
     """
-    tree = tree_at(program, place)
-    if tree is None:
-        return None
-    imports = imports_at(program, place)
-    drafts = [
-        draft
-        for statement in tree.candidates(place)
-        for draft in (
-            _one_statement(tree, imports, statement),
-            _two_statements(tree, imports, statement),
-        )
-        if draft is not None
-    ]
-    return drafts[0].edits() if len(drafts) == 1 else None
+    tree, imports = tree_at(program, place), imports_at(program, place)
+    ways = (_one_statement, _two_statements)
+    return only(way(tree, imports, s) for s in tree.candidates(place) for way in ways)
 
 
 def requires_grad_last(program: Program, place: Place) -> Edits | None:
@@ -87,19 +76,14 @@ def requires_grad_last(program: Program, place: Place) -> Edits | None:
     `torch.randn(n, requires_grad=True) * 0.1` -> `(torch.randn(n) * 0.1).requires_grad_()` and
     `nn.Parameter(torch.randn(n)) * s` -> `nn.Parameter(torch.randn(n) * s)`.
     """
-    tree = tree_at(program, place)
-    if tree is None:
-        return None
-    imports = imports_at(program, place)
-    drafts = []
-    for statement in tree.candidates(place):
-        value = _value(statement)
-        leaf = None if value is None else _only_leaf(imports, value)
-        if value is None or leaf is None or value is leaf.call:
-            continue
-        if _is_arithmetic_on(tree, value, leaf.call):
-            drafts.append(_leaf_last(tree, value, leaf))
-    return drafts[0].edits() if len(drafts) == 1 else None
+    tree, imports = tree_at(program, place), imports_at(program, place)
+    values = (v for s in tree.candidates(place) if (v := _value(s)) is not None)
+    leaves = ((v, leaf) for v in values if (leaf := _only_leaf(imports, v)) is not None)
+    return only(
+        _leaf_last(tree, value, leaf)
+        for value, leaf in leaves
+        if value is not leaf.call and _is_arithmetic_on(tree, value, leaf.call)
+    )
 
 
 def _value(statement: Statement) -> cst.BaseExpression | None:

@@ -23,7 +23,7 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.cst_tools import statement as make
-from ..engine.draft import Draft
+from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
@@ -36,16 +36,12 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
     `target` names the tensor where the statement does not show it (`self.enqueue(k)`) or shows
     several.  A write through `.data` is made an ordinary write.
     """
-    tree = tree_at(program, place)
-    if tree is None:
-        return None
-    imports = imports_at(program, place)
-    drafts = []
-    for statement in tree.candidates(place):
-        written = _written(program, tree, imports, statement, target)
-        if written is not None:
-            drafts.append(_cloned_first(program, tree, imports, statement, written))
-    return drafts[0].edits() if len(drafts) == 1 else None
+    tree, imports = tree_at(program, place), imports_at(program, place)
+    return only(
+        _cloned_first(program, tree, imports, statement, written)
+        for statement in tree.candidates(place)
+        if (written := _written(program, tree, imports, statement, target)) is not None
+    )
 
 
 def clone_operand(program: Program, place: Place, operand: str) -> Edits | None:
@@ -60,15 +56,11 @@ def clone_result(program: Program, place: Place) -> Edits | None:
     or its span the operation.
     """
     tree = tree_at(program, place)
-    if tree is None:
-        return None
     exact = [] if place.span is None else tree.expressions(place.span)
     values = exact[:1] or [v for s in tree.candidates(place) if (v := _single_value(s)) is not None]
     if len(values) != 1 or not isinstance(values[0], (cst.Call, cst.BinaryOperation)):
         return None
-    draft = Draft(tree)
-    draft.replace(values[0], method(values[0], "clone()"))
-    return draft.edits()
+    return Draft(tree).replace(values[0], method(values[0], "clone()")).edits()
 
 
 def _single_value(statement: Statement) -> cst.BaseExpression | None:
@@ -87,18 +79,14 @@ def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edit
     `torch.from_numpy(b)` -> `torch.from_numpy(b.copy())`, `.numpy()` -> `.numpy().copy()`.
     `expr` chooses an expression and is needed for views (`x[0]`, `x.view(-1)`) and plain names.
     """
-    tree = tree_at(program, place)
-    if tree is None:
-        return None
-    imports = imports_at(program, place)
-    drafts = []
-    for statement in tree.candidates(place):
+    tree, imports = tree_at(program, place), imports_at(program, place)
+
+    def meant(statement: Statement) -> list[cst.BaseExpression]:
         found = _aliases(tree, imports, statement) if expr is None else find(tree, statement, expr)
-        if place.span is not None:
-            meant = [n for n in tree.expressions(place.span) if is_view(n) or n in found]
-            found = meant[:1] or found
-        drafts += [_copied(tree, imports, node) for node in found]
-    return drafts[0].edits() if len(drafts) == 1 else None
+        exact = [] if place.span is None else tree.expressions(place.span)
+        return [n for n in exact if is_view(n) or n in found][:1] or found
+
+    return only(_copied(tree, imports, n) for s in tree.candidates(place) for n in meant(s))
 
 
 def view_of_read_later(program: Program, place: Place, write_place: Place) -> bool:
@@ -107,9 +95,9 @@ def view_of_read_later(program: Program, place: Place, write_place: Place) -> bo
     `rows = h[:]`, `rows += 1`, `return h`: then the write is meant to reach h.
     """
     tree = tree_at(program, place)
-    made = None if tree is None else tree.statement(place)
-    write = None if tree is None else tree.statement(write_place)
-    if tree is None or write is None or not isinstance(made, cst.Assign):
+    made = tree.statement(place)
+    write = tree.statement(write_place)
+    if write is None or not isinstance(made, cst.Assign):
         return False
     base = base_of(made.value)
     if base is made.value or not isinstance(base, cst.Name) or _detaches(made.value):
@@ -126,8 +114,8 @@ def _detaches(node: cst.BaseExpression) -> bool:
 def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
     """`a, b = torch.split(x, 2)` -> the same, then `b = b.clone()`: b is a view no longer."""
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None:
+    statement = tree.statement(place)
+    if statement is None:
         return None
     leaves = [leaf for t in targets(statement) for leaf in unpacked(t)]
     chosen = [leaf for leaf in leaves if same(tree, leaf, target)]
@@ -156,8 +144,6 @@ def clone_argument(
     With `function` the call goes to that function instead: `torch.relu(rest)`.
     """
     tree = tree_at(program, place)
-    if tree is None:
-        return None
     calls = [
         node
         for statement in tree.candidates(place)
@@ -177,17 +163,16 @@ def clone_argument(
 def _append_to_operand(program: Program, place: Place, operand: str, call: str) -> Edits | None:
     tree = tree_at(program, place)
     imported = imports_at(program, place).full(operand).partition(".")[0]
-    if tree is None or imported in ("torch", "numpy"):  # a module or a function, no tensor
+    if imported in ("torch", "numpy"):  # a module or a function, no tensor
         return None
-    drafts = []
-    for statement in tree.candidates(place):
-        found = find(tree, statement, operand)
-        if found and not any(_starred(tree, node) for node in found):
-            draft = Draft(tree)
-            for node in found:
-                draft.replace(node, method(node, call))
-            drafts.append(draft)
-    return drafts[0].edits() if len(drafts) == 1 else None
+    return only(_appended(tree, find(tree, s, operand), call) for s in tree.candidates(place))
+
+
+def _appended(tree: Tree, found: list[cst.BaseExpression], call: str) -> Draft | None:
+    draft = Draft(tree)
+    for node in found:
+        draft.replace(node, method(node, call))
+    return draft if found and not any(_starred(tree, node) for node in found) else None
 
 
 def _starred(tree: Tree, node: cst.CSTNode) -> bool:

@@ -11,7 +11,7 @@ from ...program import Program
 from ..analysis.effects import fresh
 from ..engine.cst_tools import expression, find, method, repeatable, same, targets, unpacked
 from ..engine.cst_tools import statement as make
-from ..engine.draft import Draft
+from ..engine.draft import Draft, only
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 
@@ -34,16 +34,11 @@ def detach_expression(
     tuple of tensors (an LSTM's).  `how="item"` takes the number instead: `.item()`.
     """
     tree = tree_at(program, place)
-    if tree is None:
-        return None
-    drafts = []
-    for statement in tree.candidates(place):
-        draft = _assigned(tree, statement, expr, how, state)
-        if draft is None and expr is not None:
-            draft = _read(tree, statement, expr, how, state)
-        if draft is not None:
-            drafts.append(draft)
-    return drafts[0].edits() if len(drafts) == 1 else None
+    return only(
+        _assigned(tree, statement, expr, how, state)
+        or (None if expr is None else _read(tree, statement, expr, how, state))
+        for statement in tree.candidates(place)
+    )
 
 
 def detach_use(
@@ -51,11 +46,7 @@ def detach_use(
 ) -> Edits | None:
     """`.detach()` where the statement reads `expr`: `rnn(x, h)` -> `rnn(x, h.detach())`."""
     tree = tree_at(program, place)
-    if tree is None:
-        return None
-    drafts = [_read(tree, s, expr, how, state) for s in tree.candidates(place)]
-    found = [d for d in drafts if d is not None]
-    return found[0].edits() if len(found) == 1 else None
+    return only(_read(tree, s, expr, how, state) for s in tree.candidates(place))
 
 
 def detached_at(program: Program, *places: Place) -> Edits | None:
@@ -66,9 +57,9 @@ def detached_at(program: Program, *places: Place) -> Edits | None:
     drafts: dict[int, Draft] = {}
     for place in places:
         tree = tree_at(program, place)
-        found = [] if tree is None or place.span is None else tree.expressions(place.span)
+        found = [] if place.span is None else tree.expressions(place.span)
         ended = _ended(found[0], "detach", False) if found else None
-        if tree is None or ended is None or ended is found[0]:
+        if ended is None or ended is found[0]:
             return None
         drafts.setdefault(id(tree), Draft(tree)).replace(found[0], ended)
     edits = [draft.edit() for draft in drafts.values()]

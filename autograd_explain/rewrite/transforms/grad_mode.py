@@ -25,8 +25,6 @@ def under_no_grad(program: Program, place: Place, last_place: Place | None = Non
     where the statements already stand under no_grad, or where they are not a run of one block.
     """
     tree = tree_at(program, place)
-    if tree is None:
-        return None
     first, last = tree.statement(place), tree.statement(last_place or place)
     imports = imports_at(program, place)
     guard = imports.local("torch.no_grad")
@@ -48,9 +46,9 @@ def last_update(program: Program, place: Place) -> Place:
     `w -= lr * w.grad`, `b -= lr * b.grad`: every one would be refused in turn.
     """
     tree = tree_at(program, place)
-    first = None if tree is None else tree.statement(place)
-    block = None if tree is None or first is None else tree.block_of(first)
-    if tree is None or first is None or block is None or not _updates(first):
+    first = tree.statement(place)
+    block = None if first is None else tree.block_of(first)
+    if first is None or block is None or not _updates(first):
         return place
     inside = statements_in(block)
     at = next(i for i, s in enumerate(inside) if s is first)
@@ -80,10 +78,10 @@ def block_instead_of_switch(
     else to `last_place`, else to the end of the block that the switch stands in.
     """
     tree = tree_at(program, place)
-    switch = None if tree is None else tree.statement(place)
+    switch = tree.statement(place)
     imports = imports_at(program, place)
     guard = imports.local("torch.no_grad")
-    if tree is None or switch is None or guard is None or _switch(imports, switch) is not False:
+    if switch is None or guard is None or _switch(imports, switch) is not False:
         return None
     block = tree.block_of(switch)
     following = [] if block is None else statements_in(block)
@@ -114,8 +112,8 @@ def remove_grad_switch(program: Program, place: Place) -> Edits | None:
     body stays), or a statement `torch.set_grad_enabled(False)`.
     """
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None:
+    statement = tree.statement(place)
+    if statement is None:
         return None
     imports = imports_at(program, place)
     draft = Draft(tree)
@@ -146,9 +144,7 @@ def run_between(tree: Tree, first: Statement, last: Statement) -> list[Statement
 
 
 def _wrapped(tree: Tree, first: Statement, last: Statement, guard: str) -> Edits | None:
-    draft = Draft(tree)
-    draft.wrap(first, last, lambda body: with_guard(guard, body))
-    return draft.edits()
+    return Draft(tree).wrap(first, last, lambda body: with_guard(guard, body)).edits()
 
 
 def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
@@ -157,9 +153,7 @@ def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
 
 def _without_block(tree: Tree, node: cst.With) -> Edits | None:
     inner = statements_in(node.body)
-    draft = Draft(tree)
-    draft.instead(node, [Draft(tree).piece(s) for s in inner])
-    return draft.edits()
+    return Draft(tree).instead(node, [Draft(tree).piece(s) for s in inner]).edits()
 
 
 def is_off(tree: Tree, imports: Imports, node: cst.CSTNode) -> bool:

@@ -45,8 +45,6 @@ def functional_write(
     """
     facts = facts or IndexFacts()
     tree = tree_at(program, place)
-    if tree is None:
-        return None
     for statement in tree.candidates(place):
         if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
             draft = _masked(program, place, tree, statement, target, facts)
@@ -58,8 +56,6 @@ def functional_write(
 def _writes_part(program: Program, place: Place) -> bool:
     """Whether the place writes to a part of a tensor: by item, or through `x[0].add_(1)`."""
     tree = tree_at(program, place)
-    if tree is None:
-        return False
     imports = imports_at(program, place)
     for statement in tree.candidates(place):
         places = [*written_places(statement)]

@@ -180,7 +180,7 @@ def write_before_views(
     tree, other = tree_at(program, write), tree_at(program, reached)
     if not _only_parts(program, maker, reached):
         return None
-    if tree is None or tree is not other:
+    if tree is not other:
         return None
     moved, goal = tree.statement(write), tree.statement(reached)
     block = None if moved is None else tree.block_of(moved)

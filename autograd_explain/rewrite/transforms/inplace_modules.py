@@ -49,8 +49,6 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
     statement calls it for the write alone (`self.act(x)`).
     """
     tree = tree_at(program, place)
-    if tree is None:
-        return None
     flags = _constructed_here(program, tree, place) if module is None else []
     if not flags:
         flags = _of_the_callee(program, tree, place, module)
@@ -120,7 +118,7 @@ def _behind(
         for source in reversed(index_of(program).namespace(tree.source)):
             other = tree_of(source)
             # A cell that ran later gave the name another module.
-            if other is not None and _assigns(other, name):
+            if _assigns(other, name):
                 yield from _assigned_in(program, other, other.module, name, place)
                 return
 
@@ -179,9 +177,9 @@ def _definition(
     for source, node in index_of(program).defined(name, tree.source):
         other = tree_of(source)
         lines = range(first_line(node) + source.offset, node.lineno + source.offset + 1)
-        for found in other.statements if other is not None else ():
+        for found in other.statements:
             if isinstance(found, (cst.FunctionDef, cst.ClassDef)) and found.name.value == name:
-                if other is not None and other.span(found).line in lines:
+                if other.span(found).line in lines:
                     return other, found
     return None
 

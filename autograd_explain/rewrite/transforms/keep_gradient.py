@@ -38,9 +38,9 @@ def _after_all(program: Program, places: list[Place | None], names: set[str]) ->
     """The calls after each of the statements; None where one of them has no place for them."""
     drafts: dict[tuple[int | None, str | None], Draft] = {}
     for place in places:
-        tree = tree_at(program, place) if place is not None else None
-        if tree is None or place is None:
+        if place is None:
             return None
+        tree = tree_at(program, place)
         draft = drafts.setdefault((place.cell, place.file), Draft(tree))
         if not _after(program, draft, place, names):
             return None
@@ -122,9 +122,9 @@ def in_place_update(program: Program, place: Place) -> Edits | None:
     The leaf stays the leaf; before, every round made a new tensor whose `.grad` stays None.
     """
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
+    statement = tree.statement(place)
     guard = imports_at(program, place).local("torch.no_grad")
-    if tree is None or guard is None or not isinstance(statement, cst.Assign):
+    if guard is None or not isinstance(statement, cst.Assign):
         return None
     update = _augmented(tree, statement)
     if update is None or tree.block_of(statement) is None:

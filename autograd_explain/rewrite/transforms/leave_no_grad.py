@@ -26,8 +26,8 @@ def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edi
     (or it returns) the block itself goes.
     """
     tree = tree_at(program, block)
-    outer = None if tree is None else tree.statement(block)
-    if tree is None or not isinstance(outer, cst.With):
+    outer = tree.statement(block)
+    if not isinstance(outer, cst.With):
         return None
     inside = statements_in(outer.body)
     wanted = _level(tree, inside, outer, needed)
@@ -55,8 +55,8 @@ def mode_of_caller(program: Program, block: Place) -> Edits | None:
     None for any other condition: there somebody decides on the mode who knows what it is for.
     """
     tree = tree_at(program, block)
-    outer = None if tree is None else tree.statement(block)
-    if tree is None or not isinstance(outer, cst.With):
+    outer = tree.statement(block)
+    if not isinstance(outer, cst.With):
         return None
     function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
     switches = [item for item in outer.items if _follows_training(program, block, item.item)]
@@ -66,8 +66,7 @@ def mode_of_caller(program: Program, block: Place) -> Edits | None:
     if len(switches) != len(outer.items) or not own:
         return None
     draft = Draft(tree)
-    draft.instead(outer, [Draft(tree).piece(s) for s in statements_in(outer.body)])
-    return draft.edits()
+    return draft.instead(outer, [draft.piece(s) for s in statements_in(outer.body)]).edits()
 
 
 def _follows_training(program: Program, place: Place, node: cst.BaseExpression) -> bool:
@@ -104,9 +103,9 @@ def decorated_generator(program: Program, block: Place) -> Edits | None:
     """`with torch.no_grad():` around a `yield` -> the decorator, which torch switches off again at
     every yield."""
     tree = tree_at(program, block)
-    outer = None if tree is None else tree.statement(block)
+    outer = tree.statement(block)
     imports = imports_at(program, block)
-    if tree is None or not isinstance(outer, cst.With) or len(outer.items) != 1:
+    if not isinstance(outer, cst.With) or len(outer.items) != 1:
         return None
     function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
     guard = outer.items[0].item
@@ -142,10 +141,10 @@ def _decorated(
 def block_instead_of_enter(program: Program, place: Place) -> Edits | None:
     """`torch.no_grad().__enter__()` -> a block up to the `__exit__` or the end of the suite."""
     tree = tree_at(program, place)
-    entered = None if tree is None else tree.statement(place)
+    entered = tree.statement(place)
     guard = imports_at(program, place).local("torch.no_grad")
-    block = None if tree is None or entered is None else tree.block_of(entered)
-    if tree is None or entered is None or guard is None or block is None:
+    block = None if entered is None else tree.block_of(entered)
+    if entered is None or guard is None or block is None:
         return None
     following = statements_in(block)
     rest = following[_index(following, entered) + 1 :]

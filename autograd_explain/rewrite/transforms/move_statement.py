@@ -39,8 +39,6 @@ def _move(
     program: Program, place: Place, goal: Place, last_place: Place | None, after: bool
 ) -> Edits | None:
     tree, other = tree_at(program, place), tree_at(program, goal)
-    if tree is None or other is None:
-        return None
     first, last = tree.statement(place), tree.statement(last_place or place)
     target = other.statement(goal)
     if first is None or last is None or target is None:
@@ -136,7 +134,7 @@ def statements_across(
     middle: list[Statement] = []
     for source in runs[min(here, there) + 1 : max(here, there)]:
         between = tree_of(source)
-        if between is None:
+        if not between.parsed:
             return None
         middle += statements_in(between.module)
     if here < there:
@@ -175,9 +173,9 @@ def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
     those of the statement itself where nothing is switched.
     """
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    block = None if tree is None or statement is None else tree.block_of(statement)
-    if tree is None or statement is None or block is None:
+    statement = tree.statement(place)
+    block = None if statement is None else tree.block_of(statement)
+    if statement is None or block is None:
         return None
     inside = statements_in(block)
     first = last = _index(inside, statement)

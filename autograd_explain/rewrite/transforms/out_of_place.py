@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..analysis.inplace_names import RESHAPES
 from ..analysis.inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
 from ..analysis.written_target import written_tensor
 from ..engine.cst_tools import find, head, repeatable, right_operand, same, targets, walk
-from ..engine.draft import Draft
+from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
@@ -52,20 +52,20 @@ def out_of_place(program: Program, place: Place, target: str | None = None) -> E
     where the new tensor would not reach those who read the old one.
     """
     tree = tree_at(program, place)
-    if tree is None:
-        return None
     imports = imports_at(program, place)
-    drafts: list[Draft] = []
-    for statement in tree.candidates(place):
-        site = _Site(program, tree, statement, target)
-        if isinstance(statement, cst.AugAssign) and site.means(statement.target):
-            drafts.append(_plain_operator(site, statement))
-        if isinstance(statement, cst.Assign) and _is_of_data(site, statement):
-            drafts.append(_data_assigned(site, statement))
-        for call in inplace_calls(tree, imports, statement):
-            if site.means(call.target):
-                drafts.append(_new_value(site, call))
-    return drafts[0].edits() if len(drafts) == 1 else None
+    sites = (_Site(program, tree, statement, target) for statement in tree.candidates(place))
+    return only(draft for site in sites for draft in _drafts(site, imports))
+
+
+def _drafts(site: _Site, imports: Imports) -> Iterator[Draft]:
+    statement = site.statement
+    if isinstance(statement, cst.AugAssign) and site.means(statement.target):
+        yield _plain_operator(site, statement)
+    if isinstance(statement, cst.Assign) and _is_of_data(site, statement):
+        yield _data_assigned(site, statement)
+    for call in inplace_calls(site.tree, imports, statement):
+        if site.means(call.target):
+            yield _new_value(site, call)
 
 
 def value_alone(program: Program, place: Place) -> Edits | None:
@@ -76,8 +76,8 @@ def value_alone(program: Program, place: Place) -> Edits | None:
     the parameter again.
     """
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None:
+    statement = tree.statement(place)
+    if statement is None:
         return None
     if not isinstance(tree.scope_of(statement), cst.FunctionDef):
         return None
@@ -91,9 +91,7 @@ def value_alone(program: Program, place: Place) -> Edits | None:
     reads = (n for n in walk(tree.scope_of(statement)) if isinstance(n, cst.Attribute))
     if sum(same(tree, n, written) for n in reads) > 1:
         return None
-    draft = Draft(tree)
-    draft.replace(call.node, call.value)
-    return draft.edits()
+    return Draft(tree).replace(call.node, call.value).edits()
 
 
 @dataclass(frozen=True)

@@ -28,16 +28,14 @@ def recompute_before(
     """
     tree, goal = _goal(program, backward_place)
     origins = [_statement(program, place) for place in assignment_places]
-    if tree is None or goal is None or not origins or any(o is None for o in origins):
+    if goal is None or not origins or any(o is None for o in origins):
         return None
     known = [o for o in origins if o is not None]
     if _too_late(tree, goal, known):
         return None
     if not all(_repeatable(program, o, (tree, goal), known) for o in known):
         return None
-    draft = Draft(tree)
-    draft.before(goal, [bare(statement) for _, statement in known])
-    return draft.edits()
+    return Draft(tree).before(goal, [bare(statement) for _, statement in known]).edits()
 
 
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statement]]) -> bool:
@@ -56,7 +54,7 @@ def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits 
     """
     tree, goal = _goal(program, place)
     origin = _statement(program, origin_place)
-    if tree is None or goal is None or origin is None or not isinstance(origin[1], cst.Assign):
+    if goal is None or origin is None or not isinstance(origin[1], cst.Assign):
         return None
     scope, own = tree.scope_of(goal), effects(origin[1])
     at_module = isinstance(origin[0].scope_of(origin[1]), cst.Module)
@@ -68,9 +66,7 @@ def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits 
     readers = [s for s in inside if _reads(s, own.writes) or tree.inside(goal, s)]
     # From the assignment on the name is the function's own.
     earlier = bool(readers) and not tree.inside(goal, readers[0])
-    draft = Draft(tree)
-    draft.before(readers[0] if earlier else goal, [bare(origin[1])])
-    return draft.edits()
+    return Draft(tree).before(readers[0] if earlier else goal, [bare(origin[1])]).edits()
 
 
 def compute_all_in_loop(
@@ -79,7 +75,7 @@ def compute_all_in_loop(
     """Move assignments, given in the order they ran in, into the loop around `use_place`."""
     tree, goal = _goal(program, use_place)
     origins = [_statement(program, place) for place in places]
-    if tree is None or goal is None:
+    if goal is None:
         return None
     moves: list[tuple[Tree, Statement, bool]] = []
     for origin in reversed(origins):
@@ -153,28 +149,24 @@ def repeat_after(program: Program, place: Place, target_place: Place) -> Edits |
     """Repeat a statement right after another: an optimizer built again on the new parameters."""
     tree, goal = _goal(program, target_place)
     origin = _statement(program, place)
-    if tree is None or goal is None or origin is None:
+    if goal is None or origin is None:
         return None
     # The goal must come later, so that every name the statement reads exists.
     if not _same_scope(tree, goal, *origin) or _between(program, origin, (tree, goal)) is None:
         return None
-    draft = Draft(tree)
-    draft.after(goal, [bare(origin[1])])
-    return draft.edits()
+    return Draft(tree).after(goal, [bare(origin[1])]).edits()
 
 
-def _goal(program: Program, place: Place) -> tuple[Tree | None, Statement | None]:
+def _goal(program: Program, place: Place) -> tuple[Tree, Statement | None]:
     tree = tree_at(program, place)
-    goal = None if tree is None else tree.statement(place)
-    if tree is None or goal is None or tree.block_of(goal) is None:
-        return None, None
-    return tree, goal
+    goal = tree.statement(place)
+    return tree, None if goal is None or tree.block_of(goal) is None else goal
 
 
 def _statement(program: Program, place: Place) -> tuple[Tree, Statement] | None:
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None or not isinstance(statement, cst.BaseSmallStatement):
+    statement = tree.statement(place)
+    if statement is None or not isinstance(statement, cst.BaseSmallStatement):
         return None
     return tree, statement
 

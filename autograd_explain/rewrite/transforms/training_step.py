@@ -18,7 +18,7 @@ from ..engine.cst_tools import (
     without,
 )
 from ..engine.cst_tools import statement as make
-from ..engine.draft import Draft
+from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
@@ -33,13 +33,11 @@ def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) 
 def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
     tree = tree_at(program, step_place)
-    found = None if tree is None else _step(tree, step_place)
-    if tree is None or found is None:
+    found = _step(tree, step_place)
+    if found is None:
         return None
     statement, optimizer = found
-    draft = Draft(tree)
-    draft.after(statement, [make("{x}.zero_grad()", x=optimizer)])
-    return draft.edits()
+    return Draft(tree).after(statement, [make("{x}.zero_grad()", x=optimizer)]).edits()
 
 
 def zero_grad_before(program: Program, step_place: Place, backward_place: Place) -> Edits | None:
@@ -48,17 +46,15 @@ def zero_grad_before(program: Program, step_place: Place, backward_place: Place)
     Before the loop that the backward stands in, where the step stands behind that loop.
     """
     tree = tree_at(program, step_place)
-    found = None if tree is None else _step(tree, step_place)
-    if tree is None or found is None or tree_at(program, backward_place) is not tree:
+    found = _step(tree, step_place)
+    if found is None or tree_at(program, backward_place) is not tree:
         return None
     statement, optimizer = found
     backward = tree.statement(backward_place)
     level = None if backward is None else lifted(tree, backward, tree.block_of(statement))
     if level is None or tree.start(level) >= tree.start(statement):
         return None
-    draft = Draft(tree)
-    draft.before(level, [make("{x}.zero_grad()", x=optimizer)])
-    return draft.edits()
+    return Draft(tree).before(level, [make("{x}.zero_grad()", x=optimizer)]).edits()
 
 
 def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | None:
@@ -74,23 +70,19 @@ def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | No
 def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:
     """One-line statements on lines of their own behind the one at a place."""
     tree = tree_at(program, place)
-    found = None if tree is None else tree.statement(place)
-    if tree is None or found is None or not codes:
+    found = tree.statement(place)
+    if found is None or not codes:
         return None
-    draft = Draft(tree)
-    draft.after(found, [make(code) for code in codes])
-    return draft.edits()
+    return Draft(tree).after(found, [make(code) for code in codes]).edits()
 
 
 def remove_statement(program: Program, place: Place) -> Edits | None:
     """Take the statement at a place out."""
     tree = tree_at(program, place)
-    statement = None if tree is None else tree.statement(place)
-    if tree is None or statement is None:
+    statement = tree.statement(place)
+    if statement is None:
         return None
-    draft = Draft(tree)
-    draft.remove(statement)
-    return draft.edits()
+    return Draft(tree).remove(statement).edits()
 
 
 def module_list(program: Program, place: Place, attribute: str | None = None) -> Edits | None:
@@ -114,19 +106,13 @@ def _wrapped(
     attribute: str | None,
     wrap: Callable[[Imports, cst.BaseExpression], cst.BaseExpression | None],
 ) -> Edits | None:
-    tree = tree_at(program, place)
-    if tree is None:
-        return None
-    imports = imports_at(program, place)
-    drafts = []
-    for statement in tree.candidates(place):
-        value = _stored(tree, statement, attribute)
-        new = None if value is None else wrap(imports, value)
-        if value is not None and new is not None:
-            draft = Draft(tree)
-            draft.replace(value, new)
-            drafts.append(draft)
-    return drafts[0].edits() if len(drafts) == 1 else None
+    tree, imports = tree_at(program, place), imports_at(program, place)
+    values = (_stored(tree, statement, attribute) for statement in tree.candidates(place))
+    return only(
+        Draft(tree).replace(value, new)
+        for value in values
+        if value is not None and (new := wrap(imports, value)) is not None
+    )
 
 
 def _stored(tree: Tree, statement: Statement, attribute: str | None) -> cst.BaseExpression | None:
