@@ -7,16 +7,20 @@ notebook).  Jinja escapes everything; a Passage's HTML is escaped by the Markdow
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from rich.cells import cell_len
 
-from .labels import label, source, word
-from .listing import WIDEST_NAME, crop_middle, window
-from .picture import svg
+from .code_html import code_html
+from .diff import Hunk, Line
+from .labels import source, word
+from .listing import GLYPHS, WIDEST_NAME, crop_middle, window
 from .rows import Row
 from .texts import NOTHING, Passage
 from .view import View
@@ -27,7 +31,9 @@ if TYPE_CHECKING:
 
 LONGEST = 96  #: cells of one line of code
 ROOM = 12  #: lines of code that leave room for the reason
-BESIDE = 44  #: characters of code that leave room for a label at its side
+_FROM_THE_RIGHT = re.compile(
+    "<code>(?=[^<]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff])"
+)
 STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
 
 
@@ -41,13 +47,35 @@ def environment(package: str = __package__) -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    made.filters["prose"] = prose
+    made.filters |= {"prose": prose, "python": code_html, "code": _code, "place": _padded_place}
+    made.filters["number"] = _number
+    made.globals["glyphs"] = GLYPHS
     return made
 
 
 def prose(passage: Passage) -> Markup:
-    """A passage's HTML, which is escaped already."""
-    return Markup(passage.html())
+    """A passage's HTML, which is escaped already; code stays apart from the text around it where
+    it has letters that are read from the right."""
+    return Markup(_FROM_THE_RIGHT.sub('<code dir="ltr">', passage.html()))
+
+
+def _code(row: Row) -> Markup:
+    return code_html(row.source, row.start, row.end)
+
+
+def _place(row: Row) -> str:
+    return row.where if row.line is None else f"{row.where}:{row.line}"
+
+
+def _padded_place(row: Row, gutter: int) -> str:
+    place = _place(row)
+    return place + " " * (gutter - cell_len(place))
+
+
+def _number(line: Line, hunks: Sequence[Hunk]) -> str:
+    """A line's number, set right among those of its rewrite."""
+    widest = max(other.number for hunk in hunks for other in hunk.lines)
+    return str(line.number).rjust(len(str(widest)))
 
 
 def fill(template: str, language: str, **values: Any) -> str:
@@ -63,7 +91,11 @@ def fill(template: str, language: str, **values: Any) -> str:
 
 @cache
 def style() -> str:
-    """The style sheet on few lines."""
+    """The style sheet on one line.
+
+    Every report has its own: an output may be cleared, or taken out of the page while it is
+    scrolled away, with the styles in it.
+    """
     loader = environment().loader
     assert loader is not None
     css = loader.get_source(environment(), "style.css")[0]
@@ -73,25 +105,38 @@ def style() -> str:
 
 def html(view: View, detail: str = "short") -> str:
     """The report; what a short report leaves out is folded, not missing."""
-    picture = ""
-    if view.stops:
-        title = label("timeline_alt", view.language, name=view.culprit).plain().replace("`", "")
-        picture = svg(view.stops, title, word("version", view.language))
     rows = tuple(map(_cropped, view.rows))
+    gutter = max((cell_len(_place(row)) for row in rows), default=0) + 2
     brief = view.why.first_paragraph() if _has_room(view) else NOTHING
     return fill(
         "explanation.html",
         view.language,
         view=view,
         rows=rows,
+        gutter=gutter,
+        widest=gutter + max((cell_len(row.source) for row in rows), default=0),
         brief=brief,
         rest=view.why.after(brief),
+        more=tuple(_more(view)),
         opened=detail == "full",
-        beside=all(len(row.source) <= BESIDE for row in rows),
-        picture=Markup(picture),
         standing=STANDING,
         colon=source("colon", view.language),
     )
+
+
+def _more(view: View) -> Iterator[str]:
+    """What the folded part holds, by its headings."""
+    if view.rewrites and view.rewrites[0].why:
+        yield word("about_rewrite", view.language)
+    if view.rewrites[1:]:
+        yield word("other_rewrites", view.language, count=len(view.rewrites) - 1)
+    held = {
+        "check": view.rewrites and view.check,
+        "warnings": view.warnings,
+        "tensors": view.tensors,
+        "see": view.see,
+    }
+    yield from (word(key, view.language) for key, content in held.items() if content)
 
 
 def _has_room(view: View) -> bool:

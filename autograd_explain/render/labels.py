@@ -87,8 +87,12 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "… ほか {count} 回の書き込み",
         "… 还有 {count} 次写入",
     ),
-    "observed": ("observed", "観測", "已观测"),
     "inferred": ("inferred", "推定", "推断"),
+    "lines_observed": (
+        "The lines were observed while the cell ran.",
+        "行は実行中に記録されたものです。",
+        "各行均为运行时的实际记录。",
+    ),
     "lines_inferred": (
         "The lines are inferred from the source.",
         "行はソースコードから推定したものです。",
@@ -99,11 +103,6 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "stop_saved": ("saved", "保存", "保存"),
     "stop_changed": ("overwritten", "上書き", "被改写"),
     "stop_needed": ("needed", "必要", "需要"),
-    "timeline_alt": (
-        "Version timeline of `{name}`",
-        "`{name}` のバージョンの推移",
-        "`{name}` 的版本变化",
-    ),
     # headings
     "rewrite": (
         "Rewrite[ {number} of {count}]",
@@ -125,7 +124,17 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "failing_program": ("A program that fails", "失敗するプログラム", "出错的程序"),
     "example_program": ("An example", "プログラム例", "示例程序"),
     "repaired_program": ("Repaired", "修正", "修改"),
-    "more": ("More", "詳しく", "更多"),
+    "other_rewrites": (
+        "Other rewrites ({count})",
+        "ほかの修正案（{count} 件）",
+        "其他修改建议（{count} 个）",
+    ),
+    "about_rewrite": ("About this rewrite", "この修正案について", "关于此修改建议"),
+    # what a report is about
+    "kind_error": ("error", "エラー", "错误"),
+    "kind_warning": ("warning", "警告", "警告"),
+    "kind_silent": ("silent fault", "エラーの出ない誤り", "不报错的错误"),
+    "kind_note": ("worth a look", "念のため確認", "值得留意"),
     # cells of a table
     "yes": ("yes", "はい", "是"),
     "no": ("no", "いいえ", "否"),

@@ -56,7 +56,7 @@ def rows_of(diagnosis: Diagnosis, language: str) -> tuple[Row, ...]:
 def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
     finding = diagnosis.finding
     guilty = [e for e in (finding.event(What.CHANGED), finding.event(What.CAUSE)) if e]
-    before, in_a_note = _saved_version(finding), only_inferred(finding)
+    before, in_a_note = _saved_version(finding), certainty_of(finding) is not None
     events = sorted(dict.fromkeys(finding.events), key=lambda e: _phase(e, finding))
     places = [_spot(e.place) for e in guilty if e.place is not None]
     chain: tuple[Place, ...] = ()
@@ -65,8 +65,8 @@ def _rows(diagnosis: Diagnosis, language: str) -> Iterator[Row]:
             continue
         text = _label(event, diagnosis, before, language)
         tone = "guilty" if event in guilty else _tone(event)
-        obvious = in_a_note or _known_from_traceback(event, finding)
-        certainty = "" if obvious else event.certainty.value
+        unsure = event.certainty is Certainty.INFERRED and not _known_from_traceback(event, finding)
+        certainty = event.certainty.value if unsure and not in_a_note else ""
         known, chain = event.chain == chain, event.chain
         shown = replace(event, chain=()) if known else event
         yield _row(shown, text, tone, word(certainty, language) if certainty else "", language)
@@ -103,10 +103,15 @@ def _known_from_traceback(event: Event, finding: Finding) -> bool:
     return event.what is What.FAILED
 
 
-def only_inferred(finding: Finding) -> bool:
-    """Whether nothing but the traceback was seen happen: said once instead of at every line."""
-    asked = [e for e in finding.events if e.place and not _known_from_traceback(e, finding)]
-    return bool(asked) and all(e.certainty is Certainty.INFERRED for e in asked)
+def certainty_of(finding: Finding) -> Certainty | None:
+    """How sure all lines are that the traceback does not show itself; None where they differ.
+
+    Said once instead of at every line; where they differ, only what is inferred is marked.
+    """
+    asked = {
+        e.certainty for e in finding.events if e.place and not _known_from_traceback(e, finding)
+    }
+    return asked.pop() if len(asked) == 1 else None
 
 
 def _without_repetition(rows: list[Row], language: str) -> Iterator[Row]:

@@ -23,7 +23,7 @@ from . import timeline
 from .diff import Hunk, hunks_of
 from .labels import LABELS, label, source, word
 from .places import where_of
-from .rows import Row, name_of, only_inferred, rows_of
+from .rows import Row, certainty_of, name_of, rows_of
 from .texts import Document, Passage, line
 
 
@@ -192,8 +192,9 @@ def _tensor(tensor: TensorFact, language: str) -> str:
 
 
 def _notes(diagnosis: Diagnosis, language: str) -> Iterator[Passage]:
-    if only_inferred(diagnosis.finding):
-        yield label("lines_inferred", language)
+    certainty = certainty_of(diagnosis.finding)
+    if certainty is not None:
+        yield label(f"lines_{certainty.value}", language)
     yield from (reason_label(note, language) for note in diagnosis.notes)
 
 

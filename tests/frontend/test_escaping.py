@@ -61,8 +61,8 @@ hostile = st.lists(st.sampled_from(_PIECES) | st.text(max_size=8), min_size=1, m
 )
 #: Elements and attributes that reports are made of.
 _FOREIGN = """() => [...document.querySelectorAll('#report *')].flatMap(e => [
-  ...('section style div span table tbody tr td pre code mark details summary p ul li a b br em ' +
-     'strong svg line circle path g text').split(' ').includes(e.localName) ? [] : [e.localName],
+  ...('section style div span table tbody tr td pre code u details summary p ul li a b br em ' +
+     'strong').split(' ').includes(e.localName) ? [] : [e.localName],
   ...[...e.attributes].filter(a => a.name.startsWith('on') || a.value.match(/^\\s*javascript:/i))
       .map(a => a.name + '=' + a.value)])"""
 

@@ -1,0 +1,118 @@
+"""The panel of every kind of report by itself: widths, no styles, forced colours, axe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from look import seen
+from playwright.sync_api import Browser, Page, expect
+from render.samples import SAMPLES
+
+from autograd_explain.render import LANGUAGES
+
+WIDTHS = (840, 600, 480, 380)
+#: Of every element that can be seen, the pixels that stick out of it or of the report.
+_HIDDEN = """() => [...document.querySelectorAll('section.axg, section.axg *')].flatMap(e => {
+  if (!e.checkVisibility()) return [];
+  const whole = e.closest('section.axg').getBoundingClientRect();
+  const inline = getComputedStyle(e).display.startsWith('inline');
+  const within = inline ? 0 : e.scrollWidth - e.clientWidth;
+  const hidden = Math.max(within, Math.round(e.getBoundingClientRect().right - whole.right));
+  return hidden > 0 ? [`${hidden} px: ${e.className} ${e.textContent.slice(0, 60)}`] : [];
+})"""
+_CODE = """() => [...document.querySelectorAll('pre')].map(e => {
+  const style = getComputedStyle(e);
+  return [style.textAlign, style.fontFamily, style.whiteSpace, style.direction];
+})"""
+
+Shown = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser) -> Iterator[Shown]:
+    """A page with every kind of report, unfolded."""
+    pages: list[Page] = []
+
+    def show(language: str = "en", **options: str) -> Page:
+        page = browser.new_page(**options)  # type: ignore[arg-type]
+        pages.append(page)
+        reports = [SAMPLES[name]().in_language(language).with_detail("full") for name in SAMPLES]
+        body = "<hr>".join(report.to_html() for report in reports)
+        page.set_content(f"<title>t</title><main><h1>t</h1>{body}</main>")
+        page.evaluate("l => { document.documentElement.lang = l }", language)
+        return page
+
+    yield show
+    for page in pages:
+        page.close()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_is_hidden_and_axe_finds_nothing(shown: Shown, language: str) -> None:
+    page = shown(language)
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width + 16, "height": 900})
+        assert page.evaluate(_HIDDEN) == [], width
+    found = Axe().run(page)
+    assert found.response["violations"] == [], found.generate_report()
+
+
+def test_labels_stand_beside_their_lines_where_there_is_room(shown: Shown) -> None:
+    page = shown()
+    row = page.locator(".axg-rows > div").first
+    below = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width + 16, "height": 900})
+        code, label = (row.locator(part).bounding_box() for part in ("pre", ".axg-said"))
+        assert code is not None and label is not None
+        below.append(label["y"] >= code["y"] + code["height"])
+    assert below[0] is False and below[-1] is True
+
+
+def test_it_reads_well_without_styles(shown: Shown) -> None:
+    """As GitHub and untrusted notebooks show it."""
+    page = shown()
+    styled = page.locator("section.axg").all_inner_texts()
+    page.evaluate(
+        "() => { document.querySelectorAll('style').forEach(e => e.remove());"
+        "document.querySelectorAll('section *').forEach(e => {"
+        " e.removeAttribute('style'); e.removeAttribute('class') }) }"
+    )
+    code = page.evaluate(_CODE)
+    assert len(code) > 30
+    for align, font, space, direction in code:
+        assert align in ("start", "left") and direction == "ltr"
+        assert "monospace" in font and space.startswith("pre")
+    assert [text.split() for text in page.locator("section").all_inner_texts()] == [
+        text.split() for text in styled
+    ]
+    assert "   hidden += 1" in page.locator("pre", has_text="hidden.clone()").first.inner_text()
+
+
+def test_forced_colours_hide_nothing(shown: Shown) -> None:
+    page = shown(forced_colors="active")
+    found = [text for report in page.locator("section.axg").all() for text in seen(report)]
+    assert len(found) > 300
+    assert [text for text in found if text.contrast < 4.5] == []
+
+
+def test_names_that_are_read_from_the_right_stay_apart(browser: Browser) -> None:
+    from render.samples import facts, finding, place
+
+    from autograd_explain.model import Diagnosis, Event, Kind, What
+    from autograd_explain.render import Explanation
+
+    line = place(1, 2, "שם[0] += 1")
+    found = finding(Event(What.CHANGED, line, None, 2), facts=facts("שם", "שם[0] += 1"))
+    texts = {"en": "---\ntitle: T\n---\n## summary\n`{write}` (2) wrote.\n\n## cause\nWhy.\n"}
+    page = browser.new_page()
+    page.set_content(Explanation(Diagnosis(Kind.ERROR, "m", found), texts=texts).to_html())
+    named = page.locator("pre, section code", has_text="שם").all()
+    assert len(named) == 2
+    for code in named:
+        expect(code).to_have_css("direction", "ltr")
+        expect(code).to_have_css("unicode-bidi", re.compile("isolate"))
+    page.close()
