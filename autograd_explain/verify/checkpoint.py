@@ -101,7 +101,7 @@ def _serve(namespace: dict[str, Any], reader: int, writer: int) -> None:
 
         if session is None:
             gc.enable()
-            sandbox = Sandbox()
+            sandbox = Sandbox(plan.device)
             sandbox.enter()
             session = ReplaySession.copied(namespace, sandbox)
         for verdict in coordinate(plan, session):

@@ -54,7 +54,7 @@ def _coordinate(plan: Plan, session: ReplaySession | None) -> Iterator[Verdict]:
         yield from _Trials(replace(plan, shared=False), SpawnPool(limits)).run()
         return
     if session is None:
-        sandbox = Sandbox()
+        sandbox = Sandbox(plan.device)
         sandbox.enter()
         session = ReplaySession.fresh(sandbox)
     _preload(plan)
@@ -224,4 +224,5 @@ class _Trials:
             limit=(plan.megabytes << 20) // _BYTES_OF_BUDGET,
             megabytes=plan.megabytes,
             awaited=plan.awaited,
+            device=plan.device,
         )

@@ -27,7 +27,7 @@ class Plan:
     `fresh` starts from an empty session in which `prefix` runs first, else the state is there.
     `shared` runs the prefix once for all replays.  `gradients` also asks which gradients of the
     original program differ from the reference; `against` asks nothing of the trials but what
-    speaks against them.
+    speaks against them.  `device`: the session uses one.
     """
 
     cells: tuple[Cell, ...]
@@ -44,6 +44,7 @@ class Plan:
     gradients: bool = False
     awaited: tuple[str, ...] = ()
     against: bool = False
+    device: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,14 @@ def can_fork() -> bool:
 
     macOS' frameworks abort in a forked child; a CUDA context does not survive a fork.
     """
-    if not sys.platform.startswith("linux") or not hasattr(os, "fork"):
-        return False
+    return sys.platform.startswith("linux") and hasattr(os, "fork") and not uses_device()
+
+
+def uses_device() -> bool:
+    """Whether a GPU, or the like, has been initialised here."""
     torch = sys.modules.get("torch")
-    for name in ("cuda", "xpu", "mtia"):
-        device = getattr(torch, name, None)
-        if device is not None and getattr(device, "is_initialized", bool)():
-            return False
-    return True
+    devices = (getattr(torch, name, None) for name in ("cuda", "xpu", "mtia"))
+    return any(getattr(device, "is_initialized", bool)() for device in devices if device)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Job:
 
     `against` are references to compare with; `files` are new texts of the user's files; `failed`
     the cells that may fail because they had failed in the session.  `limit` are the bytes that a
-    snapshot may take, `megabytes` by how much the process may grow.
+    snapshot may take, `megabytes` by how much the process may grow.  `device` as in Plan.
     """
 
     cells: tuple[Cell, ...]
@@ -68,6 +68,7 @@ class Job:
     awaited: tuple[str, ...] = ()
     nudge: Nudge | None = None
     shift: Shift | None = None
+    device: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from ..model import Reason
@@ -77,9 +78,13 @@ class ForbiddenEffect(BaseException):
 
 
 class Sandbox:
-    """What is refused and what was.  One a process; entering cannot be undone."""
+    """What is refused and what was.  One a process; entering cannot be undone.
 
-    def __init__(self) -> None:
+    `device`: the session uses one, which may be hidden from this process.
+    """
+
+    def __init__(self, device: bool) -> None:
+        self.device = device
         self.reason: Reason | None = None
         self._suspended = 0
 
@@ -205,15 +210,26 @@ def _open_with_null(original: Callable[..., Any], null: int) -> Any:
 def _patch_torch(sandbox: Sandbox) -> None:
     import torch
 
+    there = sandbox.device or _has_device(torch)
+
     def no_device(*args: Any, **kwargs: Any) -> Any:
         raise sandbox.refuse("cuda")
+
+    def answering(answer: Any) -> Callable[..., Any]:
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            # torch asks at every step of an optimizer; a program that asks computes on the answer.
+            if there and not _is_torch(sys._getframe(1)):
+                no_device()
+            return answer
+
+        return ask
 
     for name in ("cuda", "xpu", "mtia"):
         device = getattr(torch, name, None)
         if device is not None and hasattr(device, "_lazy_init"):
             device._lazy_init = no_device
-            device.is_available = lambda: False
-            device.device_count = lambda: 0
+            device.is_available = answering(False)
+            device.device_count = answering(0)
     torch.set_num_threads(1)
     # More threads than the one that was forked would wait for ever (OpenMP).
     torch.set_num_threads = lambda nthreads: None
@@ -221,6 +237,19 @@ def _patch_torch(sandbox: Sandbox) -> None:
     _refuse_saving(torch, sandbox)
     _refuse_process_groups(sandbox)
     _load_in_process()
+
+
+def _has_device(torch: Any) -> bool:
+    """Whether there is a GPU, asked of its driver: CUDA itself is not to be initialised."""
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # documented at torch.cuda.is_available
+    try:
+        return bool(torch.cuda.is_available())
+    finally:
+        del os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"]
+
+
+def _is_torch(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
 
 
 def _refuse_saving(torch: Any, sandbox: Sandbox) -> None:

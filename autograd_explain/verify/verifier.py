@@ -12,7 +12,7 @@ from ..rewrite.engine.proposal import Proposal
 from .cells import cells_of
 from .messages import write_message
 from .plan import ORIGINAL, GradientDifference, Plan, Reference, Trial, Verdict
-from .process import Child, Crash, can_fork, fork_child, spawn_child
+from .process import Child, Crash, can_fork, fork_child, spawn_child, uses_device
 from .request import Request
 
 #: What a process that overstays its time gets to report what it has.
@@ -156,6 +156,7 @@ class _Trials:
             gradients=self._gradients,
             against=self._against,
             awaited=request.awaited,
+            device=uses_device(),
         )
 
     def _hopeless(self, plan: Plan) -> Reason | None:

@@ -36,7 +36,7 @@ def main() -> None:
         from .replay import ReplaySession
         from .sandbox import Sandbox
 
-        sandbox = Sandbox()
+        sandbox = Sandbox(payload.device)
         sandbox.enter()
         write_message(writer, ReplaySession.fresh(sandbox).replay(payload))
     os._exit(0)

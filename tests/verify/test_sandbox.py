@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from autograd_explain.model import Outcome
+from autograd_explain.verify import verifier
 
 FAILING = """
 import torch
@@ -221,6 +222,21 @@ def test_more_threads_do_not_hang(play):
 def test_a_device_is_not_touched(play):
     code = "assert not torch.cuda.is_available()\n"
     assert refusal(play, code).outcome is Outcome.VERIFIED
+
+
+ASKS = "device = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
+STEPS = "torch.optim.Adam([torch.zeros(2, requires_grad=True)]).step()\n"
+
+
+@pytest.mark.parametrize(("code", "tried"), [(ASKS, False), (STEPS, True)])
+def test_a_program_that_asks_for_the_device_of_the_session_is_not_tried(
+    play, monkeypatch, code, tried
+):
+    """torch itself asks at every step of an optimizer; that says nothing of the program."""
+    monkeypatch.setattr(verifier, "uses_device", lambda: True)
+    rewrite = refusal(play, code)
+    assert (rewrite.outcome is not Outcome.NOT_TRIED) is tried
+    assert (rewrite.reason.key != "cuda") is tried
 
 
 def test_the_environment_stays(play):
