@@ -10,8 +10,8 @@ NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 WORDS: Mapping[str, tuple[str, str, str]] = {
     "tagline": (
         "What a PyTorch autograd error means, which line caused it, and what to write instead.",
-        "PyTorch の autograd エラーの意味、原因の行、書き換え方を示します。",
-        "说明 PyTorch 的 autograd 错误是什么意思、由哪一行引起、应当怎样改写。",
+        "PyTorch の autograd エラーの意味、原因の行、直し方を示します。",
+        "说明 PyTorch 的 autograd 错误是什么意思、由哪一行引起、应当怎样修改。",
     ),
     "causes": ("Errors and warnings", "エラーと警告", "错误与警告"),
     "topics": ("Background topics", "基礎知識", "基础知识"),

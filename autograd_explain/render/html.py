@@ -114,7 +114,7 @@ def html(view: View, detail: str = "short") -> str:
         view=view,
         rows=rows,
         gutter=gutter,
-        widest=gutter + max((cell_len(row.source) for row in rows), default=0),
+        widest=gutter + 1 + max((cell_len(row.source) for row in rows), default=0),
         brief=brief,
         rest=view.why.after(brief),
         more=tuple(_more(view)),

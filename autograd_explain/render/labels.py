@@ -32,12 +32,12 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "changed": (
         "overwrote it[: version {before} → {version}]",
         "上書き[：バージョン {before} → {version}]",
-        "原地改写[：版本 {before} → {version}]",
+        "原地覆盖[：版本 {before} → {version}]",
     ),
     "changed_silently": (
         "overwrote it, and the version counter did not notice",
         "上書きしたが、バージョンカウンタには現れない",
-        "原地改写，但版本计数器没有变化",
+        "原地覆盖，但版本计数器没有变化",
     ),
     "refused": (
         "torch refuses this in-place write",
@@ -73,7 +73,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "uses": (
         "uses the overwritten value",
         "上書き後の値を使用",
-        "使用了被改写后的值",
+        "使用了被覆盖后的值",
     ),
     "called_from": ("called from {places}", "呼び出し元：{places}", "调用自：{places}"),
     "file_changed": (
@@ -101,13 +101,13 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     # the timeline
     "version": ("version", "バージョン", "版本"),
     "stop_saved": ("saved", "保存", "保存"),
-    "stop_changed": ("overwritten", "上書き", "被改写"),
+    "stop_changed": ("overwritten", "上書き", "被覆盖"),
     "stop_needed": ("needed", "必要", "需要"),
     # headings
     "rewrite": (
         "Rewrite[ {number} of {count}]",
-        "書き換え案[ {number}/{count}]",
-        "改写方案[ {number}/{count}]",
+        "修正案[ {number}/{count}]",
+        "修改建议[ {number}/{count}]",
     ),
     "cause_heading": ("Why", "なぜ起きるか", "为什么"),
     "variant": ("Other cases", "そのほかの場合", "其他情形"),
@@ -140,7 +140,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "no": ("no", "いいえ", "否"),
     # a rewrite's standing
     "outcome_verified": ("verified", "検証済み", "已验证"),
-    "outcome_runs": ("runs", "実行可", "可运行"),
+    "outcome_runs": ("runs", "実行できた", "可运行"),
     "outcome_fails": ("fails", "失敗", "失败"),
     "outcome_differs": ("differs", "結果が異なる", "结果不同"),
     "outcome_not_tried": ("not tried", "未検証", "未验证"),
@@ -153,8 +153,8 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "more_lines": ("… {count} more lines", "… ほか {count} 行", "… 还有 {count} 行"),
     "colon": (": ", "：", "："),
     # a tensor in words
-    "leaf": ("leaf", "リーフ", "叶子"),
-    "non_leaf": ("not a leaf", "非リーフ", "非叶子"),
+    "leaf": ("leaf", "リーフ", "叶子张量"),
+    "non_leaf": ("not a leaf", "非リーフ", "非叶子张量"),
     "requires_grad": ("requires grad", "requires_grad あり", "需要梯度"),
     # how to go on
     "hint_fix": (

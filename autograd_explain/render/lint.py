@@ -25,6 +25,23 @@ _KANA = re.compile(r"[ぁ-んァ-ヺ]")
 _HALF_WIDTH = re.compile(r"[、-鿿][,;!?.](?![\w.(])")
 _CHAR, _MARK = "[ぁ-んァ-ヺ一-鿿]", "[、。，；：！？（）「」]"
 _SPACED = re.compile(rf"{_CHAR} +{_CHAR}|{_MARK} | {_MARK}|\u3000")
+#: One thing has one name: what is not written in a language (a pattern), and what stands for it.
+GLOSSARY: Mapping[str, Mapping[str, str]] = {
+    "ja": {
+        "逆伝播": "backward",
+        "書き換え案": "修正案",
+        "頼[まみむんも]": "指定",
+        "入り込": "さかのぼる",
+        "次の回|各回": "イテレーション",
+    },
+    "zh": {
+        "改写": "覆盖 (of a value), 修改建议 (a rewrite)",
+        "反向传播": "backward",
+        "叶子(?!张量)": "叶子张量",
+        "得分": "输出值",
+        "[「」『』]": "“”",
+    },
+}
 _COMMENT = re.compile(r"#(?! raises | -> ).*")
 
 
@@ -64,6 +81,15 @@ def _alone(document: Document, language: str, example: Mapping[str, str]) -> Ite
             *_writing(tokens, language),
         )
         yield from (f"`## {name}`: {problem}" for problem in found)
+    yield from (f"title: {slip}" for slip in other_terms(document.title, language))
+
+
+def other_terms(text: str, language: str) -> Iterator[str]:
+    """Where a text names something otherwise than the glossary does."""
+    for pattern, term in GLOSSARY.get(language, {}).items():
+        slip = re.search(pattern, text)
+        if slip:
+            yield f"{slip[0]!r} instead of {term}"
 
 
 def _needs(document: Document, language: str, example: Mapping[str, str]) -> Iterator[str]:
@@ -129,6 +155,7 @@ def _writing(tokens: list[Token], language: str) -> Iterator[str]:
         slip = pattern.search(text)
         if slip:
             yield f"{what}: {text[max(slip.start() - 6, 0) : slip.end() + 6]!r}"
+    yield from other_terms(text, language)
     if language == "zh" and _KANA.search(text):
         yield "kana in a Chinese text"
 

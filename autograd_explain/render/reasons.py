@@ -40,7 +40,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     "no_reference_overwritten_earlier": (
         "a value that an earlier cell saved was overwritten before the run",
         "前のセルが保存した値が、実行前に上書きされていた",
-        "之前的单元格保存的值在运行前已被改写",
+        "之前的单元格保存的值在运行前已被覆盖",
     ),
     "no_reference_recomputed": (
         "the program uses saved-tensor hooks of its own (checkpointing, for example)",
@@ -65,19 +65,19 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     "no_reference_overwritten_between": (
         "a value is overwritten between two backwards, so it is open which gradient is meant",
         "二度の backward の間に値が上書きされ、どちらの勾配が意図されたものか決められない",
-        "两次 backward 之间有值被改写，无法判断想要的是哪个梯度",
+        "两次 backward 之间有值被覆盖，无法判断想要的是哪个梯度",
     ),
     "no_reference_ambiguous": (
         "it is open whether the program means the old or the new value",
         "書き込む前と後のどちらの値が意図されているか決められない",
-        "无法判断程序想用的是改写前还是改写后的值",
+        "无法判断程序想用的是覆盖前还是覆盖后的值",
     ),
     "no_reference_finite_differences": (
         "the gradients equal the reference, but finite differences of the loss do not confirm "
         "them: a value of the graph is written where autograd does not see it",
         "勾配は参照値と一致するが、損失の有限差分では確認できない。計算グラフ中の値が autograd に"
         "見えない形で書き換えられている",
-        "梯度与参考值一致，但损失的有限差分未能证实：计算图中有值以 autograd 看不到的方式被改写",
+        "梯度与参考值一致，但损失的有限差分未能证实：计算图中有值以 autograd 看不到的方式被覆盖",
     ),
     "no_reference_unconfirmed": (
         "a second run did not confirm the gradients",
@@ -132,8 +132,8 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "other_report": (
         "of several reports on a cell, the rewrites of one are tried",
-        "一つのセルに複数のレポートがある場合、検証するのはそのうち一つの書き換え案",
-        "一个单元格有多份报告时，只验证其中一份的改写方案",
+        "一つのセルに複数のレポートがある場合、検証するのはそのうち一つの修正案",
+        "一个单元格有多份报告时，只验证其中一份的修改建议",
     ),
     "verify_off": (
         "`%config AutogradExplain.verify = True` would have it tried",
@@ -213,7 +213,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "autograd_explain：対応しているのは torch 2.10 以降です。torch {version} では"
         "演算が保存した値を参照できないため、上書きされたテンソルの多くは特定できません。",
         "autograd_explain：支持 torch 2.10 及更新版本。torch {version} 不能查看运算保存的值，"
-        "因此大多数被改写的张量无法找到。",
+        "因此大多数被覆盖的张量无法找到。",
     ),
     "bound_since": (
         "autograd_explain: run {cell} again to have its error explained; cells after it have bound "
@@ -253,12 +253,12 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "or NumPy were not looked for.",
         "この torch では計算グラフの保存値を参照できないため、`.data` や NumPy による上書きは"
         "調べていません。",
-        "此版本的 torch 无法查看计算图保存的值，因此没有检查经由 `.data` 或 NumPy 的改写。",
+        "此版本的 torch 无法查看计算图保存的值，因此没有检查经由 `.data` 或 NumPy 的写入。",
     ),
     "limit_graph_not_searched": (
         "Some graphs were too large, or came too often, to be searched for overwritten values.",
         "一部の計算グラフは大きすぎるか頻度が高すぎるため、上書きされた値を調べきれていません。",
-        "部分计算图过大或过于频繁，未能全部检查其中被改写的值。",
+        "部分计算图过大或过于频繁，未能全部检查其中被覆盖的值。",
     ),
     "limit_writes_forgotten": (
         "There were more writes through `.data` or NumPy than are remembered; what the forgotten "

@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 _CAUSE = re.compile(r"── autograd_explain · (\w+) ")
 #: A word of every explanation that the example's language has for itself.
-_HEADINGS = {"en": "Rewrite", "ja": "書き換え案", "zh": "改写方案"}
+_HEADINGS = {"en": "Rewrite", "ja": "修正案", "zh": "修改建议"}
 
 
 def _script(name: str) -> Any:

@@ -78,7 +78,7 @@ GOOD = {
     "## fix clone\nCopy it\nThe copy is `new`.\n",
     "ja": FRONT.format(title="題名", extra='english: ""\n') + "## summary\n`{x}` は葉です。\n\n"
     "## fix clone\nコピーする\nコピーは `new` です。\n",
-    "zh": FRONT.format(title="标题", extra='english: ""\n') + "## summary\n`{x}` 是叶子。\n\n"
+    "zh": FRONT.format(title="标题", extra='english: ""\n') + "## summary\n`{x}` 是叶子张量。\n\n"
     "## fix clone\n复制它\n副本是 `new`。\n",
 }
 
@@ -104,9 +104,10 @@ def test_lint_accepts_a_clean_folder(tmp_path: Path) -> None:
         ("ja", "## fix clone", "## fix copy", "sections"),
         ("ja", "葉です。", "**「葉」**です。", "literal **"),
         ("ja", "葉です。", "葉 です。", "space within CJK"),
-        ("zh", "叶子。", "叶子, 对", "half-width mark"),
-        ("zh", "是叶子。", "は葉です。", "kana"),
-        ("zh", "`{x}` 是叶子。", "`{x}` is a leaf.", "not translated"),
+        ("zh", "叶子张量。", "叶子张量, 对", "half-width mark"),
+        ("zh", "叶子张量。", "叶子。", "'叶子' instead of 叶子张量"),
+        ("zh", "是叶子张量。", "は葉です。", "kana"),
+        ("zh", "`{x}` 是叶子张量。", "`{x}` is a leaf.", "not translated"),
         ("en", "Copy it\n", "- Copy it\n", "title of the rewrite"),
         ("en", "Copy it\n", "Copy it.\n", "full stop"),
         ("en", "## fix clone", "## remedy", "no such section"),

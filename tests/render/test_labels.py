@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 import autograd_explain
+from autograd_explain.docs import words as pages
 from autograd_explain.model import Outcome, Safety, What
+from autograd_explain.render import look
 from autograd_explain.render.fill import PLACEHOLDER
 from autograd_explain.render.labels import LABELS, WORDS, label, word
+from autograd_explain.render.lint import other_terms
 from autograd_explain.render.reasons import REASONS
 from autograd_explain.render.texts import LANGUAGES, parser
+from autograd_explain.search import words as answers
 
 _CODE = re.compile(r"`[^`]*`")
 PACKAGE = Path(autograd_explain.__file__).parent
@@ -104,3 +108,22 @@ def test_every_reason_in_the_package_has_a_label() -> None:
     for key, names in found:
         assert key in LABELS, key
         assert names <= set(PLACEHOLDER.findall(LABELS[key][0])), (key, names)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [LABELS, look._WORDS, answers.WORDS, pages.WORDS],
+    ids=["labels", "look", "search", "docs"],
+)
+def test_one_thing_has_one_name(words: Mapping[str, tuple[str, str, str]]) -> None:
+    assert [
+        f"{key}: {slip}"
+        for key, texts in words.items()
+        for language, text in zip(LANGUAGES, texts, strict=True)
+        for slip in other_terms(text, language)
+    ] == []
+
+
+def test_another_name_is_noticed() -> None:
+    assert list(other_terms("叶子节点", "zh")) == ["'叶子' instead of 叶子张量"]
+    assert not list(other_terms("叶子张量", "zh")) and not list(other_terms("改写", "ja"))
