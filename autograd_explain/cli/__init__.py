@@ -92,8 +92,8 @@ def _check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     command = commands.add_parser(
         "check",
         help="check knowledge folders",
-        description="FOLDER is the folder of a cause, or one that holds such folders; without it, "
-        "all known ones are checked.",
+        description="FOLDER is the folder of a cause, the name of a known one, or a folder that "
+        "holds such folders; without it, all known ones are checked.",
         epilog=_EPILOG,
     )
     command.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")

@@ -52,11 +52,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _folders(options: argparse.Namespace) -> Iterator[Path]:
     """The folders of causes that were named, or all known ones."""
+    known = {cause.name: cause.folder for cause in causes(tuple(options.causes)).values()}
     if not options.folders:
-        yield from (cause.folder for cause in causes(tuple(options.causes)).values())
-    for folder in options.folders:
+        yield from known.values()
+    for named in options.folders:
+        folder = named if named.is_dir() else known.get(str(named), named)
         if not folder.is_dir():
-            raise NotADirectoryError(20, "not a folder", str(folder))
+            raise NotADirectoryError(20, "neither a folder nor a known cause", str(folder))
         if (folder / "en.md").exists():
             yield folder
             continue

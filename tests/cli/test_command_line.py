@@ -231,8 +231,13 @@ def test_a_folder_that_cannot_be_used_is_told_in_one_line(
     assert err == f"autograd-explain: {tmp_path / 'none'}: No such file or directory\n"
 
 
+def test_check_of_a_known_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "check", "graph_cut")[0] == 0
+
+
 def test_check_of_no_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(capsys, "check", str(tmp_path / "none"))[0] == 2
+    assert run(capsys, "check", "no_such_cause")[0] == 2
     assert run(capsys, "check", str(tmp_path))[0] == 2
 
 

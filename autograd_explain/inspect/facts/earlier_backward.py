@@ -7,11 +7,14 @@ import ast
 import torch
 
 from ...model import Certainty
+from ...nodes import GraphTraversal, start_of
 from ..history import TraceEvent
-from ..live.graph import Graph, GraphNode
+from ..live.graph import GraphNode
 from ..scene import Scene
 from .binding import NodesOfName
 from .statements import resolve
+
+_SECONDS = 2.0
 
 
 def backward_calls(scene: Scene) -> tuple[TraceEvent, ...]:
@@ -79,5 +82,6 @@ def _reached_by(scene: Scene, call: TraceEvent) -> set[int]:
         if isinstance(root, torch.Tensor) and not any(root is r for r in scene.roots):
             made = scene.history.creation(root)
             if made is None or made.order < call.order:
-                return {id(n.node) for n in Graph((root,)).nodes}
+                below = GraphTraversal([start_of(root)], seconds=_SECONDS)
+                return {id(reached.node) for reached in below}
     return set()

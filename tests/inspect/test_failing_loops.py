@@ -1,0 +1,57 @@
+"""Which earlier moments are rounds of the loops around a failing line."""
+
+from __future__ import annotations
+
+import ast
+
+from autograd_explain.inspect.facts.failing_loops import FailingLoops, Loop
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.model import Place
+
+CELL = """\
+state = start()
+for epoch in range(2):
+    drawn = draw()
+    for batch in data:
+        state = step(state, batch)
+        loss(state).backward()
+after = state
+"""
+
+
+def moment(*lines: tuple[int, int]) -> TraceEvent:
+    """What happened at the last of these lines (cell, line), called from those before."""
+    *chain, place = (Place(cell, None, line, "") for cell, line in lines)
+    return TraceEvent(0, place, "mul", tuple(chain))
+
+
+def loops(cells: tuple[int, ...] = (2,), path: tuple[int, ...] = (6,)) -> FailingLoops:
+    nodes = [n for n in ast.walk(ast.parse(CELL)) if isinstance(n, ast.For)]
+    homes = frozenset((cell, None) for cell in cells)
+    failed = tuple(Place(2, None, line, "") for line in path)
+    return FailingLoops(failed, tuple(Loop(node, 0, homes) for node in nodes))
+
+
+def test_a_round_is_in_the_body_or_called_from_it() -> None:
+    known = loops()
+    assert known.hold(moment((2, 3))) and known.hold(moment((2, 6)))
+    assert known.hold(moment((2, 5), (1, 40)))
+    assert not known.hold(moment((2, 1))) and not known.hold(moment((2, 7)))
+    assert not known.hold(moment((2, 2))), "the head of a loop is not one of its rounds"
+    assert not known.hold(moment((1, 5)))
+
+
+def test_a_cell_that_ran_again_is_the_same_text() -> None:
+    assert loops(cells=(1, 2)).hold(moment((1, 5)))
+
+
+def test_the_innermost_is_that_of_the_line_that_raised() -> None:
+    inner = loops().innermost
+    assert inner is not None and inner.first == 4
+    assert loops(path=(7,)).innermost is None and not FailingLoops((), ())
+
+
+def test_what_is_drawn_once_for_all_rounds_of_the_inner_loop() -> None:
+    assert loops().begin_after(moment((2, 3)))
+    assert not loops().begin_after(moment((2, 5)))
+    assert not loops().begin_after(moment((1, 3)))
