@@ -81,13 +81,15 @@ def explain(exc: BaseException | None = None) -> Explanation | None:
 def lookup(text: str, language: str | None = None) -> Answer | None:
     """What the knowledge base says about a pasted message or a question in en, ja or zh.
 
-    None where nothing fits.  The language is the session's where none is given.
+    None where nothing fits.  Where no language is given, it is that of a question in Japanese or
+    Chinese, else the session's.
     """
+    from .search import language_in
     from .search import lookup as find
     from .settings import AutogradExplain
 
     settings = AutogradExplain() if _session is None else _session.settings
-    return find(text, language or settings.language, tuple(settings.causes))
+    return find(text, language or language_in(text, settings.language), tuple(settings.causes))
 
 
 def _explain_incident(*args: Any, **options: Any) -> Explanation | None:

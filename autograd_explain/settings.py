@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +109,22 @@ class AutogradExplain(Configurable):
         if missing:
             raise TraitError(f"causes: no such folder: {', '.join(missing)}")
         return folders
+
+    @classmethod
+    def of(cls, shell: Any) -> tuple[AutogradExplain, list[str]]:
+        """The settings of a shell's configuration, and why some of it was left out.
+
+        What `%config` refuses stays in IPython's configuration all the same.
+        """
+        with suppress(TraitError):
+            return cls(parent=shell), []
+        made, refused = cls(), []
+        for name, value in shell.config[cls.__name__].items():
+            try:
+                setattr(made, name, value)
+            except TraitError as error:
+                refused.append(f"{name} is left as it was: {error}")
+        return made, refused
 
     def options(self) -> Options:
         return Options(

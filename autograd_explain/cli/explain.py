@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from ..search import Answer, Found, LogReport, lookup, scan, scan_file
+from ..search import Answer, Found, LogReport, language_in, lookup, scan, scan_file, similar
 from ..search.answer import message_dict, message_lines
 from ..search.causes import Cause, causes
 from ..search.find import entries_for, messages, topic
@@ -35,6 +35,16 @@ def run(options: argparse.Namespace) -> int:
         return _stdin(options, language)
     if len(options.text) == 1 and os.path.isfile(text):
         return _log(options, language, text)
+    if options.lang is None:
+        language = language_in(text, language)
+    meant = similar(text, folders)
+    if meant:
+        return _show(
+            None,
+            options,
+            language,
+            say("did_you_mean", language, asked=text, names=", ".join(meant)),
+        )
     answer = lookup(text, language, folders)
     if answer is None and _FILE.fullmatch(text):
         raise FileNotFoundError(2, os.strerror(2), text)
@@ -60,11 +70,14 @@ def _log(options: argparse.Namespace, language: str, name: str) -> int:
     return _show_log(scan_file(name, messages(known)), name, options, language)
 
 
-def _show(answer: Answer | None, options: argparse.Namespace, language: str) -> int:
+def _show(
+    answer: Answer | None, options: argparse.Namespace, language: str, instead: str = ""
+) -> int:
+    """The answer; where there is none, `instead` or that nothing fits."""
     if options.json:
         _print_json(None if answer is None else answer.to_dict())
     elif answer is None:
-        print(say("nothing_fits", language), file=sys.stderr)
+        print(instead or say("nothing_fits", language), file=sys.stderr)
     else:
         answer.print(sys.stdout)
     return Exit.NOTHING if answer is None else Exit.FOUND

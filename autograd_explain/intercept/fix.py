@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from ..model import Rewrite
+from . import screen
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
@@ -18,7 +19,7 @@ def offer(shell: Any, last: Explanation | None, cell: int | None, number: str) -
         if edit.cell is not None and edit.cell == cell:
             shell.set_next_input(edit.new_source)
         else:
-            print(edit.diff)
+            screen.say(edit.diff)
 
 
 def _chosen(last: Explanation | None, number: str) -> Rewrite:

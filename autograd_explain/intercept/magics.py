@@ -97,16 +97,21 @@ class AutogradMagics(Magics):
 
     @kept()
     def _look_up(self, text: str) -> None:
-        from ..search import lookup
+        from ..search import language_in, lookup, similar
         from ..search.causes import left_out
         from ..search.words import say
 
         options = self._session.settings.options()
         for line in left_out(options.causes):
             guard.remark(line)
-        found = lookup(text, options.language, options.causes)
+        language = language_in(text, options.language)
+        meant = similar(text, options.causes)
+        if meant:
+            screen.say(say("did_you_mean", language, asked=text, names=", ".join(meant)))
+            return
+        found = lookup(text, language, options.causes)
         if found is None:
-            print(say("nothing_fits", options.language))
+            screen.say(say("nothing_fits", language))
         else:
             screen.show(self.shell, found)
 
@@ -134,7 +139,7 @@ class AutogradMagics(Magics):
         from ..render.look import tensor_text
 
         for name, tensor, names in self._tensors(line, "%autograd_inspect x y"):
-            print(tensor_text(look(name, tensor, names), self._session.settings.language))
+            screen.say(tensor_text(look(name, tensor, names), self._session.settings.language))
 
     @no_var_expand
     @line_magic
@@ -148,7 +153,7 @@ class AutogradMagics(Magics):
 
         for name, tensor, names in self._tensors(line, "%autograd_graph loss"):
             lines, complete = graph_lines(tensor, names)
-            print(graph_text(name, lines, complete, self._session.settings.language))
+            screen.say(graph_text(name, lines, complete, self._session.settings.language))
 
     @kept()
     def _tensors(self, line: str, usage: str) -> list[tuple[str, Any, Any]]:

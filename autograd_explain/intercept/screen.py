@@ -27,12 +27,19 @@ def show_finding(key: str, language: str, sentence: str) -> None:
 
 def show_sentences(sentences: Iterable[str], language: str) -> None:
     """Sentences as one line."""
-    print(("" if language in ("ja", "zh") else " ").join(sentences))
+    say(("" if language in ("ja", "zh") else " ").join(sentences))
 
 
 def show_line(key: str, language: str, **values: object) -> None:
     """One line of text from the labels."""
-    print(line(key, language, **values))
+    say(line(key, language, **values))
+
+
+def say(text: str) -> None:
+    """Print what standard output can take of a text."""
+    from ..render.text import encodable
+
+    print(encodable(text, sys.stdout))
 
 
 def line(key: str, language: str, **values: object) -> str:

@@ -40,7 +40,9 @@ class Session:
     ) -> None:
         """`told`: the id of an error that a session before this one has dealt with."""
         self.shell = shell
-        self.settings = AutogradExplain(parent=shell)
+        self.settings, refused = AutogradExplain.of(shell)
+        for line in refused:
+            guard.remark(line)
         self.cells = Cells(shell)
         self.last: Explanation | None = None
         self.last_cell: int | None = None

@@ -39,7 +39,10 @@ class Shown(ABC):
         write(self._draw, sys.stdout if file is None else file)
 
     def __str__(self) -> str:
-        return self.to_text()
+        """What `print` can write to standard output; the whole text is `to_text()`."""
+        from .text import encodable
+
+        return encodable(self.to_text(), sys.stdout)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What notebooks and terminals show; `text/plain` is complete by itself."""

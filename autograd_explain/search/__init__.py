@@ -5,7 +5,7 @@ Chinese; `scan_file(path)` lists the autograd messages of a log.  Nothing here i
 """
 
 from .answer import Answer
-from .find import lookup
+from .find import language_in, lookup, similar
 from .logs import Found, LogReport, scan, scan_file
 
-__all__ = ["Answer", "Found", "LogReport", "lookup", "scan", "scan_file"]
+__all__ = ["Answer", "Found", "LogReport", "language_in", "lookup", "scan", "scan_file", "similar"]

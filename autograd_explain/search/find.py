@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 
 from ..match import Match, match_message, rows
@@ -19,6 +20,11 @@ LONGEST_QUESTION = 400
 MOST_ENTRIES = 4
 #: An exception as Python prints it; autograd's were recognised before.
 _FOREIGN = re.compile(r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Warning): \S|^Traceback \(", re.M)
+#: What an entry's name looks like; a question has words that are none of it.
+_NAME = re.compile(r"[A-Za-z]\w*(?:[_-]\w+)+", re.A)
+_ALIKE = 0.85
+_KANA = re.compile(r"[ぁ-んァ-ヺ]")
+_HAN = re.compile(r"[一-鿿]")
 _HOLE = re.compile(r"\{\w*(?::\w+)?\}")
 
 
@@ -39,6 +45,27 @@ def lookup(text: str, language: str = "en", extra: tuple[str, ...] = ()) -> Answ
     if match is not None:
         return _about(match, asked, language, known)
     return _question(asked, language, known)
+
+
+def similar(text: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The entries of which `text` may be a misspelt name; none where it names one, or asks."""
+    asked = re.sub(r"[\s-]+", "_", text.strip().lower())
+    known = causes(extra)
+    if asked in known or asked in rows() or not _NAME.fullmatch(text.strip()):
+        return ()
+    return tuple(get_close_matches(asked, known, MOST_ENTRIES, _ALIKE))
+
+
+def language_in(text: str, otherwise: str) -> str:
+    """The language of a question: kana is Japanese, other Han writing Chinese or the session's.
+
+    A pasted message says nothing: it is English, and names and comments in it may be anybody's.
+    """
+    if len(text) > LONGEST_QUESTION or match_message(clean(text)) is not None:
+        return otherwise
+    if _KANA.search(text):
+        return "ja"
+    return "zh" if _HAN.search(text) and otherwise == "en" else otherwise
 
 
 def entries_for(match: Match, known: Mapping[str, Cause], text: str = "") -> list[Cause]:

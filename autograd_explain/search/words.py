@@ -29,6 +29,11 @@ WORDS = {
         "没有合适的条目：这既不是 autograd 的信息，也不是知识库能回答的问题。"
         "用 `autograd-explain list` 可以查看所有条目。",
     ),
+    "did_you_mean": (
+        "There is no entry {asked}. Did you mean: {names}",
+        "{asked} という項目はありません。近い項目：{names}",
+        "没有条目 {asked}。相近的条目：{names}",
+    ),
     "log_empty": (
         "No autograd message in {lines} lines of {name}.",
         "{name} の {lines} 行に autograd のメッセージはありません。",

@@ -344,3 +344,10 @@ def test_explain_without_a_notebook(tmp_path, monkeypatch):
 def test_public_names_have_docs():
     for name in autograd_explain.__all__:
         assert inspect.getdoc(getattr(autograd_explain, name)), name
+
+
+def test_a_slip_in_a_name_and_a_question_in_another_language(run, capsys):
+    run("%autograd_explain saved_value_overwriten")
+    assert "Did you mean: saved_value_overwritten" in capsys.readouterr().out
+    run("%autograd_explain 勾配が None になるのはなぜ")
+    assert "勾配" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 import pytest
 from traitlets import TraitError
 
+import autograd_explain
 from autograd_explain.settings import AutogradExplain, Options, default_language, language_of
 
 
@@ -93,3 +94,15 @@ def test_a_profile_can_set_them(plain_shell):
     import autograd_explain
 
     assert autograd_explain._session.settings.language == "ja"
+
+
+def test_a_refused_setting_breaks_nothing_later(run, session, capsys):
+    run("%config AutogradExplain.detail = 'full'")
+    run("%config AutogradExplain.language = 'fr'")
+    run("%reload_ext autograd_explain")
+    capsys.readouterr()
+    run("%autograd_check status")
+    told = capsys.readouterr()
+    assert told.out == "autograd_check: off\n"
+    again = autograd_explain._session.settings
+    assert again.language == "en" and again.detail == "full"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import autograd_explain
-from autograd_explain.search import lookup
+from autograd_explain.search import language_in, lookup, similar
 from autograd_explain.search.causes import causes, constants
 from autograd_explain.search.find import ranking
 
@@ -205,3 +205,28 @@ def test_torch_is_not_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_slip_in_a_name_is_told() -> None:
+    assert similar("saved_value_overwriten")[0] == "saved_value_overwritten"
+    assert similar("second-backwards") == ("second_backward",)
+    for other in ("saved_value_overwritten", "why is my grad None", "grad", "retain_graph=True"):
+        assert similar(other) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("勾配が None になる", "ja"),
+        ("为什么梯度是 None", "zh"),
+        ("why is my grad None", "en"),
+        (
+            "y = 隠れ状態.sum()  # ここ\nRuntimeError: a leaf Variable that requires grad is being "
+            "used in an in-place operation.",
+            "en",
+        ),
+    ],
+)
+def test_a_question_is_in_its_own_language(text: str, language: str) -> None:
+    assert language_in(text, "en") == language
+    assert language_in(text, "ja") == "ja"

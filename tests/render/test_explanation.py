@@ -174,6 +174,13 @@ def test_streams_that_know_no_unicode() -> None:
     assert b"overwrote it: version 1 -> 2" in raw.getvalue()
 
 
+def test_a_printed_report_fits_any_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="cp1252", write_through=True))
+    print(overwritten())
+    assert b"overwrote it: version 1 -> 2" in raw.getvalue()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_short_reports_fit_under_a_traceback(name: str, language: str) -> None:
