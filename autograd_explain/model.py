@@ -7,6 +7,7 @@ Everything here pickles.  Language enters in `render` alone; a `Finding` therefo
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
@@ -22,6 +23,16 @@ else:
     from typing import TypeVar
 
     D_co = TypeVar("D_co", covariant=True)  # `default` wants Python 3.13
+
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+
+
+def lines_of(source: str, keepends: bool = False) -> list[str]:
+    """The lines of a source as Python counts them; `str.splitlines` ends one at a form feed or
+    at a U+2028 inside a string as well."""
+    found = _LINE.findall(source)
+    return found if keepends else [line.rstrip("\r\n") for line in found]
 
 
 class Kind(str, Enum):
@@ -232,7 +243,7 @@ class Edit:
         """Unified diff, three lines of context."""
         name = self.file or f"In[{self.cell}]"
         lines = difflib.unified_diff(
-            self.old_source.splitlines(), self.new_source.splitlines(), name, name, lineterm=""
+            lines_of(self.old_source), lines_of(self.new_source), name, name, lineterm=""
         )
         return "\n".join(lines)
 

@@ -22,13 +22,14 @@ from types import CodeType, MappingProxyType
 from typing import Any, TypeAlias
 
 from .loaded import is_generated, is_loaded, is_text_of
-from .model import Place, Span
+from .model import Place, Span, lines_of
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES_AND_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _DEFINING = (*CLASSES_AND_FUNCTIONS, ast.Lambda)
-ClassOrFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+ClassOrFunction: TypeAlias = Function | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,12 @@ class Source:
         return tuple(n for n in own_nodes(self.tree) if isinstance(n, CLASSES_AND_FUNCTIONS))
 
     @cached_property
+    def functions(self) -> tuple[tuple[Function, frozenset[str]], ...]:
+        """Every function with a name, and the variables that occur in it or in what it holds."""
+        found = [node for node in self.nodes if isinstance(node, _NAMED)]
+        return tuple((node, frozenset(_variables(node))) for node in found)
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Every name that its code uses, and the words of its strings and comments."""
         return frozenset(_WORD.findall(unicodedata.normalize("NFKC", self.python)))
@@ -95,7 +102,11 @@ class Source:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        return tuple(self.text.splitlines())
+        return tuple(lines_of(self.text))
+
+    @cached_property
+    def python_lines(self) -> tuple[str, ...]:
+        return tuple(lines_of(self.python))
 
     def place(self, line: int, function: str | None = None, node: ast.AST | None = None) -> Place:
         """The place of line `line` of `python` (as a frame or an AST node reports it)."""
@@ -119,11 +130,11 @@ class Source:
             yield outer
             node = outer
 
-    def function_around(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    def function_around(self, node: ast.AST) -> Function | None:
         """The innermost function with a name that a node stands in."""
         return next((n for n in self.around(node) if isinstance(n, _NAMED)), None)
 
-    def function_at(self, place: Place) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    def function_at(self, place: Place) -> Function | None:
         """The innermost function whose lines hold a place of this source."""
         line = place.line - self.offset
         found = [
@@ -147,13 +158,32 @@ class Source:
         line, end_line = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
         if node is None or line is None or end_line is None:
             return None
-        python = self.python.splitlines()
+        python = self.python_lines
         return Span(
             line + self.offset,
             _characters(python[line - 1], getattr(node, "col_offset", 0)),
             end_line + self.offset,
             _characters(python[end_line - 1], getattr(node, "end_col_offset", 0)),
         )
+
+    def segment(self, node: ast.AST) -> str | None:
+        """The text of an AST node of `tree`; `ast.get_source_segment` cuts a long text into
+        lines each time."""
+        span = self.span(node)
+        if span is None:
+            return None
+        lines = [*self.python_lines[span.line - self.offset - 1 : span.end_line - self.offset]]
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.column :]
+        return "\n".join(lines)
+
+
+def _variables(function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
 
 
 def called_name(node: ast.AST) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 import IPython
 
 from ..incident import LiveFrame, frames_of
+from ..model import lines_of
 from ..program import Program, Source
 from .compiled import TIMEIT, settle
 
@@ -272,7 +273,7 @@ class Cells:
 
 def peel(raw: str) -> Layers:
     """The cell magics at the head of a fragment."""
-    lines = raw.splitlines()
+    lines = lines_of(raw)
     magics: list[str] = []
     at = skipped = 0
     while at < len(lines):
@@ -288,14 +289,14 @@ def peel(raw: str) -> Layers:
 
 def _body(raw: str, magic: str) -> tuple[str, int]:
     """What the innermost magic of this name runs, and the number of lines before it."""
-    lines = raw.splitlines(keepends=True)
+    lines = lines_of(raw, keepends=True)
     heads = [i for i in range(peel(raw).skipped) if (m := _MAGIC.match(lines[i])) and m[1] == magic]
     return "".join(lines[heads[-1] + 1 :]), heads[-1] + 1
 
 
 def blank_lines(raw: str) -> int:
     """Leading blank lines, which IPython strips before it compiles."""
-    lines = raw.splitlines()
+    lines = lines_of(raw)
     return next((i for i, line in enumerate(lines) if line.strip()), 0)
 
 

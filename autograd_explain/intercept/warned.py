@@ -127,6 +127,13 @@ def evidence_of(frame: FrameType, source: Source | None) -> Mapping[str, Any]:
 
 
 def _node(frame: FrameType, source: Source | None) -> ast.AST | None:
+    from ..inspect.dataflow.failing_expression import expression_at
+
+    known = source is not None and source.filename == frame.f_code.co_filename
+    if source is not None and known:
+        found = expression_at(source, LiveFrame(frame, frame.f_lineno, frame.f_lasti))
+        if found is not None:
+            return found
     from executing import Source as ExecutingSource
 
     node: ast.AST | None = ExecutingSource.executing(frame).node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..model import Edit
+from ..model import Edit, lines_of
 from .line_matcher import LineMatcher
 
 
@@ -34,7 +34,7 @@ class Hunk:
 def hunks_of(edit: Edit, context: int = 1) -> Iterator[Hunk]:
     """The changed stretches of an edit with `context` lines around each."""
     where = edit.file or f"In[{edit.cell}]"
-    old, new = edit.old_source.splitlines(), edit.new_source.splitlines()
+    old, new = lines_of(edit.old_source), lines_of(edit.new_source)
     for group in LineMatcher(old, new).get_grouped_opcodes(context):
         lines = [line for code in group for line in _lines(code, old, new)]
         yield Hunk(where, tuple(_without_blank_ends(lines)))

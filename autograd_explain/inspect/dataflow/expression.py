@@ -52,7 +52,7 @@ class ExprAt:
         """The expression as the user wrote it, on one line."""
         if self.spelled:
             return self.spelled
-        segment = ast.get_source_segment(self.scope.source.python, self.node)
+        segment = self.scope.source.segment(self.node)
         return " ".join((segment or ast.unparse(self.node)).split())
 
     @property

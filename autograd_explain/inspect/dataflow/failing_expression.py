@@ -93,14 +93,15 @@ _COMPREHENSIONS: Mapping[str, type[ast.expr]] = {
 
 def _node(source: Source, frame: LiveFrame) -> ast.expr | None:
     """The expression a frame was evaluating, as a node of our own tree."""
-    found = _by_position(source, frame)
+    found = expression_at(source, frame)
     if found is not None:
         return found
     statement = source.statement_at(frame.line)
     return None if statement is None else _main_expression(statement)
 
 
-def _by_position(source: Source, frame: LiveFrame) -> ast.expr | None:
+def expression_at(source: Source, frame: LiveFrame) -> ast.expr | None:
+    """The expression a frame was evaluating, where Python or `executing` can tell."""
     where = _range_of_instruction(frame) or _range_from_executing(frame)
     if where is None:
         return None

@@ -14,7 +14,7 @@ from . import safe_lookup
 from .expression import Scope
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, Body, all_bindings, head_of
-from .syntax import bodies, declares_global, first_parameter
+from .syntax import declares_global, first_parameter
 
 
 def top(slicer: Slicing, source: Source) -> Scope:
@@ -85,8 +85,8 @@ def users_of_global(slicer: Slicing, key: str, *, binding: bool = False) -> list
         slicer.scope_of(source, body)
         for source in slicer.sources()
         if (may_bind(source, key) if binding else head in source.words)
-        for body in bodies(source.tree)
-        if isinstance(body, FUNCTIONS)
+        for body, names in source.functions
+        if head in names
         and index_of(slicer.program).lives(body)
         and head not in parameters(body)
         and (not all_bindings(body, head) or declares_global(body, head))

@@ -57,7 +57,7 @@ class Site:
         """The user's source text of a node, on one line."""
         if node is None:
             return ""
-        found = ast.get_source_segment(self.source.python, node)
+        found = self.source.segment(node)
         return " ".join((found or "").split())
 
     @cached_property

@@ -37,7 +37,7 @@ def _mentions(program: Program, source: Source, function: str) -> Iterator[Patch
         if isinstance(node, ast.Attribute) and node.attr == function:
             full = imports.full(ast.unparse(node))
             if full == old:
-                owner = ast.get_source_segment(source.python, node.value)
+                owner = source.segment(node.value)
                 yield _patch(source, node, f"{owner}.parametrizations.{function}")
             elif full != new and not _is_own(node):
                 yield None
@@ -55,7 +55,7 @@ def _is_own(node: ast.Attribute) -> bool:
 
 def _imported(source: Source, node: ast.ImportFrom, function: str) -> Patch | None:
     """`from torch.nn.utils import a, weight_norm` as two imports; None with a comment inside."""
-    if "#" in (ast.get_source_segment(source.python, node) or "#"):
+    if "#" in (source.segment(node) or "#"):
         return None
     moved = [a for a in node.names if a.name == function]
     kept = [a for a in node.names if a.name != function]

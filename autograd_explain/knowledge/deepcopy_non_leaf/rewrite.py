@@ -52,7 +52,7 @@ def _values(site: Site[Details]) -> Edits | None:
         return None
     for call in ast.walk(source.tree):
         if isinstance(call, ast.Call) and call.args[:1] == [node]:
-            code = ast.get_source_segment(source.python, node) or ast.unparse(node)
+            code = source.segment(node) or ast.unparse(node)
             atom = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
             text = f"{code if atom else f'({code})'}.detach().clone()"
             where = replace(place, span=source.span(call))

@@ -189,7 +189,7 @@ def _rsample(site: Site[Details]) -> Edits | None:
         return None
     if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
-    receiver = ast.get_source_segment(source.python, node.func.value) or ""
+    receiver = source.segment(node.func.value) or ""
     function = replace(place, span=source.span(node.func))
     return apply_patches(replacement(program, function, f"{receiver}.rsample"))
 

@@ -55,7 +55,7 @@ def _other_keys(scene: Scene, base: ExprAt, operand: ExprAt) -> Iterator[str]:
 
 def _quoted(scene: Scene, key: ast.Constant, maker: ExprAt) -> str:
     """The key as the user quoted it."""
-    return ast.get_source_segment(maker.scope.source.python, key) or repr(key.value)
+    return maker.scope.source.segment(key) or repr(key.value)
 
 
 def _other_fields(scene: Scene, base: ExprAt, operand: ExprAt) -> Iterator[str]:

@@ -76,5 +76,5 @@ def _assignment(scene: Scene, name: str) -> tuple[str, str]:
     target = statement.targets[0]
     if not isinstance(target, ast.Attribute) or target.attr != name:
         return "", ""
-    segment = ast.get_source_segment(source.python, statement.value)
+    segment = source.segment(statement.value)
     return ast.unparse(target), segment or ast.unparse(statement.value)

@@ -125,7 +125,7 @@ def _fresh(source: Source, name: str) -> str:
 
 def _assigned(source: Source, made: _Made, local: str) -> Iterator[Patch]:
     span = source.span(made.statement)
-    value = ast.get_source_segment(source.python, made.value)
+    value = source.segment(made.value)
     if span is not None and value is not None:
         yield Patch(source, span, f"{local} = {value}")
 
@@ -144,7 +144,7 @@ def _layer_uses(
         if node.keywords or starred or not node.args or span is None or node.lineno < last:
             yield None
             continue
-        args = ", ".join(ast.get_source_segment(source.python, a) or "" for a in node.args)
+        args = ", ".join(source.segment(a) or "" for a in node.args)
         args = f"({args},)" if len(node.args) == 1 else f"({args})"
         call = f"{torch}.func.functional_call({owner}, {{{given}}}, {args})"
         yield Patch(source, span, call)

@@ -228,7 +228,7 @@ def _many(node: ast.expr) -> bool:
 
 def _dtype(source: Source, call: ast.Call) -> str:
     found = next((k.value for k in call.keywords if k.arg == "dtype"), None)
-    text = None if found is None else ast.get_source_segment(source.python, found)
+    text = None if found is None else source.segment(found)
     return f".to({text})" if text else ""
 
 

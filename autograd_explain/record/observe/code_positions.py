@@ -40,7 +40,7 @@ class CodePosition:
         """An expression as the user wrote it."""
         if node is None:
             return ""
-        return ast.get_source_segment(self.source.python, node) or ast.unparse(node)
+        return self.source.segment(node) or ast.unparse(node)
 
     def place(self, whole: bool) -> Place:
         """The place, its span the expression or, with `whole`, the statement."""

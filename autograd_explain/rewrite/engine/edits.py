@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...model import Edit, Place, Span
+from ...model import Edit, Place, Span, lines_of
 from ...program import Program, Source
 from .draft import compiles
 from .magics import mask
@@ -151,9 +151,9 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, list[
 
 def _merged_text(old: str, left: str, right: str) -> str | None:
     """Both changes made to one text; None where they meet or the result is no program."""
-    lines = old.splitlines(keepends=True)
-    hunks = _hunks(lines, left.splitlines(keepends=True))
-    for hunk in _hunks(lines, right.splitlines(keepends=True)):
+    lines = lines_of(old, keepends=True)
+    hunks = _hunks(lines, lines_of(left, keepends=True))
+    for hunk in _hunks(lines, lines_of(right, keepends=True)):
         if hunk not in hunks:
             hunks.append(hunk)
     hunks.sort(key=lambda h: h[:2])
@@ -170,7 +170,7 @@ def _merged_text(old: str, left: str, right: str) -> str | None:
 
 def _added(edit: Edit) -> dict[int, str]:
     """The new lines of an edit by their number, from 1."""
-    old, new = edit.old_source.splitlines(), edit.new_source.splitlines()
+    old, new = lines_of(edit.old_source), lines_of(edit.new_source)
     codes = [
         c
         for c in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -181,7 +181,7 @@ def _added(edit: Edit) -> dict[int, str]:
 
 def _follow(edit: Edit, line: int) -> int | None:
     """The number of a line after the edit."""
-    old, new = edit.old_source.splitlines(), edit.new_source.splitlines()
+    old, new = lines_of(edit.old_source), lines_of(edit.new_source)
     if not 0 < line <= len(old):
         return None
     wanted = old[line - 1].strip()
@@ -208,7 +208,7 @@ def _most_alike(wanted: str, lines: list[tuple[int, str]]) -> int | None:
 
 
 def _placed(place: Place, edit: Edit, line: int) -> Place:
-    old, new = edit.old_source.splitlines()[place.line - 1 :], edit.new_source.splitlines()
+    old, new = lines_of(edit.old_source)[place.line - 1 :], lines_of(edit.new_source)
     before, after = _indent_and_text(place, old), new[line - 1]
     span = None
     if place.span is not None and before.strip() == after.strip():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...isolation.silence import silenced
+from ...model import lines_of
 
 _MARK = "\ue000"  # private use: no keyboard types it
 #: Cell magics whose body is no Python of this kernel.
@@ -46,7 +47,7 @@ def mask(text: str) -> Masked | None:
     """The text with cell magics, line magics, shell lines and help lines hidden."""
     if _MARK in text:
         return None
-    lines, originals = text.splitlines(keepends=True), list[tuple[str, str]]()
+    lines, originals = lines_of(text, keepends=True), list[tuple[str, str]]()
     for number in _cell_magic_lines(lines):
         content, ending = _split_ending(lines[number])
         if content[2:].split(" ")[0].lower() in _OTHER_LANGUAGES:
@@ -62,7 +63,7 @@ def mask(text: str) -> Masked | None:
         piece, ending = _split_ending("".join(lines[start : end + 1])[column:])
         token = f'"""{_MARK}{len(originals)}{_MARK}' + "\n" * (end - start) + '"""'
         originals.append((token, piece))
-        replaced = (lines[start][:column] + token + ending).splitlines(keepends=True)
+        replaced = lines_of(lines[start][:column] + token + ending, keepends=True)
         lines[start : end + 1] = replaced
     return Masked("".join(lines), tuple(originals)) if _first_special(lines) is None else None
 

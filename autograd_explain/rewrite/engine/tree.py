@@ -38,14 +38,8 @@ class Tree:
 
     @cached_property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        found: dict[cst.CSTNode, cst.CSTNode] = {}
-        pending: list[cst.CSTNode] = [self.module]
-        while pending:
-            node = pending.pop()
-            for child in _children(node):
-                found[child] = node
-                pending.append(child)
-        return found
+        with _no_collection():
+            return {child: node for node in _everything(self.module) for child in _children(node)}
 
     def span(self, node: cst.CSTNode) -> Span:
         where = self.positions[node]
@@ -102,9 +96,7 @@ class Tree:
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """Every statement, in the order of the text."""
-        kinds = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
-        found = [n for n in self.parents if isinstance(n, kinds) and n in self.positions]
-        return tuple(sorted(found, key=lambda n: (self.start(n), -_end(self.span(n))[0])))
+        return tuple(n for n in _statements_below(self.module) if n in self.positions)
 
     def candidates(self, place: Place) -> tuple[Statement, ...]:
         """The statements a place may mean: one where it has a span or a line to itself.
@@ -144,8 +136,10 @@ class Tree:
     def _around(self, span: Span) -> Statement | None:
         best: Statement | None = None
         for statement in self.statements:
-            own = self.span(statement)
-            if _contains(own, span) or own == span:
+            where = self.positions[statement]
+            if where.start.line > span.line or where.end.line < span.end_line:
+                continue  # of a long text nearly all of them
+            if _contains(self.span(statement), span):
                 best = statement
         return best
 
@@ -200,8 +194,28 @@ def normal(code: str) -> str | None:
         return None
 
 
+def _statements_below(node: cst.CSTNode) -> Iterator[Statement]:
+    """The statements in a node, in the order of the text; none is part of an expression."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        small = isinstance(node, cst.BaseSmallStatement)
+        if small or isinstance(node, cst.BaseCompoundStatement):
+            yield cast(Statement, node)
+        if not small and not isinstance(node, cst.BaseExpression):
+            pending.extend(reversed([*_children(node)]))
+
+
+def _everything(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(_children(node))
+
+
 def _children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Like `node.children`, in any order; that property visits, which takes ten times as long."""
+    """Like `node.children`, field by field; that property visits, which takes ten times as long."""
     for name in _fields(type(node)):
         value = getattr(node, name)
         if isinstance(value, cst.CSTNode):

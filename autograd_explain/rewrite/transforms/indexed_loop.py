@@ -90,7 +90,7 @@ def _line_before(source: Source, statement: ast.stmt, text: str) -> Patch:
 
 
 def _text(source: Source, node: ast.AST) -> str:
-    return ast.get_source_segment(source.python, node) or ast.unparse(node)
+    return source.segment(node) or ast.unparse(node)
 
 
 def _free_name(loop: ast.For) -> str:

@@ -91,7 +91,7 @@ def node_at(program: Program, place: Place | None) -> ast.expr | None:
 def code_of(program: Program, place: Place, node: ast.AST) -> str:
     """A node's text as the user wrote it."""
     source = program.source_at(place)
-    segment = None if source is None else ast.get_source_segment(source.python, node)
+    segment = None if source is None else source.segment(node)
     return segment or ast.unparse(node)
 
 
