@@ -83,7 +83,7 @@ class Recording:
     def blind_spots(self) -> tuple[str, ...]:
         """Where the last watched cell could have gone wrong unseen: limits met in it, and
         local_model, saved_values, graph_not_searched, writes_forgotten, values_sampled,
-        device_threads."""
+        values_unreadable, device_threads."""
         found = {*self.limits, *self.suspicion.blind}
         if "log_full" in found and self.log.made[0][3] <= self._since:
             found.discard("log_full")  # what was dropped is of earlier cells

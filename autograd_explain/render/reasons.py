@@ -272,6 +272,13 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "大きなテンソルの値が元に戻されたかどうかは、抜き取った一部の要素だけで比較しています。",
         "对于大张量，仅抽取部分元素来比较其值是否已复原。",
     ),
+    "limit_values_unreadable": (
+        "A tensor was written through `.data` whose values cannot be compared (a subclass, say); "
+        "whether they were put back is not known.",
+        "`.data` を通して書き込まれたテンソルの中に、値を比較できないもの（サブクラスなど）がある"
+        "ため、元に戻されたかどうかは分かりません。",
+        "有张量经由 `.data` 被写入，但无法比较其值（例如子类），是否已复原不得而知。",
+    ),
     "limit_device_threads": (
         "Hooks and backward functions that run in a device's own thread were not watched.",
         "デバイス専用スレッドで実行されるフックや backward 関数は監視していません。",

@@ -57,6 +57,19 @@ def test_gradcheck_is_left_alone() -> None:
     assert told(cells) == []
 
 
+def test_values_that_cannot_be_compared_are_not_said_to_be_others() -> None:
+    """A wrapper has no memory of its own: whether a value was put back cannot be seen."""
+    cells = (
+        HEAD + "from torch.testing._internal.logging_tensor import LoggingTensor\n"
+        "x = LoggingTensor(torch.rand(2)).requires_grad_()",
+        "loss = (x * x).sum()\nold = x.data[0].clone()\nx.data[0] = old + 1\n"
+        "x.data[0] = old\nloss.backward()",
+    )
+    found, recording = session(cells, {"__name__": "__main__"})
+    assert found == [] and recording.notes() == ()
+    assert recording.blind_spots == ("values_unreadable",)
+
+
 def test_of_many_writes_put_back_the_one_that_was_not_is_found() -> None:
     cells = (
         HEAD + "w = torch.randn(60, requires_grad=True)",

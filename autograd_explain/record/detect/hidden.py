@@ -113,11 +113,10 @@ class Hidden(NamedTuple):
 
 class Verdict(NamedTuple):
     """Of the writes to a saved tensor: `by` is the one that changed it for good, None where it is
-    not known which; `sure` is False where the old values are not known."""
+    not known which; `first` the one that found it unchanged."""
 
     by: Hidden | None
     first: Hidden
-    sure: bool
 
 
 class HiddenWrites:
@@ -218,9 +217,10 @@ class HiddenWrites:
         harms = [h.harms(saved) for h in judges]
         if True in harms:
             guilty = judges[harms.index(True)]
-            return Verdict(self._last_to_change(guilty, writes, saved), guilty, True)
+            return Verdict(self._last_to_change(guilty, writes, saved), guilty)
         if None in harms:
-            return Verdict(None, first, False)
+            self.blind.add("values_unreadable")
+            return None
         if any(h.sampled for h in judges):
             self.blind.add("values_sampled")
         return None

@@ -305,7 +305,7 @@ class Overwrites:
                 if wrote is not None:
                     of = weak(tensor)
                     write = Hidden("context", wrote.clock, wrote.site, number, frozenset(), of=of)
-                    verdict = Verdict(write, write, True)
+                    verdict = Verdict(write, write)
                     self._report(node, number, name, tensor, verdict, backward)
 
     def _report(
@@ -316,7 +316,7 @@ class Overwrites:
         saved = () if made is None else (Mark(made.site, made.clock),)
         write = verdict.by or verdict.first
         known = self._reported.get(write.site)
-        if known is not None and (known.sure or not verdict.sure):
+        if known is not None:
             _join(known, saved, str(node.name()), slot)
             return
         marks: dict[str, tuple[Mark, ...]] = {"saved": saved, "backward": (backward,)}
@@ -332,9 +332,9 @@ class Overwrites:
             "parameter": write.way == "step" or _is_leaf(write.of) or _of_leaf(node, tensor),
             "tensor": write.owner(tensor),
         }
-        suspect = CandidateFault("silent-overwrite", marks, evidence, verdict.sure)
+        suspect = CandidateFault("silent-overwrite", marks, evidence)
         self._reported[write.site] = suspect
-        self.found = [s for s in self.found if s is not known] + [suspect]
+        self.found.append(suspect)
 
 
 def _join(known: CandidateFault, saved: tuple[Mark, ...], node: str, slot: str) -> None:
