@@ -26,7 +26,7 @@ from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
-from .observe.mode_stack import ModeStack
+from .observe.mode_stack import COMPILED, ModeStack
 from .observe.observed_history import ObservedHistory
 from .observe.opaque_layers import OpaqueLayers
 from .observe.optimizer_steps import StepHooks
@@ -107,9 +107,14 @@ class Recording:
 
     def _made_in_compiled_code(self) -> list[tuple[int, int]]:
         """Ranges of nodes whose lines are unknown: what torch.compile makes of a function keeps
-        its name, but not its lines."""
+        its name, but not its lines, and where it ran unwatched there is only the call."""
         sites = self.sites.all
-        own = {n for n, s in enumerate(sites) if s.steps and is_generated(s.steps[0].code)}
+        unwatched = self.operations.number(COMPILED)
+        own = {
+            number
+            for number, site in enumerate(sites)
+            if site.operation == unwatched or (site.steps and is_generated(site.steps[0].code))
+        }
         return [(first, end) for first, end, site, _ in self.log.made if site in own] if own else []
 
     def history(self, program: Program) -> ObservedHistory:

@@ -31,6 +31,8 @@ _at = torch._C._get_function_stack_at
 _push = torch._C._push_on_torch_function_stack
 _pop = torch._C._pop_torch_function_stack
 _EVAL_FRAME = "torch._dynamo.eval_frame"
+#: The operation of nodes that compiled code made.
+COMPILED = "compiled"
 #: dynamo's own names for switching frame evaluation on (a callback) and off (None).
 _SWITCHES = ("set_eval_frame", "_maybe_set_eval_frame")
 #: Where torch.jit runs what it traces; private, each is optional.
@@ -282,12 +284,12 @@ class ModeStack:
         def follow(callback: Any) -> Any:
             frame = sys._getframe(1)
             if callback is not None:
-                if self._out_of("compiled"):
+                if self._out_of(COMPILED):
                     self._compiling = id(frame)
                 return switch(callback)
             prior = switch(callback)
             if prior is not None and not _is_inside(self._compiling, frame):
-                self._after("compiled", frame)
+                self._after(COMPILED, frame)
             return prior
 
         return follow
