@@ -140,28 +140,6 @@ assert weight.grad.tolist() == [15, 0]
         (),
     ),
     Program(
-        "weights put back in a helper before backward",
-        """
-net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
-def restored(pairs):
-    for weight, real in pairs:
-        weight.data.copy_(real)
-def forward(net, pairs, x):
-    for weight, _ in pairs:
-        weight.data.copy_(weight.sign())
-    out = net(x)
-    restored(pairs)
-    return out
-pairs = [(net[2].weight, net[2].weight.detach().clone())]
-# %%
-loss = forward(net, pairs, torch.rand(5, 3)).square().mean()
-loss.backward()
-""",
-        "silent_overwrite",
-        (),
-        watched=True,
-    ),
-    Program(
         "a buffer moved through .data behind the product that saved it",
         """
 class Centres(nn.Module):

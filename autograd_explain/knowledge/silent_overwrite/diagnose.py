@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from autograd_explain.inspect.facts.call_levels import at_one_level, below
+from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -78,7 +78,6 @@ class Details:
     operand: str = ""  #: what the saving statement calls the tensor
     write: Place | None = None  #: where it can wait for `failed`
     failed: Place | None = None
-    inner: Place | None = None  #: the write, one level deeper
     shared: Place | None = None  #: the call that gave NumPy the memory
 
 
@@ -157,7 +156,7 @@ def _unrecorded(scene: Scene) -> Finding[Details] | None:
 def _details(scene: Scene, way: Way) -> Details:
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     shared = moment(scene, "shared")
-    level, failed, inner = _levels(write, moment(scene, "backward"))
+    level, failed = _levels(write, moment(scene, "backward"))
     return Details(
         way=way,
         parameter=bool(scene.incident.evidence.get("parameter")),
@@ -166,19 +165,18 @@ def _details(scene: Scene, way: Way) -> Details:
         operand=_operand(saver, alias, _kept_for(scene, saver)[1]),
         write=level,
         failed=failed,
-        inner=inner,
         shared=None if shared is None else shared.place,
     )
 
 
 def _levels(
     write: TraceEvent | None, backward: TraceEvent | None
-) -> tuple[Place | None, Place | None, Place | None]:
-    """Write and backward at the level where they differ, and the write one level deeper."""
+) -> tuple[Place | None, Place | None]:
+    """Write and backward at the level where they differ."""
     if write is None or backward is None:
-        return None, None, None
+        return None, None
     level, failed = at_one_level([write.path, backward.path])
-    return level, failed, next(iter(below(write.path, level)), None)
+    return level, failed
 
 
 def _source_names(scene: Scene) -> tuple[str, ...]:

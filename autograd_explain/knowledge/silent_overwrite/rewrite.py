@@ -17,7 +17,6 @@ from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 
 from .alias import through_tensor
-from .defer_to_caller import wait_outside
 from .diagnose import Details, Way
 
 _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
@@ -75,12 +74,8 @@ def _alias_copied(site: Site[Details]) -> Edits | None:
 
 
 def _later(site: Site[Details]) -> Edits | None:
-    """The write waits, alone or as the call of a helper that makes it."""
-    write, failed, inner = site.details.write, site.details.failed, site.details.inner
-    if write is None or failed is None:
-        return None
-    edits = move_after(site.program, write, failed)
-    return edits or (None if inner is None else wait_outside(site.program, write, inner, failed))
+    write, failed = site.details.write, site.details.failed
+    return None if write is None or failed is None else move_after(site.program, write, failed)
 
 
 def _recorded(site: Site[Details]) -> Edits | None:
