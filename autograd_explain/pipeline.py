@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .inspect.scene import Scene
     from .render.explanation import Explanation
     from .rewrite.engine.proposal import Proposal
+    from .verify import Request
 
 #: Tries proposals in another process; gives them back with outcomes, best first.
 Verifier = Callable[[Incident, Finding, "tuple[Proposal, ...]"], tuple[Rewrite, ...]]
@@ -127,7 +128,34 @@ def verify(
     if verifier is not None:
         with guarded("verify"):
             return verifier(incident, finding, proposals)
-    return tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)
+    found = tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)
+    with guarded("likely"):
+        return found or unverified(incident, finding)
+    return found
+
+
+def unverified(incident: Incident, finding: Finding) -> tuple[Rewrite, ...]:
+    """The likeliest general edits, for a program that is not run again."""
+    from .repair import likely
+
+    if incident.cell is None or incident.kind is Kind.NOTE or finding.cause == UNKNOWN:
+        return ()
+    return likely(finding, request_for(incident, finding))
+
+
+def request_for(incident: Incident, finding: Finding) -> Request:
+    """The failure as repairing it sees it."""
+    from .verify import Request, reference_for
+
+    overwritten = finding.event(What.CHANGED) is not None
+    return Request(
+        program=incident.program,
+        cell=incident.cell or 0,
+        message=incident.message,
+        kind=incident.kind,
+        reference=reference_for(incident.kind, incident.message, overwritten),
+        awaited=finding.awaited,
+    )
 
 
 def render(diagnosis: Diagnosis, options: Options, causes: Mapping[str, Entry]) -> Explanation:

@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "pipeline": DATA
     | INSPECT
     | REWRITE
-    | {"inspect.facts", "match", "verify", "render", "knowledge", "intercept"},
+    | {"inspect.facts", "match", "verify", "repair", "render", "knowledge", "intercept"},
 }
 #: Parts whose folders are parts of their own.
 DIVIDED = {"inspect", "rewrite"}

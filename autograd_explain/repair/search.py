@@ -5,24 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import replace
 
-from ..model import Finding, Kind, Outcome, Rewrite, Safety, What
-from ..rewrite import Proposal, apply, merge
-from ..rewrite.engine.proposal import Edits
-from ..rewrite.engine.tree import tree_of
-from ..rewrite.operators.site import Change, Site
-from ..rewrite.operators.table import OPERATORS
+from ..model import Finding, Kind, Outcome, Rewrite, What
+from ..rewrite import Proposal, apply
 from ..verify import Reference, Request, evidence_against, verify
-from ..verify.cells import cells_of
-from .priors import prior, shown_unverified
-from .slice import nearness
+from .candidates import Candidate, candidates
+from .priors import shown_unverified
 
 _MOST_SHOWN = 3
 _MOST_TRIED = 240
-_MOST_CHANGES = 4000  #: that are ranked, those at the nearest statements
-_MOST_SITES = 1000
 _BATCHES = (16, 32, 64, 128)
 _CHOICE = 4  #: that run, to choose from where nothing can be verified
 #: Why there is no reference for any rewrite of the program.
@@ -33,32 +25,9 @@ _NO_REFERENCE = frozenset(
 _WEIGHED = 12  #: of those, how many are looked at more closely
 _DOUBTFUL = 2  #: so much speaks against a rewrite that others are looked for
 _SHARE = 0.8  #: of the time, for finding them
-_LONGEST = 60  #: characters of the user's code in a title
-_MOST_EQUAL = 12  #: equal mistakes that are changed together
-_MOST_LOOKED_AT = 60  #: statements in which they are looked for
-_SAME_MEANING = frozenset(
-    "clone clone_first clone_elements out_of_place compute_again leaf_last retain_grad "
-    "no_inference_mode".split()
-)
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    score: float
-    changes: tuple[Change, ...]
-
-    @property
-    def operator(self) -> str:
-        return self.changes[0].operator
-
-    def edits(self) -> Edits | None:
-        """All that can be made of its changes; None where that is less than is meant."""
-        made = [edits for change in self.changes if (edits := change.make())]
-        enough = 1 if len(self.changes) == 1 else 2
-        return merge(*made) if enough <= len(made) <= _MOST_EQUAL else None
-
-
-_Tried = tuple[_Candidate, Rewrite]
+_Tried = tuple[Candidate, Rewrite]
 _Rewrites = tuple[Rewrite, ...]
 
 
@@ -112,7 +81,7 @@ def _found(finding: Finding, request: Request) -> list[_Tried]:
     start = time.monotonic()
     end = start + _SHARE * request.seconds
     found: list[_Tried] = []
-    for batch in _batches(_candidates(finding, request)):
+    for batch in _batches(candidates(finding, request)):
         left = end - time.monotonic()
         tried = _tried(batch, replace(request, seconds=left)) if left > 0 else []
         found += tried
@@ -135,61 +104,22 @@ def _ordered(known: _Rewrites, found: _Rewrites, doubtful: Sequence[Rewrite]) ->
     return ordered[: max(_MOST_SHOWN, len(known) + len(doubtful))]
 
 
-def _candidates(finding: Finding, request: Request) -> list[_Candidate]:
-    sites = list(_sites(request))
-    near = nearness(sites, finding)
-    changes = (
-        change
-        for site in sorted(sites, key=lambda site: -near[site.statement])
-        for operator in OPERATORS
-        for change in operator(site)
-    )
-    single = [
-        _Candidate(near[c.site.statement] * prior(c.operator, request.reference), (c,))
-        for c in islice(changes, _MOST_CHANGES)
-    ]
-    every = [c for c in (*single, *_together(single)) if c.score > 0]
-    return sorted(every, key=lambda c: -c.score)
-
-
-def _sites(request: Request) -> Iterator[Site]:
-    """The statements of the program; of a very long one, those of its last cells."""
-    count = 0
-    for cell in reversed(cells_of(request.program, request.cell)):
-        source = request.program.cell(cell.number)
-        tree = tree_of(source)
-        if source is not None and source.text == cell.text:
-            yield from (Site(request.program, tree, s) for s in tree.statements)
-            count += len(tree.statements)
-        if count >= _MOST_SITES:
-            return
-
-
-def _together(single: Iterable[_Candidate]) -> Iterator[_Candidate]:
-    """Equal mistakes changed together."""
-    groups: dict[tuple[str, str], list[_Candidate]] = {}
-    for candidate in single:
-        change = candidate.changes[0]
-        if change.group:
-            groups.setdefault((change.operator, change.group), []).append(candidate)
-    for members in groups.values():
-        if 1 < len(members) <= _MOST_LOOKED_AT:
-            changes = tuple(m.changes[0] for m in members)
-            yield _Candidate(0.9 * max(m.score for m in members), changes)
-
-
-def _batches(candidates: Iterable[_Candidate]) -> Iterator[list[tuple[_Candidate, Proposal]]]:
+def _batches(found: Iterable[Candidate]) -> Iterator[list[tuple[Candidate, Proposal]]]:
     """Those that can be made, no text twice."""
     seen: set[tuple[tuple[int | None, str | None, str], ...]] = set()
     sizes = iter(_BATCHES)
-    batch: list[tuple[_Candidate, Proposal]] = []
+    batch: list[tuple[Candidate, Proposal]] = []
     size = next(sizes)
-    for candidate in candidates:
-        edits = candidate.edits()
-        key = () if edits is None else tuple((e.cell, e.file, e.new_source) for e in edits)
-        if edits and key not in seen:
+    for candidate in found:
+        proposal = candidate.proposal()
+        key = (
+            ()
+            if proposal is None
+            else tuple((e.cell, e.file, e.new_source) for e in proposal.edits)
+        )
+        if proposal is not None and key not in seen:
             seen.add(key)
-            batch.append((candidate, _proposal(candidate, edits)))
+            batch.append((candidate, proposal))
         if len(batch) == size:
             yield batch
             batch, size = [], next(sizes, 0)
@@ -199,15 +129,7 @@ def _batches(candidates: Iterable[_Candidate]) -> Iterator[list[tuple[_Candidate
         yield batch
 
 
-def _proposal(candidate: _Candidate, edits: Edits) -> Proposal:
-    operator = candidate.operator
-    safety = Safety.SAME_GRADIENTS if operator in _SAME_MEANING else Safety.CHANGES_MEANING
-    code = " ".join(candidate.changes[0].code.split())
-    code = code if len(code) <= _LONGEST else f"{code[: _LONGEST - 1]}…"
-    return Proposal(f"repair_{operator}", edits, safety, {"code": code})
-
-
-def _tried(batch: Sequence[tuple[_Candidate, Proposal]], request: Request) -> list[_Tried]:
+def _tried(batch: Sequence[tuple[Candidate, Proposal]], request: Request) -> list[_Tried]:
     by_edits = {id(proposal.edits): candidate for candidate, proposal in batch}
     rewrites = verify([proposal for _, proposal in batch], request, keep_all=True)
     return [(by_edits[id(rewrite.edits)], rewrite) for rewrite in rewrites]
@@ -266,7 +188,7 @@ def _chosen(found: Sequence[_Tried]) -> tuple[Rewrite, ...]:
     return tuple(chosen.values())[:_MOST_SHOWN]
 
 
-def _says_something(candidate: _Candidate, rewrite: Rewrite, request: Request) -> bool:
+def _says_something(candidate: Candidate, rewrite: Rewrite, request: Request) -> bool:
     """A silent program runs whatever one changes: there a gradient must have come that was not."""
     if rewrite.outcome is not Outcome.RUNS:
         return False

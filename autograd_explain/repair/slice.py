@@ -20,10 +20,10 @@ from ..rewrite.operators.site import Site
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _FURTHEST = 5
-_DECAY = 0.7
+_DECAY = 0.24
 #: What the report says of a place weighs: where it went wrong more than where it showed.
-_WEIGHT = {What.CHANGED: 1.0, What.CAUSE: 1.0, What.DETACHED: 1.0, What.SAVED: 0.9}
-_OTHER = 0.8
+_WEIGHT = {What.CHANGED: 1.0, What.CAUSE: 1.0, What.DETACHED: 1.0, What.SAVED: 0.66}
+_OTHER = 0.41
 _NAMES = frozenset("self torch nn F np range len print int float list dict tuple".split())
 
 

@@ -41,7 +41,7 @@ def found(played: Any, known: tuple[Rewrite, ...] = (), **options: Any) -> tuple
 
 
 VERIFIED = [
-    ("y = w.exp()\nout = y * 2\ny += 1\n(out * y).sum().backward()", "clone"),
+    ("y = w.exp()\nout = y * 2\ny += 1\n(out * y).sum().backward()", "out_of_place"),
     ("w += 1\n(w * 2).sum().backward()", "no_grad"),
     ("x = torch.ones(2, requires_grad=True).double()\nopt = torch.optim.SGD([x])", "leaf"),
 ]

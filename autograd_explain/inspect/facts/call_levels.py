@@ -22,12 +22,6 @@ def at_one_level(paths: Sequence[Path]) -> tuple[Place, ...]:
     return tuple(p[depth] for p in paths)
 
 
-def below(path: Path, level: Place) -> tuple[Place, ...]:
-    """The line of a path inside what the statement at `level` calls; () where there is none."""
-    lines = [p.line_id for p in path]
-    return path[lines.index(level.line_id) + 1 :][:1] if level.line_id in lines else ()
-
-
 def distinct(places: Iterable[Place]) -> tuple[Place, ...]:
     """One place for each line, in order."""
     return tuple({p.line_id: p for p in places}.values())
