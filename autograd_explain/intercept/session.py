@@ -13,6 +13,7 @@ from . import guard, screen, transform
 from .apart import Apart
 from .cell_run import CellRun
 from .cells import Cells, Run
+from .completion import Completion
 from .explainer import Explain, Explainer, Recognise
 from .folding import Folding
 from .oldest_torch import too_old
@@ -56,6 +57,7 @@ class Session:
         self._told = told
         self._warning_hook: WarningHook | None = None
         self._folding = Folding(shell, self._is_folded)
+        self._completion = Completion(self)
 
     # Loading and unloading
 
@@ -66,6 +68,7 @@ class Session:
         transform.install(self.shell)
         self._warning_hook = WarningHook(self._on_warning)
         self._folding.install()
+        self._completion.install()
         release = too_old()
         if release is not None:
             screen.show_line("old_torch", self.settings.language, version=release)
@@ -82,6 +85,7 @@ class Session:
         if self._warning_hook is not None:
             self._warning_hook.remove()
         self._folding.remove()
+        self._completion.remove()
         self.recording = None
 
     # A cell's beginning and end

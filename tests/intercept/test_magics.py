@@ -351,3 +351,29 @@ def test_a_slip_in_a_name_and_a_question_in_another_language(run, capsys):
     assert "Did you mean: saved_value_overwritten" in capsys.readouterr().out
     run("%autograd_explain 勾配が None になるのはなぜ")
     assert "勾配" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%autograd_explain saved_v", ["saved_value_overwritten"]),
+        ("%autograd_explain --", ["--debug"]),
+        ("%autograd_check o", ["off", "on"]),
+        ("%autograd_check on --n", ["--no-verify"]),
+        ("%%autograd_check --lang ", ["en", "ja", "zh"]),
+        ("%autograd_fix ", ["1"]),
+    ],
+)
+def test_arguments_complete(run, shell, line, expected):
+    run("import torch\nw = torch.ones(2, requires_grad=True)")
+    run("y = w.exp()\ny += 1\ny.sum().backward()")
+    text = line.rpartition(" ")[2]
+    found = shell.complete(text, line, len(line))[1]
+    assert sorted(set(found) & set(expected)) == expected
+    if text:
+        assert all(each.startswith(text) for each in found)
+
+
+def test_completion_is_gone_after_unloading(run, shell):
+    run("%unload_ext autograd_explain")
+    assert not [key for key in shell.strdispatchers["complete_command"].strs if "autograd" in key]

@@ -1,0 +1,80 @@
+"""Completion of what our magics take, by IPython's own hook for commands (IPython 7 to 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..isolation.generators import kept
+from ..settings import LANGUAGES
+from .guard import guarded
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_CHECK = ("--no-verify", "--budget", "--lang")
+_HOOK = "complete_command"
+
+
+class Completion:
+    """The completers of one session's magics; names of tensors IPython completes itself."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._completers: dict[str, Callable[[list[str]], list[str]]] = {
+            "%autograd_check": lambda before: _check(before, ("on", "off", "status", "cell")),
+            "%%autograd_check": lambda before: _check(before, ()),
+            "%autograd_explain": self._entries,
+            "%autograd_fix": self._numbers,
+        }
+
+    def install(self) -> None:
+        for command, complete in self._completers.items():
+            self._session.shell.set_hook(_HOOK, _hook(complete), str_key=command)
+
+    def remove(self) -> None:
+        table = self._session.shell.strdispatchers[_HOOK].strs
+        for command in self._completers:
+            chain = table.pop(command)
+            others = [entry for entry in chain if entry[1].__func__.__module__ != __name__]
+            if others:
+                chain.chain = others
+                table[command] = chain
+
+    @kept()
+    def _entries(self, before: list[str]) -> list[str]:
+        from ..search.causes import causes
+
+        return [] if before else ["--debug", *causes(self._session.settings.options().causes)]
+
+    def _numbers(self, before: list[str]) -> list[str]:
+        last = self._session.last
+        count = 0 if before or last is None else len(last.diagnosis.rewrites)
+        return [str(number) for number in range(1, count + 1)]
+
+
+def _check(before: list[str], states: tuple[str, ...]) -> list[str]:
+    if before[-1:] == ["--lang"]:
+        return list(LANGUAGES)
+    if before[-1:] == ["--budget"]:
+        return []
+    left = () if set(states).intersection(before) else states
+    return [*left, *(option for option in _CHECK if option not in before)]
+
+
+def _hook(complete: Callable[[list[str]], list[str]]) -> Callable[..., list[str]]:
+    """IPython's form: it binds the shell, and gives the line as far as the cursor."""
+
+    def completer(shell: Any, event: Any) -> list[str]:
+        with guarded("completion"):
+            return complete(list(_before(event)))
+        return []
+
+    return completer
+
+
+def _before(event: Any) -> Iterator[str]:
+    """The arguments that stand complete before the one at the cursor."""
+    line = event.text_until_cursor
+    words = line.split()[1:]
+    yield from words if not line or line[-1].isspace() else words[:-1]
