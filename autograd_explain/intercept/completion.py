@@ -6,21 +6,25 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..isolation.generators import kept
-from ..settings import LANGUAGES
+from ..settings import LANGUAGES, AutogradExplain
 from .guard import guarded
 
 if TYPE_CHECKING:
-    from .session import Session
+    from ..render.explanation import Explanation
 
 _CHECK = ("--no-verify", "--budget", "--lang")
 _HOOK = "complete_command"
 
 
 class Completion:
-    """The completers of one session's magics; names of tensors IPython completes itself."""
+    """The completers of one shell's magics; names of tensors IPython completes itself."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self, shell: Any, settings: AutogradExplain, last: Callable[[], Explanation | None]
+    ) -> None:
+        self._shell = shell
+        self._settings = settings
+        self._last = last
         self._completers: dict[str, Callable[[list[str]], list[str]]] = {
             "%autograd_check": lambda before: _check(before, ("on", "off", "status", "cell")),
             "%%autograd_check": lambda before: _check(before, ()),
@@ -30,10 +34,10 @@ class Completion:
 
     def install(self) -> None:
         for command, complete in self._completers.items():
-            self._session.shell.set_hook(_HOOK, _hook(complete), str_key=command)
+            self._shell.set_hook(_HOOK, _hook(complete), str_key=command)
 
     def remove(self) -> None:
-        table = self._session.shell.strdispatchers[_HOOK].strs
+        table = self._shell.strdispatchers[_HOOK].strs
         for command in self._completers:
             chain = table.pop(command)
             others = [entry for entry in chain if entry[1].__func__.__module__ != __name__]
@@ -45,10 +49,10 @@ class Completion:
     def _entries(self, before: list[str]) -> list[str]:
         from ..search.causes import causes
 
-        return [] if before else ["--debug", *causes(self._session.settings.options().causes)]
+        return [] if before else ["--debug", *causes(self._settings.options().causes)]
 
     def _numbers(self, before: list[str]) -> list[str]:
-        last = self._session.last
+        last = self._last()
         count = 0 if before or last is None else len(last.diagnosis.rewrites)
         return [str(number) for number in range(1, count + 1)]
 

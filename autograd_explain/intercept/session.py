@@ -57,7 +57,7 @@ class Session:
         self._told = told
         self._warning_hook: WarningHook | None = None
         self._folding = Folding(shell, self._is_folded)
-        self._completion = Completion(self)
+        self._completion = Completion(shell, self.settings, lambda: self.last)
 
     # Loading and unloading
 
