@@ -10,7 +10,7 @@ import torch
 
 from ..model import Kind, Outcome, Reason
 from .cells import edited
-from .dependence import follows, keeps, keeps_loss, missed_before, shift_for
+from .dependence import follows, keeps_gradients, keeps_losses, missed_before, shift_for
 from .differences import agrees, chosen, nudges
 from .judge import (
     Basis,
@@ -181,10 +181,10 @@ class _Trials:
         moved = dict(self._pool.run(again))
         for key, shift in shifts.items():
             reaches = plain[key].reaches
-            against = 0 if shift is None and keeps_loss(before, reaches) else 1
+            against = 0 if shift is None and keeps_gradients(before, reaches) else 1
             if shift is not None and follows(shift, reaches, moved[key].reaches):
                 against = 2
-            if len(reaches) < most or not keeps(before, reaches):
+            if len(reaches) < most or not keeps_losses(before, reaches):
                 against = 2
             yield Verdict(int(key), Outcome.RUNS, Reason(), against=against)
 

@@ -4,8 +4,9 @@ A loss may depend on leaves that its backward does not reach.  The leaves that w
 since the backward before, but got nothing from this one, are moved a little right before their
 first use: where the loss follows, something between them and it has cut the graph.  It may be meant
 (a target, a straight-through trick), so this speaks against a rewrite among others, and proves
-nothing.  And what the original program had computed before it failed is no mistake: the losses
-and gradients of those backwards are to come out the same.
+nothing.  And what the original program had computed before it failed is mostly no mistake: the
+losses of those backwards are to come out the same, and their gradients, unless a graph reached too
+far in them already.
 """
 
 from __future__ import annotations
@@ -134,22 +135,22 @@ def follows(shift: Shift, before: Sequence[Reach], after: Sequence[Reach]) -> bo
     return abs(first - second) > _NOISE * max(abs(first), abs(second))
 
 
-def keeps(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
-    """Whether what the original's backwards gave before it failed comes out the same."""
-    completed = [reach for reach in before if reach.given is not None]
-    return all(
-        _same((old.loss, *(old.given or ())), (new.loss, *(new.given or ())))
-        for old, new in zip(completed, after, strict=False)
-    )
+def keeps_losses(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
+    """Whether the losses of the backwards that the original completed come out the same."""
+    completed = sum(reach.given is not None for reach in before)
+    pairs = zip(before[:completed], after, strict=False)
+    return all(_same((old.loss,), (new.loss,)) for old, new in pairs)
 
 
-def keeps_loss(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
-    """Whether the loss of the backward that failed is the same; where it is no number, there is
-    nothing to hold it against."""
-    failed = next((n for n, reach in enumerate(before) if reach.given is None), None)
-    if failed is None or failed >= len(after) or not before[failed].single:
-        return True
-    return _same((before[failed].loss,), (after[failed].loss,))
+def keeps_gradients(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
+    """Whether the gradients of these backwards come out the same, and the loss of the one that
+    failed; where that is no number, there is nothing to hold it against."""
+    for old, new in zip(before, after, strict=False):
+        if old.given is None:
+            return not old.single or _same((old.loss,), (new.loss,))
+        if not _same(old.given, new.given or ()):
+            return False
+    return True
 
 
 def _same(first: Sequence[float], second: Sequence[float]) -> bool:

@@ -65,9 +65,9 @@ class GradientDifference:
 class Verdict:
     """What a trial showed.  `retry` says that another state may show more; `index` ORIGINAL is the
     original program, whose `gradients` were asked for.  `against` is how much speaks against it:
-    1 where a backward misses a leaf that was used before it or where the loss is another; 2 where
-    a loss depends on a leaf that it misses, where a backward is left out that others have, or
-    where what the original's backwards gave before it failed is not the same."""
+    1 where a backward misses a leaf that was used before it, or where a gradient that the original
+    had, or the loss at which it failed, is another; 2 where a loss depends on a leaf that it
+    misses, where a backward is left out that others have, or where an earlier loss is another."""
 
     index: int
     outcome: Outcome
