@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ..model import Finding, Kind, Outcome, Rewrite, What
+from ..model import Finding, Kind, Outcome, Rewrite, Safety, What
 from ..rewrite import Proposal, apply
 from ..verify import Reference, Request, evidence_against, verify
 from .candidates import Candidate, candidates
@@ -62,8 +62,12 @@ def _settled(known: Sequence[Rewrite]) -> bool:
 
 def _divided(known: Sequence[Rewrite], request: Request) -> tuple[_Rewrites, _Rewrites]:
     """What the cause proposed, without those that run and of which evidence says that they are
-    no repair; and those."""
-    running = [rewrite for rewrite in known if rewrite.outcome is Outcome.RUNS]
+    no repair; and those.  What leaves the meaning as it is cuts nothing off itself."""
+    running = [
+        rewrite
+        for rewrite in known
+        if rewrite.outcome is Outcome.RUNS and rewrite.safety is Safety.CHANGES_MEANING
+    ]
     if not running or request.seconds <= 0:
         return tuple(known), ()
     found = evidence_against([Proposal(r.fix, r.edits) for r in running], request)

@@ -98,7 +98,7 @@ def test_nothing_is_searched_where_the_cause_knew(play: Callable[..., Any]) -> N
 def own(played: Any, old: str, new: str) -> tuple[Rewrite, ...]:
     """A rewrite of the cause's own that was found to run."""
     edits = played.proposal((old, new)).edits
-    return (Rewrite("own", edits, Safety.SAME_GRADIENTS, {}, Outcome.RUNS, Reason("runs")),)
+    return (Rewrite("own", edits, Safety.CHANGES_MEANING, {}, Outcome.RUNS, Reason("runs")),)
 
 
 def test_a_rewrite_that_starves_a_leaf_does_not_end_the_search(play: Callable[..., Any]) -> None:
