@@ -237,9 +237,27 @@ class ProgramIndex:
             found = [*others, *(d for d in found if d.node is live.node)]
         return found[0] if len(found) == 1 else None
 
-    def called(self, call: ast.Call) -> Definition | None:
+    def called(self, source: Source, call: ast.Call) -> Definition | None:
         """The one function of the user's that a call's name stands for."""
-        return self.function(called_name(call))
+        return None if self._is_of_library(source, call) else self.function(called_name(call))
+
+    def calls_of(self, function: str) -> Iterator[tuple[Source, ast.Call]]:
+        """The calls of the user's functions of this name, newest cell first."""
+        for source, call in self.calls(function):
+            if not self._is_of_library(source, call):
+                yield source, call
+
+    def _is_of_library(self, source: Source, call: ast.Call) -> bool:
+        """Whether what is called is held by an imported library: `torch.stack(…)`."""
+        head = call.func
+        while isinstance(head, ast.Attribute):
+            head = head.value
+        if head is call.func or not isinstance(head, ast.Name):
+            return False
+        imports = {local: full for s in self.namespace(source) for local, full in s.imports}
+        root = imports.get(head.id, "").partition(".")[0]
+        file = _table(sys.modules.get(root)).get("__file__")
+        return bool(root) and file not in {s.filename for s in self.files}
 
     def classes(self, name: str) -> list[tuple[Source, ast.ClassDef]]:
         """The classes of this name, the newest first."""

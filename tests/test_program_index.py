@@ -72,6 +72,19 @@ def test_a_function_is_not_taken_for_a_method_of_its_name() -> None:
     assert index.function("keep") is None
 
 
+def test_what_a_library_holds_is_no_function_of_the_users() -> None:
+    index = index_after(
+        "import torch",
+        "def stack(rows):\n    return (rows,)",
+        "a = torch.stack([torch.ones(2)])\nb = stack([a])",
+    )
+    ((source, call),) = index.calls_of("stack")
+    assert (source.cell, call.lineno) == (3, 2)
+    of_torch = next(call for _, call in index.calls("stack") if call.lineno == 1)
+    assert index.called(source, of_torch) is None
+    assert index.called(source, call).source.cell == 2
+
+
 def test_a_cell_that_ran_twice_is_read_once() -> None:
     index = index_after("x = 1", "y = abs(x)", "x = 2", "y = abs(x)")
     assert [source.cell for source, _ in index.calls("abs")] == [4]

@@ -58,20 +58,28 @@ def _live(scene: Scene, path: str) -> Any:
 
 
 def _puts(scene: Scene, owner: Any, name: str, keys: list[str]) -> Iterator[Store]:
+    foreign = _foreign(scene.index, owner)
     for source, node in scene.index.nodes(ast.stmt):
-        if isinstance(node, (ast.Expr, ast.Assign)) and not _of_another(scene, owner, source, node):
+        if isinstance(node, (ast.Expr, ast.Assign)) and not _is_of_self(node, foreign):
             for value, rest in _given(node, name, keys):
                 put = _part(scene.index, Store(source, value), rest, _DEPTH)
                 if put is not None:
                     yield put
 
 
-def _of_another(scene: Scene, owner: Any, source: Source, node: ast.stmt) -> bool:
-    """Whether the `self` of a statement is of another class than the container's owner."""
-    if owner is MISSING or not any(getattr(n, "id", "") == "self" for n in ast.walk(node)):
-        return False
-    cls = next((n for n in source.around(node) if isinstance(n, ast.ClassDef)), None)
-    return cls is not None and not scene.index.is_class(type(owner), cls)
+def _foreign(index: ProgramIndex, owner: Any) -> frozenset[ast.AST]:
+    """What stands in the classes that the container's owner is no object of."""
+    if owner is MISSING:
+        return frozenset()
+    classes = [node for _, node in index.nodes(ast.ClassDef)]
+    others = {node for node in classes if not index.is_class(type(owner), node)}
+    innermost = {inside: node for node in classes for inside in ast.walk(node)}  # outer ones first
+    return frozenset(inside for inside, node in innermost.items() if node in others)
+
+
+def _is_of_self(node: ast.stmt, within: frozenset[ast.AST]) -> bool:
+    """Whether a statement that stands within is about `self`."""
+    return node in within and any(getattr(n, "id", "") == "self" for n in ast.walk(node))
 
 
 def _given(
@@ -122,7 +130,7 @@ def _part(index: ProgramIndex, put: Store, keys: list[str], depth: int) -> Store
     if isinstance(put.value, ast.Name) and depth:
         return _argument(index, put, keys, depth - 1)
     if isinstance(put.value, ast.Call) and depth:
-        function = index.called(put.value)
+        function = index.called(put.source, put.value)
         returned = None if function is None else _returned(function)
         return None if returned is None else _part(index, returned, keys, depth - 1)
     return None
@@ -154,7 +162,7 @@ def _argument(index: ProgramIndex, put: Store, keys: list[str], depth: int) -> S
     if function is None:
         return None
     arguments = function.args
-    calls = list(index.calls(function.name))
+    calls = list(index.calls_of(function.name))
     if len(calls) != 1:
         return None
     source, call = calls[0]

@@ -120,7 +120,7 @@ def _frozen_by(scene: Scene, spot: ExprAt) -> list[Any]:
 def _called_with(scene: Scene, spot: ExprAt, owners: list[torch.nn.Module]) -> bool:
     """Whether some call gives the freezing function one of the modules: `freeze(judge)`."""
     slicer = scene.slicer
-    for source, node in scene.index.calls(spot.function) if spot.function else ():
+    for source, node in scene.index.calls_of(spot.function) if spot.function else ():
         given = [*node.args, *(k.value for k in node.keywords)]
         if isinstance(node.func, ast.Attribute):
             given.append(node.func.value)

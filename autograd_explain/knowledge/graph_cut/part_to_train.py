@@ -104,8 +104,9 @@ def _froze(scene: Scene, freezer: ExprAt, part: ExprAt) -> ExprAt | None:
         return outermost if outermost is not None and _is_about(outermost, part) else None
     if freezer.scope.function is None:
         return None
-    calls = [c for c in calls_in(scene, freezer.scope.function) if c.scope.body is body]
-    return next((c for c in calls if _is_about(c, part)), None)
+    found = scene.index.calls_of(freezer.scope.function)
+    calls = (slicer.at(source, call) for source, call in found)
+    return next((c for c in calls if c.scope.body is body and _is_about(c, part)), None)
 
 
 def _outermost(slicer: Slicer, spot: ExprAt) -> ExprAt | None:

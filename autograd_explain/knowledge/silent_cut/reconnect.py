@@ -88,7 +88,7 @@ def _beside(program: Program, place: Place) -> list[Patch] | None:
     ways: list[_Way] = [(source, scope, name, whole)] if _is_one_value(scope, name, 1) else []
     for call in handed_to(scope, name) if ways else ():
         if flows_out(scope, call, whole):
-            ways += _inside(program, call, name)
+            ways += _inside(program, source, call, name)
     patches: list[Patch] = []
     for owner, within, value, cut in ways:
         for left in departures(within, value):
@@ -100,9 +100,9 @@ def _beside(program: Program, place: Place) -> list[Patch] | None:
     return patches
 
 
-def _inside(program: Program, call: ast.Call, name: str) -> list[_Way]:
+def _inside(program: Program, caller: Source, call: ast.Call, name: str) -> list[_Way]:
     """The user's one function of this name, and what it calls the value it is given."""
-    found = index_of(program).function(called_name(call))
+    found = index_of(program).called(caller, call)
     if found is None:
         return []
     source, function = found.source, found.node

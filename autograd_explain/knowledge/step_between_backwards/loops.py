@@ -127,7 +127,7 @@ def _is_given_once(index: ProgramIndex, tree: Tree, loop: cst.For, names: set[st
         return False
     if not names & {n.name.value for n in walk(function.params) if isinstance(n, cst.Param)}:
         return False
-    calls = (call for _, call in index.calls(function.name.value))
+    calls = (call for _, call in index.calls_of(function.name.value))
     given = (v for c in calls for v in (*c.args, *(k.value for k in c.keywords)))
     return any(_goes_once(index, value) for value in given)
 
