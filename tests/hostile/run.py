@@ -411,14 +411,10 @@ class Markup(HTMLParser):
 
     TAGS = frozenset(
         """section style div code details summary span b i em strong p ul ol li pre table tr td th
-        tbody thead br a svg g rect line path text circle title polyline marker defs h3 h4 mark
-        blockquote hr del ins small""".split()
+        tbody thead br a u h3 h4 blockquote hr del ins small""".split()
     )
     ATTRIBUTES = frozenset(
-        """class lang aria-label aria-hidden open style href role title viewbox width height x y x1
-        x2 y1 y2 cx cy r d rx ry fill stroke stroke-width transform text-anchor points id dx dy
-        font-size font-family rel target colspan dir stroke-dasharray scope xmlns
-        preserveaspectratio dominant-baseline start""".split()
+        "class lang aria-hidden open style href title id rel target dir scope start".split()
     )
 
     def __init__(self) -> None:
