@@ -36,10 +36,17 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
 }
 
 
+#: Does what the reference does, and so agrees with it whatever is meant: a second backward through
+#: a graph that stays.
+_AGREES_ANYHOW = {Reference.RETAINED_GRAPH: "create_graph"}
+
+
 def prior(operator: str, reference: Reference) -> float:
     """How likely an operator's edit is the right one, all other things being equal; 0 where it
-    could be neither verified nor shown."""
+    could be neither verified nor shown, or where being verified would say nothing."""
     if reference is Reference.NONE and not shown_unverified(operator, reference):
+        return 0.0
+    if _AGREES_ANYHOW.get(reference) == operator:
         return 0.0
     return _BY_REFERENCE.get(reference.value, {}).get(operator, EVERYWHERE[operator])
 

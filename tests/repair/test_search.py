@@ -95,6 +95,12 @@ def test_nothing_is_searched_where_the_cause_knew(play: Callable[..., Any]) -> N
     assert found(played, kind=Kind.NOTE) == ()
 
 
+def test_a_graph_that_stays_agrees_with_a_graph_that_is_kept(play: Callable[..., Any]) -> None:
+    """`create_graph=True` keeps it as the reference does: that it agrees says nothing."""
+    cell = "h = w.exp()\nfor _ in range(2):\n    (h * w).sum().backward()"
+    assert all("create_graph" not in r.fix for r in found(play(FORWARD, cell)))
+
+
 def own(played: Any, old: str, new: str) -> tuple[Rewrite, ...]:
     """A rewrite of the cause's own that was found to run."""
     edits = played.proposal((old, new)).edits
