@@ -66,12 +66,17 @@ run()"""
 
 
 def test_batched_gradients_need_one_dimension_more() -> None:
-    found = finding(
-        "i = torch.ones(2, 3, requires_grad=True)\no = i * 2\ng = torch.ones(2, 3)\n"
-        "torch.autograd.grad(o, i, g, is_grads_batched=True)"
+    explained_as = explained(
+        (
+            TORCH,
+            "i = torch.ones(2, 3, requires_grad=True)\no = i * 2\ng = torch.ones(2, 3)\n"
+            "torch.autograd.grad(o, i, g, is_grads_batched=True)",
+        )
     )
+    found = explained_as.finding
     assert (found.cause, found.variant) == ("output_gradient_mismatch", "batched")
     assert (found.facts["got"], found.facts["expected"]) == ("[2, 3]", "[n, 2, 3]")
+    assert explained_as.rewrites == ()  # ones in the shape of the output are what was given
 
 
 def test_a_view_of_one_of_several_views() -> None:

@@ -81,7 +81,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     ).with_details(
         Details(
             "" if root is None else root.text,
-            ones=given is not None and root is not None and (_ones(made) or number),
+            # Ones in the shape of the output are no batch of them.
+            ones=given is not None
+            and root is not None
+            and (number or (_ones(made) and not batched)),
         )
     )
 
