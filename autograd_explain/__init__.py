@@ -14,19 +14,23 @@ if TYPE_CHECKING:
 
     from .intercept.session import Session
     from .render.explanation import Explanation
+    from .script.hooks import Hooks
     from .search import Answer
 
 __version__ = "0.1.0"
 __all__ = [
     "Explanation",
     "explain",
+    "install",
     "last",
     "load_ipython_extension",
     "lookup",
+    "uninstall",
     "unload_ipython_extension",
 ]
 
 _session: Session | None = None
+_hooks: Hooks | None = None
 # %reload_ext runs this module again: the last report outlives that.
 _last: Explanation | None = globals().get("_last")
 _told: int | None = globals().get("_told")  # the last error shown while a session was loaded
@@ -76,6 +80,37 @@ def explain(exc: BaseException | None = None) -> Explanation | None:
     from .intercept.plain import explain_exception
 
     return explain_exception(exc, _explain_incident, _session.explain if _session else None)
+
+
+def install() -> None:
+    """Explain what a script raises and nobody catches, in any thread, under its traceback.
+
+    The hooks that were there (`sys.excepthook`, `threading.excepthook`) go first.  Twice is once.
+    """
+    global _hooks
+    from .script.hooks import Hooks
+
+    if _hooks is None:
+        _hooks = Hooks(_explain_below)
+        _hooks.install()
+
+
+def uninstall() -> None:
+    """The end of `install`: everything as it was before."""
+    global _hooks
+    if _hooks is not None:
+        _hooks.remove()
+    _hooks = None
+
+
+def _explain_below(error: BaseException) -> None:
+    global _last
+    from .script.watch import show
+
+    found = explain(error)
+    if found is not None:
+        _last = found
+        show(found)
 
 
 def lookup(text: str, language: str | None = None) -> Answer | None:

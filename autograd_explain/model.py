@@ -331,7 +331,8 @@ class Diagnosis:
     """What the pipeline hands to `render`: a finding with its rewrites, best first.
 
     `notes` are label keys with values for remarks that are not part of the cause, for example
-    that the next run of the cell is going to be recorded.
+    that the next run of the cell is going to be recorded.  `outside`: the program is no notebook,
+    so that magics are of no use to its author.
     """
 
     kind: Kind
@@ -339,3 +340,4 @@ class Diagnosis:
     finding: Finding
     rewrites: tuple[Rewrite, ...] = ()
     notes: tuple[Reason, ...] = ()
+    outside: bool = False

@@ -52,7 +52,8 @@ def explain_incident(
         return None
     notes = tuple(_reachable(n, finding, incident.cell) for n in notes)
     told = finding.with_details(None)  # a report pickles where the cause's folder is unknown
-    diagnosis = Diagnosis(incident.kind, incident.message, told, rewrites, notes)
+    outside = not incident.program.is_notebook
+    diagnosis = Diagnosis(incident.kind, incident.message, told, rewrites, notes, outside)
     return render(diagnosis, options, causes)
 
 
@@ -128,7 +129,8 @@ def verify(
     if verifier is not None:
         with guarded("verify"):
             return verifier(incident, finding, proposals)
-    found = tuple(Rewrite(p.fix, p.edits, p.safety, p.facts) for p in proposals)
+    why = Reason("not_checked" if incident.program.is_notebook else "not_checked_outside")
+    found = tuple(Rewrite(p.fix, p.edits, p.safety, p.facts, reason=why) for p in proposals)
     with guarded("likely"):
         return found or unverified(incident, finding)
     return found

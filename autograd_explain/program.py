@@ -260,6 +260,15 @@ class Program:
         """The cell In[number], or None."""
         return next((c for c in reversed(self.cells) if c.cell == number), None)
 
+    @property
+    def is_notebook(self) -> bool:
+        """Whether it consists of cells."""
+        return any(source.cell is not None for source in self.cells)
+
+    def at(self, frames: Iterable[CodeType]) -> Program:
+        """The same program, failing in code that it runs now."""
+        return Program(self.cells, self.names, frames)
+
     def until(self, number: int) -> Program:
         """The program up to In[number]: what ran later says nothing about a failure there."""
         cells = (c for c in self.cells if c.cell is not None and c.cell <= number)

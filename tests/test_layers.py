@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
     "intercept": DATA | INSPECT | {"record", "verify", "repair", "render", "search"},
+    "script": DATA | {"intercept"},
     "pipeline": DATA
     | INSPECT
     | REWRITE

@@ -1,5 +1,8 @@
-"""The command line: explain a message, a question or a log; list, check and print the entries.
+"""The command line: run a program and explain what it raises; explain a message, a question or a
+log; list, check and print the entries.
 
+    python -m autograd_explain run train.py --epochs 3
+    python -m autograd_explain run --check -m package.train
     python -m autograd_explain explain "a leaf Variable that requires grad is being used …"
     python -m autograd_explain explain train.log
     torchrun train.py 2>&1 | python -m autograd_explain explain
@@ -47,16 +50,41 @@ def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     made = argparse.ArgumentParser(
         prog="autograd-explain",
-        description="Explains PyTorch autograd errors without a live program.",
+        description="Explains PyTorch autograd errors outside a notebook.",
         epilog=_EPILOG,
     )
     made.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _run(commands)
     _explain(commands)
     _list(commands)
     _check(commands)
     _docs(commands)
     return made
+
+
+def _run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import run
+
+    command = commands.add_parser(
+        "run",
+        usage="autograd-explain run [options] (FILE | -m MODULE) [ARGUMENT ...]",
+        help="run a program and explain its autograd errors",
+        description="Runs a program as Python does, with its exit code; what it raises is "
+        "explained below the traceback. With --check the program is recorded, so that the lines "
+        "are observed, faults without an error are told at its end and the rewrites are tried; "
+        "torch is imported before it.",
+    )
+    command.add_argument("--check", action="store_true", help="record it and try the rewrites")
+    command.add_argument("--no-verify", action="store_true", help="with --check: do not try them")
+    command.add_argument(
+        "--budget", type=float, default=20.0, metavar="S", help="seconds that trying may take (20)"
+    )
+    command.add_argument("--report", type=Path, metavar="FILE", help="write the report as JSON")
+    _own(command)
+    command.add_argument("-m", dest="module", action="store_true", help="run a module")
+    command.add_argument("target", nargs=argparse.REMAINDER, metavar="FILE")
+    command.set_defaults(run=run.run)
 
 
 def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -124,10 +152,14 @@ def _docs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON")
+    _own(command)
+
+
+def _own(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--lang", type=_language, metavar="LANG", help="en, ja or zh (docs: only this one)"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument(
         "--causes",
         action="append",

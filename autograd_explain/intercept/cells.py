@@ -43,7 +43,7 @@ class Run:
     `earlier`: it was over before the extension was loaded.
     """
 
-    number: int
+    number: int  #: 0 for a program that is no notebook
     text: str
     raw: str
     before: int = 0

@@ -6,18 +6,19 @@ Incidents hold live objects: each lives inside one of these methods and no longe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..incident import Incident, chain_of, frames_of
+from ..incident import Incident, LiveFrame, chain_of, frames_of
 from ..isolation.type_checks import message_of, traceback_of
 from ..model import Event, Finding, Kind, LineId, Reason, What
+from ..program import Program
 from ..settings import AutogradExplain, Options
 from .apart import Apart
 from .cell_run import CellRun, Warned
-from .cells import Cells
+from .cells import Run
 from .guard import guarded
 from .verification import DeferredVerification, Untried, Verifier
 from .warned import caused_by, evidence_of, stack_of
@@ -40,13 +41,24 @@ def _may_pass_through(text: str) -> bool:
     return not text.startswith(_ABOUT_THE_LINE)
 
 
+class Sources(Protocol):
+    """Where a program's text is kept (`cells.Cells`)."""
+
+    @property
+    def runs(self) -> Sequence[Run]: ...
+
+    def settled(self, frames: Iterable[LiveFrame]) -> tuple[Program, tuple[LiveFrame, ...]]:
+        """The program, and the frames with file names that belong to one source each."""
+        ...
+
+
 class Explainer:
     """Asks the pipeline on behalf of one shell; what it gives back is data."""
 
     def __init__(
         self,
         shell: Any,
-        cells: Cells,
+        cells: Sources,
         settings: AutogradExplain,
         explain: Explain,
         recognise: Recognise,
@@ -126,7 +138,7 @@ class Explainer:
             program,
             self._shell.user_ns,
             frames,
-            cell=visit.run.number,
+            cell=visit.run.number or None,
             evidence=evidence_of(frame, source) if own else {},
             recording=None if visit.check is None else visit.check.recording,
             patched=self._apart.patched,
@@ -195,7 +207,7 @@ class Explainer:
             self._shell.user_ns,
             frames,
             exception=exception,
-            cell=None if visit is None else visit.run.number,
+            cell=None if visit is None else visit.run.number or None,
             recording=None if visit is None or visit.check is None else visit.check.recording,
             patched=self._apart.patched,
             **more,

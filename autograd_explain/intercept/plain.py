@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ..incident import Incident, chain_of, frames_of
+from ..incident import Incident, LiveFrame, chain_of, frames_of
 from ..isolation.generators import kept
 from ..isolation.type_checks import message_of, traceback_of
 from ..model import Kind
@@ -40,8 +40,9 @@ def _explain(
 ) -> Explanation | None:
     for cause in chain_of(error):
         frames = frames_of(traceback_of(cause))
+        program = program_of(frames)
         incident = Incident(
-            Kind.ERROR, message_of(cause), Program(), _namespace(cause), frames, exception=cause
+            Kind.ERROR, message_of(cause), program, program.names, frames, exception=cause
         )
         found = explain(incident, AutogradExplain().options())
         if found is not None:
@@ -49,7 +50,12 @@ def _explain(
     return None
 
 
-def _namespace(error: BaseException) -> Mapping[str, Any]:
-    """The module in which the exception was caught: where a script's names are."""
-    traceback = error.__traceback__
-    return {} if traceback is None else traceback.tb_frame.f_globals
+def program_of(frames: tuple[LiveFrame, ...]) -> Program:
+    """What ran, outside a notebook: the file of the user's outermost frame, and its names."""
+    running = [live.code for live in frames]
+    for live in frames:
+        source = Program().source_of(live.code)
+        if source is not None:
+            sources = () if source.changed else (source,)
+            return Program(sources, live.frame.f_globals, running)
+    return Program((), frames[0].frame.f_globals if frames else {}, running)

@@ -47,13 +47,12 @@ class Verifier:
         return reference_gradients(self._request(incident, overwritten=True))
 
     def _request(self, incident: Incident, overwritten: bool) -> Request:
-        from ..verify import Request, reference_for
+        from ..verify import SCRIPT, Request, reference_for
 
-        assert incident.cell is not None
         earlier = [r for r in self._runs if r.number != incident.cell]
         return Request(
             program=incident.program,
-            cell=incident.cell,
+            cell=SCRIPT if incident.cell is None else incident.cell,
             message=incident.message,
             kind=incident.kind,
             reference=reference_for(incident.kind, incident.message, overwritten),

@@ -89,7 +89,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     ),
     "inferred": ("inferred", "推定", "推断"),
     "lines_observed": (
-        "The lines were observed while the cell ran.",
+        "The lines were observed as they ran.",
         "行は実行中に記録されたものです。",
         "各行均为运行时的实际记录。",
     ),
@@ -166,6 +166,11 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "`%autograd_fix` shows the change",
         "`%autograd_fix` で変更を表示",
         "`%autograd_fix` 显示改动",
+    ),
+    "hint_explain_outside": (
+        "`python -m autograd_explain explain {cause}` tells the whole story",
+        "`python -m autograd_explain explain {cause}` で詳しい説明",
+        "`python -m autograd_explain explain {cause}` 查看完整说明",
     ),
     "hint_explain": (
         "`%autograd_explain {cause}` tells the whole story",

@@ -135,6 +135,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "このような失敗をよく直す書き換え。`%%autograd_check` で検証できます",
         "常能修复此类错误；可用 `%%autograd_check` 验证",
     ),
+    "not_checked_outside": (
+        "`python -m autograd_explain run --check` would try it",
+        "`python -m autograd_explain run --check` で検証できます",
+        "可用 `python -m autograd_explain run --check` 验证",
+    ),
     "other_report": (
         "of several reports on a cell, the rewrites of one are tried",
         "一つのセルに複数のレポートがある場合、検証するのはそのうち一つの修正案",

@@ -199,10 +199,11 @@ def _notes(diagnosis: Diagnosis, language: str) -> Iterator[Passage]:
 
 
 def _hints(diagnosis: Diagnosis, language: str, whole: bool) -> Iterator[Passage]:
-    if diagnosis.rewrites:
+    if diagnosis.rewrites and not diagnosis.outside:
         yield label("hint_fix" if _fills_next_cell(diagnosis) else "hint_fix_shows", language)
     if diagnosis.finding.cause != "unknown" and not whole:
-        yield label("hint_explain", language, cause=diagnosis.finding.cause)
+        key = "hint_explain_outside" if diagnosis.outside else "hint_explain"
+        yield label(key, language, cause=diagnosis.finding.cause)
 
 
 def _fills_next_cell(diagnosis: Diagnosis) -> bool:

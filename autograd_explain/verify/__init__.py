@@ -18,12 +18,14 @@ of the original program differ from the reference: the evidence of a silent find
 Nothing here imports torch in the calling process before a child needs it.
 """
 
+from .cells import SCRIPT
 from .checkpoint import Checkpoint
 from .plan import GradientDifference, Reference
 from .request import Request, reference_for
 from .verifier import evidence_against, reference_gradients, verify
 
 __all__ = [
+    "SCRIPT",
     "Checkpoint",
     "GradientDifference",
     "Reference",

@@ -21,6 +21,10 @@ for _name in future.all_feature_names:
     _FUTURE |= getattr(future, _name).compiler_flag
 
 
+#: The number of a program outside a notebook, a file, which has none.
+SCRIPT = 0
+
+
 @dataclass(frozen=True)
 class Cell:
     """One recorded run of a cell: its text as typed and the file name its code had."""
@@ -33,6 +37,9 @@ class Cell:
 def cells_of(program: Program, last: int) -> tuple[Cell, ...]:
     """The runs up to In[last], oldest first.  A run that a magic compiled in parts is one cell;
     of several with one number the last counts, one of IPython's history before any other."""
+    if last == SCRIPT:
+        files = (s for s in index_of(program).runs if s.cell is None)
+        return tuple(Cell(SCRIPT, s.text, s.filename) for s in files)
     runs: dict[int, Source] = {}
     for source in index_of(program).runs:
         if source.cell is None:
@@ -52,8 +59,8 @@ def cells_of(program: Program, last: int) -> tuple[Cell, ...]:
 
 def edited(cells: Iterable[Cell], edits: Iterable[Edit]) -> tuple[Cell, ...]:
     """The cells with the edits applied."""
-    new = {e.cell: e.new_source for e in edits if e.cell is not None}
-    return tuple(Cell(c.number, new.get(c.number, c.text), c.filename) for c in cells)
+    new = {e.cell or e.file: e.new_source for e in edits}
+    return tuple(Cell(c.number, new.get(c.number or c.filename, c.text), c.filename) for c in cells)
 
 
 def python_of(text: str) -> str:

@@ -234,7 +234,7 @@ def _runs(index: int, basis: Basis, comparison: Comparison | None, result: Resul
 
 def _failed(failure: Failure) -> Reason:
     values = {"error": failure.short}
-    if failure.cell is not None:
+    if failure.cell:
         values["cell"] = str(failure.cell)
     if failure.line is not None:
         values["line"] = str(failure.line)

@@ -1,0 +1,88 @@
+"""`python -m autograd_explain run`: a program as it runs without us, and the report after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..incident import Incident
+from ..intercept import guard
+from ..intercept.traceback import tidy
+from ..settings import AutogradExplain, Options
+from .hooks import explaining_threads
+from .target import Target
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from ..render.explanation import Explanation
+
+
+def run(
+    target: Target,
+    arguments: Sequence[str],
+    explain: Callable[..., Explanation | None],
+    recognise: Callable[[Incident, Options], bool],
+    settings: AutogradExplain,
+    *,
+    check: bool = False,
+    report: Path | None = None,
+) -> int:
+    """Run a program as `__main__`; its exit code.
+
+    What it raises is shown as Python shows it, and explained below; with `check` the program is
+    recorded, its rewrites are tried, and faults without an error are told at its end.  SystemExit
+    goes through.  `report` is where the last explanation is written as JSON.
+    """
+    main = target.as_main(arguments)
+    if check:
+        # The recorder has to be there before the first tensor is.
+        import torch  # noqa: F401
+    watch = Watch(target.program(main), explain, recognise, settings)
+    failed = False
+    try:
+        with watch.warnings(), explaining_threads(watch.failed):
+            try:
+                with watch.recording() if check else nullcontext():
+                    exec(target.code, main.__dict__)
+            except SystemExit:
+                raise
+            except BaseException as error:
+                failed = True
+                _show(error)
+                if isinstance(error, KeyboardInterrupt):
+                    _end_as_interrupted()
+                watch.failed(error)
+        return int(failed)
+    finally:
+        if not failed:
+            watch.ended()
+        watch.close()
+        if report is not None and watch.found:
+            with guard.guarded("report"):
+                report.write_text(json.dumps(watch.found[-1].to_dict(), indent=1) + "\n", "utf-8")
+
+
+def _show(error: BaseException) -> None:
+    """As Python would: through the program's own hook, from the program's first frame on."""
+    with guard.guarded("traceback"):
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_frame.f_globals.get("__name__") == __name__:
+            traceback = traceback.tb_next
+        error.__traceback__ = traceback
+        tidy(error)
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _end_as_interrupted() -> None:
+    """The shell is to see that a signal ended the program, as without us."""
+    if threading.current_thread() is threading.main_thread() and os.name == "posix":
+        sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,122 @@
+"""What a program outside a notebook does wrong, told on its standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType, SimpleNamespace
+from typing import TYPE_CHECKING
+
+from ..incident import Incident, LiveFrame
+from ..intercept import guard
+from ..intercept.apart import Apart
+from ..intercept.cell_run import CellRun
+from ..intercept.cells import Run
+from ..intercept.explainer import Explainer
+from ..intercept.warned import WarningHook
+from ..intercept.watched_cell import WatchedCell, WatchOptions
+from ..isolation.generators import kept
+from ..program import Program
+from ..settings import AutogradExplain, Options
+
+if TYPE_CHECKING:
+    from ..render.explanation import Explanation
+
+
+class Watch:
+    """Explains what a program raises, warns of or, where it is recorded, does wrong silently."""
+
+    def __init__(
+        self,
+        program: Program,
+        explain: Callable[..., Explanation | None],
+        recognise: Callable[[Incident, Options], bool],
+        settings: AutogradExplain,
+    ) -> None:
+        self.found: list[Explanation] = []
+        self._settings = settings
+        self._apart = Apart()
+        self._visit = CellRun(Run(0, "", ""), 0)
+        # Where a notebook has its shell and its cells.
+        names = SimpleNamespace(user_ns=program.names)
+        self._explainer = Explainer(
+            names, _Files(program), settings, explain, recognise, self._apart
+        )
+        self._program = program
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record while the body runs, from a state to which it can be put back."""
+        check = WatchedCell(WatchOptions(), SimpleNamespace(user_ns=self._program.names))
+        self._visit.check = check
+        if self._settings.verify:
+            check.take_checkpoint()
+        check.enter(self._program, None, None)
+        try:
+            yield
+        finally:
+            check.leave()
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Look at the warnings that the body gives; what they mean is told at the end."""
+        hook = WarningHook(self._warned)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def failed(self, error: BaseException) -> None:
+        """Tell what the program raised, or the error behind it."""
+        with kept(), self._apart:
+            self._tell(self._explainer.error(error, self._visit), failed=True)
+
+    def ended(self) -> None:
+        """Tell what went wrong without an error."""
+        with kept(), self._apart:
+            self._tell(None, failed=False)
+            check = self._visit.check
+            signals = None if check is None else check.signals()
+            for found in (
+                () if signals is None else self._explainer.signals(self._visit, signals[0])
+            ):
+                self._show(found)
+
+    def close(self) -> None:
+        """Everything is told."""
+        if self._visit.check is not None:
+            self._visit.check.discard()
+        guard.tell(self._settings.language)
+
+    def _warned(self, text: str, frame: FrameType) -> None:
+        with kept(), self._apart, guard.guarded("explain a warning"):
+            self._explainer.warning(text, frame, self._visit)
+
+    def _tell(self, failure: Explanation | None, *, failed: bool) -> None:
+        for found in self._explainer.settle_warnings(self._visit, failure, failed=failed):
+            self._show(found)
+
+    def _show(self, found: Explanation) -> None:
+        self.found.append(found)
+        show(found)
+
+
+class _Files:
+    """The sources of a program that has no cells."""
+
+    runs: tuple[Run, ...] = ()
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def settled(self, frames: Iterable[LiveFrame]) -> tuple[Program, tuple[LiveFrame, ...]]:
+        frames = tuple(frames)
+        return self._program.at(live.code for live in frames), frames
+
+
+def show(explanation: Explanation) -> None:
+    """Under the traceback, on the same stream."""
+    with guard.guarded("show"):
+        sys.stdout.flush()
+        explanation.print(sys.stderr)
