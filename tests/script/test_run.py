@@ -120,13 +120,14 @@ def test_the_program_ends_as_without_us(text, status, python, tmp_path):
 
 
 def test_a_module_and_a_package_run(python, tmp_path):
-    write(tmp_path, FAILS, "pack/train.py")
-    write(tmp_path, "from . import train", "pack/__main__.py")
+    body = textwrap.indent(FAILS, "    ")
+    write(tmp_path, f"def main():\n{body}\nif __name__ == '__main__':\n    main()", "pack/train.py")
+    write(tmp_path, "from .train import main\nmain()", "pack/__main__.py")
     write(tmp_path, "", "pack/__init__.py")
     for name in ("pack.train", "pack"):
         ended = python(*RUN, "-m", name)
         assert ended.status == 1
-        assert "5 │ y.mul_(2)" in ended.err and "saved train.py:4" in ended.err
+        assert "6 │ y.mul_(2)" in ended.err and "saved train.py:5" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a row showed: the closing lines of the two scorings and of pytest."""
+    """What a row showed: how many cases are right in everything, and pytest's closing line."""
 
     hook: str
     check: str
@@ -140,10 +140,19 @@ def tried(row: Row, python: Path, sample: bool) -> Outcome:
     """Score the field cases in both modes and run the sample."""
     scorer = str(ROOT / "tests" / "field" / "forked.py")
     scored = (scorer, str(CASES), "--quiet", "--without", row.without)
-    hook, check = (_last(python, *scored, "--mode", mode) for mode in ("hook", "check"))
+    hook, check = (_right(_last(python, *scored, "--mode", mode)) for mode in ("hook", "check"))
     tests = [str(ROOT / name) for name in SAMPLE]
     plain = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT))
     return Outcome(hook, check, _last(python, *plain, *tests) if sample else "not run")
+
+
+def _right(closing: str) -> str:
+    """The cases that are explained with the right names and cause, and repaired."""
+    found = {key: int(number) for key, number in re.findall(r"(\w+) (\d+)", closing)}
+    if "cases" not in found:
+        return closing
+    right = min(found[key] for key in ("explained", "names", "cause", "repaired"))
+    return f"{right} of {found['cases']}, {found['false_verified']} falsely verified"
 
 
 def _last(python: Path, *command: str) -> str:

@@ -66,7 +66,9 @@ class ShadowState:
         self.adopter = Substitutes(self.policy, self.twin_of, self.stand_in)
         #: live tensors that numbers had to be invented for
         self.invented = 0
-        self.globals: dict[str, Any] = {"__name__": "__main__", "__doc__": None}
+        # A script has a file, a module run as one a package: relative imports ask for it.
+        own = {name: incident.namespace.get(name) for name in ("__file__", "__package__")}
+        self.globals: dict[str, Any] = {"__name__": "__main__", "__doc__": None, **own}
         self._specials = specials()
 
     # -- running ---------------------------------------------------------------------------------
