@@ -31,6 +31,13 @@ def test_before() -> None:
     assert before("a = 1\nb = 2\nopt.step()\n", "opt", "a = 1") == "opt.step()\na = 1\nb = 2\n"
 
 
+def test_constants_are_written_by_nothing() -> None:
+    code = "a.backward(retain_graph=True)\nb.zero_grad(set_to_none=True)\n"
+    assert (
+        after(code, "a.", "b.") == "b.zero_grad(set_to_none=True)\na.backward(retain_graph=True)\n"
+    )
+
+
 def test_one_of_several_on_a_line() -> None:
     program = program_of("a = 1; b = 2  # c\nd = 3\n")
     from rewriting import spot

@@ -19,6 +19,8 @@ from .inplace_names import words
 _LOOK_ONLY = words(
     "print len display float int str repr range isinstance type id sum min max abs bool"
 )
+#: Names to LibCST, values to Python: nothing writes them.
+_CONSTANTS = frozenset({"True", "False", "None"})
 _JUMPS = (cst.Return, cst.Break, cst.Continue, cst.Raise, cst.Yield)
 
 
@@ -172,7 +174,7 @@ def _touched_by_call(value: cst.BaseExpression) -> set[str]:
         value = value.expression
     if not isinstance(value, cst.Call) or dotted(value.func) in _LOOK_ONLY:
         return set()
-    found = {path for a in value.args if (path := _base_path(a.value))}
+    found = {path for a in value.args if (path := _base_path(a.value))} - _CONSTANTS
     if isinstance(value.func, cst.Attribute) and (path := _base_path(value.func.value)):
         found.add(path)
     return found
