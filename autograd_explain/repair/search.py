@@ -40,8 +40,8 @@ def search(finding: Finding, request: Request, known: tuple[Rewrite, ...]) -> tu
     found: list[_Tried] = []
     with suppress(KeyboardInterrupt):
         known, doubtful = _divided(known, request)
-        if not any(rewrite.outcome is Outcome.RUNS for rewrite in known):
-            left = request.seconds - (time.monotonic() - start)
+        left = request.seconds - (time.monotonic() - start)
+        if left > 0 and not any(rewrite.outcome is Outcome.RUNS for rewrite in known):
             found = _found(finding, replace(request, seconds=left))
     return _ordered(known, _chosen(found), doubtful)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -129,6 +130,14 @@ def test_a_search_is_ended_by_its_time(play: Callable[..., Any]) -> None:
     started = time.monotonic()
     found(played, seconds=1.0, reference=Reference.LENIENT)
     assert time.monotonic() - started < 20.0  # 240 candidates would take more than a minute
+
+
+def test_without_time_nothing_is_searched(
+    play: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules[search.__module__]
+    monkeypatch.setattr(module, "candidates", lambda *_: pytest.fail("searched"))
+    assert found(play(FORWARD, "w += 1"), seconds=0.0) == ()
 
 
 def test_an_interrupt_ends_the_search(play: Callable[..., Any]) -> None:
