@@ -20,6 +20,8 @@ ONE = [
     ("z = torch.tensor([a.item(), b.item()])", ["a.item()", "b.item()"],
      "z = torch.stack([a, b])"),
     ("z = torch.tensor([c.item() for c in cs])", ["c.item()"], "z = torch.stack([c for c in cs])"),
+    ("cs = [f(x).item() for x in xs]\nz = torch.tensor(cs, requires_grad=True)", ["f(x).item()"],
+     "cs = [f(x) for x in xs]\nz = torch.stack(cs)"),
     ("z = torch.tensor(h.item(), dtype=torch.float64)", ["h.item()"], "z = h.to(torch.float64)"),
     ("z = torch.tensor(float(h))", ["float(h)"], "z = h"),
 ]  # fmt: skip
@@ -38,6 +40,8 @@ def test_reconnected(before: str, cuts: list[str], after: str) -> None:
         ("a = h.detach().numpy()\nz = f(a)", "h.detach().numpy()"),
         ("vs.append(h.item())", "h.item()"),
         ("z = torch.tensor([h.item(), 1.0])", "h.item()"),
+        ("vs = [h.item(), 1.0]\nz = torch.tensor(vs)", "h.item()"),
+        ("vs = [h.item()]\ndef f():\n    return torch.tensor(vs)", "h.item()"),
     ],
 )
 def test_a_value_that_comes_back_elsewhere_is_left_alone(code: str, cut: str) -> None:

@@ -148,7 +148,12 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
         yield from tensors_instead_of_copy(program, where, _many(whole.args[0]))
         return
     torch = imports_at(program, place).local("torch")
-    if back is None:
+    again = _made_again(program, source, whole) if back is None and torch is not None else None
+    if again is not None:
+        yield from without_cut(program, where)
+        yield from tensors_instead_of_copy(program, source.place(again.lineno, None, again), True)
+        yield from _unwrapped(source, again)
+    elif back is None:
         if not _comes_back(program, source, whole):
             yield from without_cut(program, where)
     elif torch is not None and _many(back.args[0]) and not numbers_in(back.args[0]):
@@ -203,11 +208,33 @@ def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
     return call if call.args[0] is argument and called_name(call) in _RETURNS else None
 
 
+def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | None:
+    """The one call that makes a tensor of the list that holds the value: `torch.tensor(terms)` of
+    `terms = [….item() for …]`."""
+    held = source.parents.get(node)
+    statement = None if held is None else source.parents.get(held)
+    if not isinstance(held, (ast.List, ast.ListComp)) or not isinstance(statement, ast.Assign):
+        return None
+    names = {ast.unparse(target) for target in statement.targets}
+    calls = [
+        (where, call)
+        for where, call in index_of(program).calls(*_RETURNS)
+        if call.args and ast.unparse(call.args[0]) in names
+    ]
+    scope = source.function_around(node)
+    if len(calls) != 1 or numbers_in(held) or calls[0][0] is not source:
+        return None
+    return calls[0][1] if source.function_around(calls[0][1]) is scope else None
+
+
 def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
-    """Whether the value is kept under a name and made a tensor, or computed with by NumPy."""
+    """Whether the value, or a list of it, is kept under a name and made a tensor, or computed with
+    by NumPy."""
     names = set()
+    around = source.parents.get(node)
+    kept = (node, around) if isinstance(around, (ast.List, ast.ListComp, ast.Tuple)) else (node,)
     for statement in ast.walk(source.tree):
-        if isinstance(statement, ast.Assign) and statement.value is node:
+        if isinstance(statement, ast.Assign) and statement.value in kept:
             names |= {ast.unparse(t) for t in statement.targets}
         inner = isinstance(statement, ast.Call) and statement.args[:1] == [node]
         if inner and isinstance(statement, ast.Call) and called_name(statement) == "append":
