@@ -7,11 +7,13 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 from knowledge.played import play
 
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import CutKind, cut_of
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Diagnosis, Role
@@ -155,7 +157,8 @@ Space.sample.__module__ = "spaces.box"
 )
 def test_a_name_of_torchs_is_no_operation_of_torchs(function: Any, kind: CutKind | None) -> None:
     call = ast.parse("space.sample()", mode="eval").body
-    assert cut_of(call, (), function) is kind
+    slicer = mock.Mock(value=lambda spot: function)
+    assert cut_of(slicer, ExprAt(mock.Mock(), call)) is kind
 
 
 def test_a_step_that_may_never_run_is_not_named() -> None:

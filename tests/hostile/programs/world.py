@@ -266,13 +266,15 @@ threading.Thread(target=work).start()
 # == thread that goes on
 # %%
 import threading, time
-count, stop = [0], threading.Event()
+count, stop, going = [0], threading.Event(), threading.Event()
 def work():
     for _ in range(2000):
         if stop.wait(0.001): break
         seen[0] = 1
+        going.set()
 seen = [0]
 worker = threading.Thread(target=work, name="worker", daemon=True); worker.start()
+assert going.wait(60)
 # %%
 y = w.exp()
 y += 1
