@@ -143,7 +143,9 @@ def tried(row: Row, python: Path, sample: bool) -> Outcome:
     hook, check = (_right(_last(python, *scored, "--mode", mode)) for mode in ("hook", "check"))
     tests = [str(ROOT / name) for name in SAMPLE]
     plain = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT))
-    return Outcome(hook, check, _last(python, *plain, *tests) if sample else "not run")
+    # Without a package that the tests ask for, they say nothing of the row.
+    run = sample and not row.without
+    return Outcome(hook, check, _last(python, *plain, *tests) if run else "not run")
 
 
 def _right(closing: str) -> str:
