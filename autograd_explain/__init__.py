@@ -7,13 +7,16 @@ cell, so that what is told was seen.  Neither torch nor libcst is imported befor
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .intercept.session import Session
+    from .ranks.account import Account
     from .render.explanation import Explanation
+    from .render.verdict import Verdict
     from .script.hooks import Hooks
     from .search import Answer
 
@@ -25,8 +28,10 @@ __all__ = [
     "last",
     "load_ipython_extension",
     "lookup",
+    "merge",
     "uninstall",
     "unload_ipython_extension",
+    "verify",
 ]
 
 _session: Session | None = None
@@ -49,7 +54,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         return
     if _session is not None:
         unload_ipython_extension(_session.shell)
-    _session = Session(shell, _explain_incident, _is_recognised, _told)
+    _session = Session(shell, _explain_incident, _is_recognised, _told, _warm_up)
     _session.install()
     register(shell, _session)
 
@@ -82,10 +87,37 @@ def explain(exc: BaseException | None = None) -> Explanation | None:
     return explain_exception(exc, _explain_incident, _session.explain if _session else None)
 
 
+def verify(
+    candidate: str, *, cell: int | None = None, file: str | None = None, budget: float = 20.0
+) -> Verdict:
+    """Whether a program is right with `candidate` in the place of a cell or a file.
+
+    In a notebook: of the cell that was explained last, or of In[`cell`], or of one of the user's
+    own files; without one, of the script `file`.  The program runs again in another process, as
+    often as needed and for `budget` seconds in all; nothing of the session changes.  "verified"
+    means that every gradient agrees with the intended ones.
+
+    Raises ValueError where there is no such cell or file, and where `budget` is no time.
+    """
+    if not 0 < budget < float("inf"):
+        raise ValueError(f"budget must be a positive number of seconds, not {budget!r}")
+    from .intercept.candidate import NoPlace, try_in_session, try_script
+    from .render.verdict import verdict_of
+    from .settings import default_language
+
+    if _session is not None:
+        language = _session.settings.language
+        return verdict_of(try_in_session(_session, candidate, cell, file, budget), language)
+    if file is None:
+        raise NoPlace("without a notebook, say which script is meant with file=")
+    return verdict_of(try_script(file, candidate, budget), default_language())
+
+
 def install() -> None:
     """Explain what a script raises and nobody catches, in any thread, under its traceback.
 
     The hooks that were there (`sys.excepthook`, `threading.excepthook`) go first.  Twice is once.
+    Under torchrun each rank also leaves its report beside torch elastic's error file.
     """
     global _hooks
     from .script.hooks import Hooks
@@ -105,11 +137,16 @@ def uninstall() -> None:
 
 def _explain_below(error: BaseException) -> None:
     global _last
+    from .program import Program
+    from .script.rank_record import RankRecord
     from .script.watch import show
 
+    record = RankRecord(Program(), None)
+    record.failed(error)
     found = explain(error)
     if found is not None:
         _last = found
+        record.explained([found])
         show(found)
 
 
@@ -127,10 +164,26 @@ def lookup(text: str, language: str | None = None) -> Answer | None:
     return find(text, language or language_in(text, settings.language), tuple(settings.causes))
 
 
+def merge(reports: Iterable[Explanation | None]) -> Account:
+    """The reports of several processes, by rank, as one: each cause at one place once.
+
+    With ipyparallel, say: `merge(client[:].apply_sync(autograd_explain.last))`.
+    """
+    from .ranks.account import account
+
+    return account(reports)
+
+
 def _explain_incident(*args: Any, **options: Any) -> Explanation | None:
     from .pipeline import explain_incident
 
     return explain_incident(*args, **options)
+
+
+def _warm_up() -> Iterator[None]:
+    from .warm_up import steps
+
+    return steps()
 
 
 def _is_recognised(*args: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -55,6 +55,8 @@ class Incident:
     the execution count of the cell that ran.  `signal` names a finding of the recorder ("" for
     errors and warnings) and `evidence` is its data.  `recording` is there in check mode only.
     `patched` says that the session has put code of its own in the place of functions of torch's.
+    Of an error that crossed from another process nothing live is left but its text: its frames are
+    stand-ins without variables, and `likely` are the causes that the text speaks for, best first.
     """
 
     kind: Kind
@@ -68,6 +70,7 @@ class Incident:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     recording: Recorded | None = None
     patched: bool = False
+    likely: tuple[str, ...] = ()
 
     @property
     def user_frames(self) -> tuple[LiveFrame, ...]:
@@ -93,6 +96,12 @@ def frames_of(traceback: TracebackType | None) -> tuple[LiveFrame, ...]:
 
 
 _MAX_CHAIN = 10  #: exceptions looked at behind the one that was shown
+
+
+def running(frames: Iterable[LiveFrame]) -> tuple[list[CodeType], list[tuple[str, int]]]:
+    """The code of some frames, and the file names and lines at which they stopped."""
+    frames = tuple(frames)
+    return [f.code for f in frames], [(f.filename, f.line) for f in frames]
 
 
 def chain_of(error: BaseException) -> list[BaseException]:

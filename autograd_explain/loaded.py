@@ -8,13 +8,14 @@ first one (IPython 9).  So a text counts only where compiling it gives the code 
 from __future__ import annotations
 import __future__ as future
 
+import ast
 import os
 import sys
 import tokenize
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 _FUTURE = 0
 for _name in future.all_feature_names:
@@ -31,7 +32,11 @@ def is_text_of(text: str, code: CodeType) -> bool:
         return True
     codes = _codes(text, code.co_flags & _FUTURE)
     found = codes.get((code.co_name, code.co_firstlineno), ())
-    return any(_same(code, other) for other in found)
+    if any(_same(code, other) for other in found):
+        return True
+    return code.co_name == "<module>" and any(
+        _same(code, other) for other in _bodies(text, code.co_flags & _FUTURE)
+    )
 
 
 def is_loaded(text: str, filename: str) -> bool:
@@ -71,6 +76,33 @@ def _codes(text: str, flags: int) -> dict[tuple[str, int], list[CodeType]]:
         found.setdefault((code.co_name, code.co_firstlineno), []).append(code)
         waiting.extend(c for c in code.co_consts if isinstance(c, CodeType))
     return found
+
+
+@lru_cache(maxsize=64)
+def _bodies(text: str, flags: int) -> list[CodeType]:
+    """What is compiled of a text where each function is a cell, as marimo's are: a body that stands
+    for itself, without its `return`, its last expression by itself."""
+    try:
+        nodes = [*ast.walk(ast.parse(text))]
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    found: list[CodeType] = []
+    for function in nodes:
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            body = [s for s in function.body if not isinstance(s, ast.Return)]
+            parts: list[ast.Module | ast.Expression] = [ast.Module(body, [])]
+            if body and isinstance(body[-1], ast.Expr):
+                parts += [ast.Module(body[:-1], []), ast.Expression(body[-1].value)]
+            found += [code for part in parts if (code := _compiled(part, flags)) is not None]
+    return found
+
+
+def _compiled(part: ast.Module | ast.Expression, flags: int) -> CodeType | None:
+    mode = "exec" if isinstance(part, ast.Module) else "eval"
+    try:
+        return cast(CodeType, compile(part, "<text>", mode, flags, True))
+    except (SyntaxError, ValueError):
+        return None  # of a generator, say
 
 
 def _same(first: CodeType, second: CodeType) -> bool:

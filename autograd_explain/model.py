@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
@@ -126,7 +126,7 @@ class Place:
     `line` counts from 1 in the text as the user typed it, a `%%magic` first line included.
     `span` is the expression or statement meant, where known; `source` is that line without its
     indentation, of `indent` characters.  `changed` says that the file is not as it was when this
-    line ran: then there is no text to show.  None of the last three is part of the report.
+    line ran: then there is no text to show.
     """
 
     cell: int | None
@@ -150,6 +150,8 @@ class Place:
             "line": self.line,
             "source": self.source,
             "function": self.function,
+            "span": None if self.span is None else asdict(self.span),
+            "changed": self.changed,
         }
 
 
@@ -297,7 +299,8 @@ class Finding(Generic[D_co]):
     `facts` fill the `{placeholders}` of the cause's texts.  `variant` chooses the sections
     `## summary <variant>` and `## cause <variant>` where the cause has them.  `details` is a
     frozen dataclass of the cause's own, for its rewrites alone.  `awaited` are names of tensors
-    that never got a gradient: a rewrite that gives them none repairs nothing.
+    that never got a gradient: a rewrite that gives them none repairs nothing.  `freed` are the
+    lines whose saved values an earlier backward has freed, and whether it has those of every run.
     """
 
     cause: str
@@ -307,6 +310,7 @@ class Finding(Generic[D_co]):
     events: tuple[Event, ...] = ()
     variant: str = ""
     awaited: tuple[str, ...] = ()
+    freed: Mapping[LineId, bool] = field(default_factory=dict)
     details: D_co = cast(Any, None)  # noqa: RUF009 -- a cast makes nothing
 
     def with_details(self, details: D) -> Finding[D]:
@@ -327,12 +331,31 @@ class Finding(Generic[D_co]):
 
 
 @dataclass(frozen=True)
+class GraphLine:
+    """A line of the user's program in the drawn part of the graph.
+
+    `inputs` are the positions of the lines that it computes from, all of them before its own;
+    `leaves` the names of the leaves that it reads; `count` how often it ran.  `freed`: an earlier
+    backward has freed what "all" of its runs, or the "first" ones, had saved.  Without a place it
+    stands for `count` lines that are left out.
+    """
+
+    place: Place | None
+    inputs: tuple[int, ...] = ()
+    leaves: tuple[str, ...] = ()
+    count: int = 1
+    certainty: Certainty = Certainty.INFERRED
+    freed: str = ""
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """What the pipeline hands to `render`: a finding with its rewrites, best first.
 
     `notes` are label keys with values for remarks that are not part of the cause, for example
     that the next run of the cell is going to be recorded.  `outside`: the program is no notebook,
-    so that magics are of no use to its author.
+    so that magics are of no use to its author.  `graph` are the lines from the culprit to the loss
+    in the order of time, where they are known.  `rank` is that of the process in a distributed job.
     """
 
     kind: Kind
@@ -341,3 +364,5 @@ class Diagnosis:
     rewrites: tuple[Rewrite, ...] = ()
     notes: tuple[Reason, ...] = ()
     outside: bool = False
+    graph: tuple[GraphLine, ...] = ()
+    rank: int | None = None

@@ -15,17 +15,29 @@ from .intercept.guard import guarded, note, remark
 from .knowledge.entry import Entry, entries, one_line, unusable
 from .loaded import is_on_disk
 from .match import Match, match_message
-from .model import Confidence, Diagnosis, Event, Finding, Kind, Reason, Rewrite, What
-from .settings import Options
+from .model import (
+    Certainty,
+    Confidence,
+    Diagnosis,
+    Event,
+    Finding,
+    GraphLine,
+    Kind,
+    Reason,
+    Rewrite,
+    What,
+)
+from .settings import Options, rank_of
 
 if TYPE_CHECKING:
     from .inspect.scene import Scene
     from .render.explanation import Explanation
     from .rewrite.engine.proposal import Proposal
-    from .verify import Request
+    from .verification import Request
 
-#: Tries proposals in another process; gives them back with outcomes, best first.
-Verifier = Callable[[Incident, Finding, "tuple[Proposal, ...]"], tuple[Rewrite, ...]]
+#: Tries proposals in another process; gives them back with outcomes, best first, or None where it
+#: leaves that for later.
+Verifier = Callable[[Incident, Finding, "tuple[Proposal, ...]"], "tuple[Rewrite, ...] | None"]
 
 UNKNOWN = "unknown"
 
@@ -45,15 +57,18 @@ def explain_incident(
     if match is None:
         return None
     with _unobserved():
-        finding = diagnose(incident, match, candidates(match, causes))
-        proposals = propose(finding, incident, causes)
+        finding, graph = inspect(incident, match, candidates(match, causes))
+        general = bool(incident.likely) and not finding.facts
+        proposals = () if general else propose(finding, incident, causes)
         rewrites = verify(incident, finding, proposals, verifier)
     if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
         return None
-    notes = tuple(_reachable(n, finding, incident.cell) for n in notes)
+    notes = tuple(r for n in notes for r in _reachable(n, finding, incident.cell))
     told = finding.with_details(None)  # a report pickles where the cause's folder is unknown
     outside = not incident.program.is_notebook
-    diagnosis = Diagnosis(incident.kind, incident.message, told, rewrites, notes, outside)
+    diagnosis = Diagnosis(
+        incident.kind, incident.message, told, rewrites, notes, outside, graph, rank_of()
+    )
     return render(diagnosis, options, causes)
 
 
@@ -62,13 +77,17 @@ def is_recognised(incident: Incident, options: Options) -> bool:
     return recognise(incident, entries(options.causes)) is not None
 
 
-def _reachable(note: Reason, finding: Finding, cell: int | None) -> Reason:
-    """That the cell's next run is recorded shows nothing of statements in earlier cells."""
+def _reachable(note: Reason, finding: Finding, cell: int | None) -> tuple[Reason, ...]:
+    """The note, in so far as it holds: that the cell's next run is recorded shows nothing of
+    statements in earlier cells, and nothing new where all was observed."""
     if note.key != "recorded_next":
-        return note
-    places = [e.place for e in finding.events if e.place is not None and e.place.function is None]
+        return (note,)
+    placed = [e for e in finding.events if e.place is not None]
+    if placed and all(e.certainty is Certainty.OBSERVED for e in placed):
+        return ()
+    places = [e.place for e in placed if e.place is not None and e.place.function is None]
     earlier = [p.cell for p in places if p.cell is not None and p.cell != cell]
-    return Reason("recorded_from", {"cell": f"In[{min(earlier)}]"}) if earlier else note
+    return (Reason("recorded_from", {"cell": f"In[{min(earlier)}]"}) if earlier else note,)
 
 
 def recognise(incident: Incident, causes: Mapping[str, Entry]) -> Match | None:
@@ -76,10 +95,19 @@ def recognise(incident: Incident, causes: Mapping[str, Entry]) -> Match | None:
     if incident.signal:
         captures = {k: v for k, v in incident.evidence.items() if isinstance(v, str)}
         return Match(incident.signal, captures, "", "", "")
+    if _is_asserted(incident):
+        return None
     place = incident.place
     return match_message(
         incident.message, _extra(causes), source="" if place is None else place.source
     )
+
+
+def _is_asserted(incident: Incident) -> bool:
+    """Whether an `assert` of the user's own raised it: its text may quote any message."""
+    if not isinstance(incident.exception, AssertionError) or not incident.frames:
+        return False
+    return incident.program.source_of(incident.frames[-1].code) is not None
 
 
 def candidates(match: Match, causes: Mapping[str, Entry]) -> tuple[Entry, ...]:
@@ -88,10 +116,18 @@ def candidates(match: Match, causes: Mapping[str, Entry]) -> tuple[Entry, ...]:
     return tuple(e for e in _readable(causes.values()) if ids.intersection(e.patterns))
 
 
-def diagnose(incident: Incident, match: Match, causes: Iterable[Entry]) -> Finding:
+def inspect(
+    incident: Incident, match: Match, causes: Iterable[Entry]
+) -> tuple[Finding, tuple[GraphLine, ...]]:
+    """What is found, and the part of the graph that it is about; the Scene ends here."""
+    scene = _scene(incident, match)
+    finding = diagnose(incident, scene, causes)
+    return finding, picture(scene, finding)
+
+
+def diagnose(incident: Incident, scene: Scene | None, causes: Iterable[Entry]) -> Finding:
     """The strongest claim on the incident; of equal ones that which shows more."""
     findings = []
-    scene = _scene(incident, match)
     for entry in causes if scene is not None else ():
         with guarded(f"diagnose {entry.name}"):
             finding = entry.diagnose(scene) if entry.diagnose and scene else None
@@ -99,7 +135,27 @@ def diagnose(incident: Incident, match: Match, causes: Iterable[Entry]) -> Findi
                 findings.append(finding)
                 if finding.confidence is Confidence.PROVEN:
                     break
-    return max(findings, key=_strength, default=unknown(scene))
+    return max(findings, key=_strength, default=by_text(incident) or unknown(scene))
+
+
+def by_text(incident: Incident) -> Finding | None:
+    """What is told of an error that crossed from another process where no cause claims it: the
+    general story of the cause that its text speaks for, without a word on this program."""
+    if not incident.likely:
+        return None
+    place = incident.place
+    failed = () if place is None else (Event(What.FAILED, place, certainty=Certainty.OBSERVED),)
+    return Finding(incident.likely[0], Confidence.GENERAL, {}, events=failed)
+
+
+def picture(scene: Scene | None, finding: Finding) -> tuple[GraphLine, ...]:
+    """The part of the graph that the finding is about, where there is one."""
+    with guarded("graph"):
+        if scene is not None:
+            from .loss_path import lines_to_the_loss
+
+            return lines_to_the_loss(scene, finding)
+    return ()
 
 
 def propose(
@@ -128,7 +184,9 @@ def verify(
     can be run."""
     if verifier is not None:
         with guarded("verify"):
-            return verifier(incident, finding, proposals)
+            tried = verifier(incident, finding, proposals)
+            if tried is not None:
+                return tried
     why = Reason("not_checked" if incident.program.is_notebook else "not_checked_outside")
     found = tuple(Rewrite(p.fix, p.edits, p.safety, p.facts, reason=why) for p in proposals)
     with guarded("likely"):
@@ -147,7 +205,7 @@ def unverified(incident: Incident, finding: Finding) -> tuple[Rewrite, ...]:
 
 def request_for(incident: Incident, finding: Finding) -> Request:
     """The failure as repairing it sees it."""
-    from .verify import Request, reference_for
+    from .verification import Request, reference_for
 
     overwritten = finding.event(What.CHANGED) is not None
     return Request(

@@ -15,7 +15,7 @@ import site
 import sys
 import sysconfig
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from types import CodeType, MappingProxyType
@@ -69,6 +69,15 @@ class Source:
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of `tree`, as `ast.walk` gives them: outer ones first."""
         return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def nodes_from(self) -> Mapping[int, Sequence[ast.expr | ast.stmt]]:
+        """The expressions and statements that begin on each line, outer ones first."""
+        found: dict[int, list[ast.expr | ast.stmt]] = {}
+        for node in self.nodes:
+            if isinstance(node, (ast.expr, ast.stmt)):
+                found.setdefault(node.lineno, []).append(node)
+        return found
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
@@ -229,7 +238,8 @@ class Program:
     """Every cell that ran, oldest first, and the user's files that their code lives in.
 
     `names` is the namespace of the cells as it is now, `running` the code of a failure's frames:
-    what tells the code that lives from text that something else has replaced.
+    what tells the code that lives from text that something else has replaced.  `stops` are the
+    file names and lines of these frames, where they are known.
     """
 
     def __init__(
@@ -237,10 +247,12 @@ class Program:
         cells: Iterable[Source] = (),
         names: Mapping[str, Any] = _NO_NAMES,
         running: Iterable[CodeType] = (),
+        stops: Iterable[tuple[str, int]] = (),
     ) -> None:
         self.cells = tuple(cells)
         self.names = names
         self.running = tuple(running)
+        self.stops = tuple(stops)
         #: The program as it ran; an edited one says which.
         self.origin: Program = self
         #: What was computed from this program, by who computes it: kept as long as it.
@@ -265,14 +277,14 @@ class Program:
         """Whether it consists of cells."""
         return any(source.cell is not None for source in self.cells)
 
-    def at(self, frames: Iterable[CodeType]) -> Program:
+    def at(self, frames: Iterable[CodeType], stops: Iterable[tuple[str, int]] = ()) -> Program:
         """The same program, failing in code that it runs now."""
-        return Program(self.cells, self.names, frames)
+        return Program(self.cells, self.names, frames, stops)
 
     def until(self, number: int) -> Program:
         """The program up to In[number]: what ran later says nothing about a failure there."""
         cells = (c for c in self.cells if c.cell is not None and c.cell <= number)
-        return Program(cells, self.names, self.running)
+        return Program(cells, self.names, self.running, self.stops)
 
     def source(self, filename: str) -> Source | None:
         """The user's source behind a code object's file name; None for library code.

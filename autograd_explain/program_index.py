@@ -15,13 +15,14 @@ from functools import cached_property
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-from .arguments import FunctionNode
+from .arguments import FunctionNode, parameters
 from .isolation.type_checks import bases, class_table, is_a
 from .live_definitions import Defined, code_of, outlived
 from .model import Place
 from .program import (
     CLASSES_AND_FUNCTIONS,
     ClassOrFunction,
+    Function,
     Program,
     Source,
     called_name,
@@ -30,6 +31,7 @@ from .program import (
 )
 
 N = TypeVar("N", bound=ast.AST)
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FILES = 50  #: followed through imports, those nearest to the cells first
 
 
@@ -74,6 +76,7 @@ class ProgramIndex:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._tables_of_files: dict[str, Mapping[str, Any]] = {}
 
     # -- where to look -----------------------------------------------------------------------
 
@@ -105,8 +108,11 @@ class ProgramIndex:
     @property
     def files(self) -> tuple[Source, ...]:
         """The user's files: those that the cells import, directly or through others, those in
-        which the failure happened, and those in which code of the program was met otherwise."""
-        return tuple(dict.fromkeys((*self._imports, *self._program.files)))
+        which the failure happened, and those in which code of the program was met otherwise.  A
+        script stands in the place of the cells and is none of them."""
+        found = dict.fromkeys((*self._imports, *self._program.files))
+        scripts = {source.filename for source in self.runs if source.cell is None}
+        return tuple(source for source in found if source.filename not in scripts)
 
     @cached_property
     def _imports(self) -> tuple[Source, ...]:
@@ -121,11 +127,6 @@ class ProgramIndex:
                 found[source.filename] = source
                 pending += self._imported(source)
         return tuple(found.values())
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """Every text of the program once: cells, then files."""
-        return (*self.cells, *self.files)
 
     def namespace(self, source: Source) -> tuple[Source, ...]:
         """The sources whose top levels share their names with this one, oldest first: cells share
@@ -168,7 +169,7 @@ class ProgramIndex:
         if program.origin is not program:  # an edit moves lines; what lives is as before
             return index_of(program.origin).outlived
         defined = [Defined(s.cell, s.file, d.name) for s in self.runs for d in s.definitions]
-        known = {s.filename for s in self.sources}
+        known = {s.filename for s in (*self.cells, *self.files)}
 
         def source_of(code: CodeType) -> Source | None:
             return program.source_of(code) if code.co_filename in known else None
@@ -213,10 +214,14 @@ class ProgramIndex:
                 if isinstance(node, kind) and self.lives(node):
                     yield source, node
 
-    def calls(self, *names: str) -> Iterator[tuple[Source, ast.Call]]:
-        """The calls of what has one of these (last) names, newest cell first."""
+    def calls(self, *names: str, of: str = "") -> Iterator[tuple[Source, ast.Call]]:
+        """The calls of what has one of these (last) names, newest cell first.
+
+        With `of` none that is known to be of the user's own or of another package:
+        `calls("checkpoint", of="torch")`.
+        """
         for source, call in self.nodes(ast.Call, naming=names, newest_first=True):
-            if called_name(call) in names:
+            if called_name(call) in names and (not of or self.package(source, call) in (of, None)):
                 yield source, call
 
     def functions(self, name: str) -> list[Definition]:
@@ -239,25 +244,88 @@ class ProgramIndex:
 
     def called(self, source: Source, call: ast.Call) -> Definition | None:
         """The one function of the user's that a call's name stands for."""
-        return None if self._is_of_library(source, call) else self.function(called_name(call))
+        return None if self.package(source, call) else self.function(called_name(call))
 
     def calls_of(self, function: str) -> Iterator[tuple[Source, ast.Call]]:
         """The calls of the user's functions of this name, newest cell first."""
         for source, call in self.calls(function):
-            if not self._is_of_library(source, call):
+            if not self.package(source, call):
                 yield source, call
 
-    def _is_of_library(self, source: Source, call: ast.Call) -> bool:
-        """Whether what is called is held by an imported library: `torch.stack(…)`."""
-        head = call.func
-        while isinstance(head, ast.Attribute):
-            head = head.value
-        if head is call.func or not isinstance(head, ast.Name):
-            return False
+    def package(self, source: Source, call: ast.Call) -> str | None:
+        """The package that holds what is called ("torch", "numpy"), "" where the user wrote it;
+        None where that is not known: `x.detach()`.
+
+        A function around that binds the name decides, then what the name stands for now, then
+        what the source imports or defines.
+        """
+        head, *path = _dotted(call.func)
+        for around in (n for n in source.around(call) if isinstance(n, _NAMED)):
+            if head in _defined_in(around):
+                return None if path else ""
+            if head in _local_names(around):
+                return self._package_of_method(source, around, head, path)
+        live = self._names(source).get(head)
+        while path and is_a(live, ModuleType):
+            live = _table(live).get(path.pop(0))
+        if len(path) == 1 and live is not None:
+            return "" if self._has_own(live if is_a(live, type) else type(live), path[0]) else None
+        if not path and live is not None and self._is_users(live):
+            return ""
+        return self._written_package(source, call, live is not None)
+
+    def _written_package(self, source: Source, call: ast.Call, lives: bool) -> str | None:
+        """By what the source says: an import, or the only definition of a name that is gone."""
+        head, *path = _dotted(call.func)
         imports = {local: full for s in self.namespace(source) for local, full in s.imports}
-        root = imports.get(head.id, "").partition(".")[0]
-        file = _table(sys.modules.get(root)).get("__file__")
-        return bool(root) and file not in {s.filename for s in self.files}
+        if head in imports:
+            root = imports[head].partition(".")[0]
+            file = _table(sys.modules.get(root)).get("__file__")
+            return "" if file in {s.filename for s in self.files} else root
+        if path or lives:
+            return None
+        written = any(d.node in d.source.definitions for d in self.functions(head))
+        return "" if written or self.classes(head) else None
+
+    def _package_of_method(
+        self, source: Source, function: Function, head: str, path: list[str]
+    ) -> str | None:
+        """ "" for `self.keep(…)` where only the class around has a method of this name."""
+        owner = source.parents.get(function)
+        if not isinstance(owner, ast.ClassDef) or len(path) != 1:
+            return None
+        if head not in parameters(function)[:1]:
+            return None
+        cls = self._names(source).get(owner.name)
+        if is_a(cls, type) and self.is_class(cls, owner):
+            return "" if self._has_own(cls, path[0]) else None
+        own = any(isinstance(n, _NAMED) and n.name == path[0] for n in owner.body)
+        return "" if own and not owner.bases else None
+
+    def _names(self, source: Source) -> Mapping[str, Any]:
+        """What the names at a source's top level stand for now."""
+        return self._program.names if source.cell is not None else self._tables(source.filename)
+
+    def _tables(self, filename: str) -> Mapping[str, Any]:
+        if filename not in self._tables_of_files:
+            tables = (_table(module) for module in list(sys.modules.values()))
+            found = next((t for t in tables if t.get("__file__") == filename), {})
+            self._tables_of_files[filename] = found
+        return self._tables_of_files[filename]
+
+    def _has_own(self, cls: type, name: str) -> bool:
+        """Whether a class has a method that the user wrote and that overrides no other's."""
+        held = [t[name] for base in bases(cls) if name in (t := class_table(base))]
+        return bool(held) and all(self.definition(method) is not None for method in held)
+
+    def _is_users(self, value: Any) -> bool:
+        """Whether a function or a class stands in the program's text."""
+        if not is_a(value, type):
+            return self.definition(value) is not None
+        table = class_table(value)
+        if table.get("__module__") == self._program.names.get("__name__", ""):
+            return True
+        return any(self.definition(found) is not None for found in table.values())
 
     def classes(self, name: str) -> list[tuple[Source, ast.ClassDef]]:
         """The classes of this name, the newest first."""
@@ -317,6 +385,30 @@ def _table(module: Any) -> Mapping[str, Any]:
     """What a module holds; what is registered as one may be anything."""
     found = object.__getattribute__(module, "__dict__") if is_a(module, ModuleType) else {}
     return found if type(found) is dict else {}
+
+
+def _dotted(node: ast.expr) -> list[str]:
+    """`["torch", "utils", "load"]`; the first is "" where an expression stands there."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [node.id if isinstance(node, ast.Name) else "", *reversed(names)]
+
+
+def _local_names(function: Function) -> frozenset[str]:
+    """The names that a function gives values of its own, but not by an import."""
+    bound = (n.id for n in own_nodes(function) if isinstance(n, ast.Name) and _is_store(n))
+    return frozenset((*parameters(function), *bound))
+
+
+def _defined_in(function: Function) -> frozenset[str]:
+    """The functions and classes that a function defines inside itself."""
+    return frozenset(n.name for n in own_nodes(function) if isinstance(n, CLASSES_AND_FUNCTIONS))
+
+
+def _is_store(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
 
 
 def functions_of(tree: ast.Module, code: CodeType) -> list[FunctionNode]:

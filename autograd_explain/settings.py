@@ -17,6 +17,9 @@ from traitlets.config import Configurable
 LANGUAGES = ("en", "ja", "zh")
 DETAILS = ("short", "full")
 TRACEBACKS = ("folded", "full")
+FIXES = ("replace", "insert")
+REPEATS = ("short", "full")
+ALWAYS = "always"
 ENVIRONMENT = "AUTOGRAD_EXPLAIN_LANG"
 
 
@@ -24,6 +27,7 @@ ENVIRONMENT = "AUTOGRAD_EXPLAIN_LANG"
 class Options:
     """The settings as they were when a cell began.
 
+    `verify` is `ALWAYS` where failures that were not watched are tried too.
     `language` is one of `LANGUAGES`.  `budget` is the number of seconds that trying the rewrites
     of one failure may take.  `causes` are folders with causes of the user's own.
     """
@@ -32,10 +36,12 @@ class Options:
     detail: str = "short"
     traceback: str = "folded"
     enabled: bool = True
-    verify: bool = True
+    verify: bool | str = True
     budget: float = 20.0
     causes: tuple[str, ...] = ()
     record_next_run: bool = True
+    fix: str = "replace"
+    repeats: str = "short"
 
 
 def language_of(tag: str) -> str | None:
@@ -57,6 +63,12 @@ def default_language(environment: Mapping[str, str] = os.environ) -> str:
     return "en"
 
 
+def rank_of(environment: Mapping[str, str] = os.environ) -> int | None:
+    """The rank that torch's launchers gave this process; None where it is the only one."""
+    rank, size = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdigit() and size.isdigit() and int(size) > 1 else None
+
+
 class AutogradExplain(Configurable):
     """Settings of autograd_explain."""
 
@@ -72,15 +84,31 @@ class AutogradExplain(Configurable):
         "full; %tb always shows them in full.",
     ).tag(config=True)
     enabled = Bool(True, help="Explain failing cells and autograd warnings.").tag(config=True)
-    verify = Bool(True, help="Try the rewrites in another process when a watched cell fails.").tag(
-        config=True
-    )
+    verify = Enum(
+        (True, False, ALWAYS),
+        True,
+        help="Try the rewrites in another process when a watched cell fails; 'always': after the "
+        "report of one that was not watched too, where its cells ran quickly.",
+    ).tag(config=True)
     budget = Float(20.0, help="Seconds that trying the rewrites of a failure may take.").tag(
         config=True
     )
     causes = List(Unicode(), help="Folders with causes of your own.").tag(config=True)
     record_next_run = Bool(
         True, help="After a failure that was not watched, watch the next run of the same cell."
+    ).tag(config=True)
+
+    fix = Enum(
+        FIXES,
+        "replace",
+        help="Whether %autograd_fix, alone in a cell, takes that cell's place or makes a new one.",
+    ).tag(config=True)
+
+    repeats = Enum(
+        REPEATS,
+        "short",
+        help="Of a failure that was reported before and is the same in everything: a line with "
+        "their number, or the report in full.",
     ).tag(config=True)
 
     @default("language")
@@ -132,8 +160,10 @@ class AutogradExplain(Configurable):
             detail=self.detail,
             traceback=self.traceback,
             enabled=self.enabled,
-            verify=self.verify,
+            verify=ALWAYS if self.verify == ALWAYS else bool(self.verify),
             budget=self.budget,
             causes=tuple(self.causes),
             record_next_run=self.record_next_run,
+            fix=self.fix,
+            repeats=self.repeats,
         )

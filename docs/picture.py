@@ -1,22 +1,24 @@
-"""Makes the README's picture: runs a failing cell in a real kernel and photographs its report.
+"""Makes the README's pictures: runs a notebook in a real JupyterLab and photographs its outputs.
 
-usage: python docs/picture.py        (needs the extras "demo" and "test", and Chromium)
+usage: python docs/picture.py        (needs the extra "test", and Chromium)
 
-Writes docs/report-light.png and docs/report-dark.png.
+Writes docs/report-light.png, docs/graph-light.png, and both for the dark theme.
 """
 
 from __future__ import annotations
 
-import shutil
+import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
-from nbclient import NotebookClient
-from playwright.sync_api import sync_playwright
-
-from autograd_explain.docs.code import highlighted, style
+import torch
+from playwright.sync_api import Page
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests" / "frontend"))
+import lab  # noqa: E402  -- the browser and the server of the front-end tests
+
 SETUP = """%load_ext autograd_explain
 %config AutogradExplain.language = 'en'
 import torch
@@ -24,57 +26,69 @@ from torch import nn
 torch.manual_seed(0)
 encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
 x = torch.randn(16, 4)"""
-CELL = """%%autograd_check
+FAILS = """%%autograd_check
 hidden = torch.tanh(encoder(x))
+score = head(hidden)
 hidden += 0.1  # shift the activations a little
-loss = head(hidden).square().mean()
+loss = score.square().mean() + hidden.abs().mean()
 loss.backward()"""
-PAGE = """<!doctype html><meta charset="utf-8"><style>{style}
-html{{--jp-content-font-color1:{ink};--jp-content-font-color2:{faint};--jp-border-color2:{rule}}}
-body{{margin:0;padding:14px;width:760px;background:{paper};color:{ink};
-font:14px system-ui,sans-serif}}
-.cell{{display:grid;grid-template-columns:4.4em 1fr;align-items:start;gap:.2em .4em}}
-.cell>span{{color:{faint};font:13px monospace;padding-top:.75em}}
-pre{{margin:0 0 .5em;font:13px/1.5 Menlo,Consolas,"DejaVu Sans Mono",monospace}}
-.highlight pre{{background:{tint};border:1px solid {rule};padding:.6em .8em}}
-.error{{white-space:pre-wrap;background:{red};padding:.5em .8em}}</style>
-<div class="cell"><span>In [2]:</span>{code}<span></span><pre class="error">{error}</pre>
-<span></span>{report}</div>"""
-THEMES = {
-    "light": {
-        "ink": "#1b1f24", "faint": "#59636e", "rule": "#d5d9de", "paper": "#ffffff",
-        "tint": "#f6f7f9", "red": "#fdecec",
-    },
-    "dark": {
-        "ink": "#e3e6ea", "faint": "#a2abb5", "rule": "#3a4149", "paper": "#111418",
-        "tint": "#1a1e23", "red": "#3a1a1c",
-    },
-}  # fmt: skip
+MODEL = """class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+    def forward(self, h):
+        return h + self.down(torch.relu(self.up(self.norm(h))))
+encoder, blocks = nn.Linear(4, 8), nn.ModuleList(Block(8) for _ in range(48))
+hidden = encoder(x)
+for block in blocks:
+    hidden = block(hidden)
+loss = head(hidden).square().mean()"""
+GRAPH = "%autograd_graph loss"
+CELLS = (SETUP, FAILS, MODEL, GRAPH)
+PICTURES = {"report": CELLS.index(FAILS), "graph": CELLS.index(GRAPH)}
+#: What is not part of a cell.
+_FOLDER = """prefix => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    walker.currentNode.textContent = walker.currentNode.textContent.replaceAll(prefix, '');
+  }
+}"""
+_HIDDEN = """.jp-InputPrompt, .jp-OutputPrompt, .jp-Collapser, .jp-cell-toolbar {
+  visibility: hidden
+}"""
 
 
 def main() -> None:
-    error, report = run()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-        for theme, colours in THEMES.items():
-            page = browser.new_page(
-                viewport={"width": 790, "height": 200},
-                device_scale_factor=1.25,
-                color_scheme="dark" if theme == "dark" else "light",
-            )
-            values = {"style": style(), "code": highlighted(CELL), "error": error}
-            page.set_content(PAGE.format(**values, report=report, **colours))
-            page.screenshot(path=HERE / f"report-{theme}.png", full_page=True)
-        browser.close()
+    with tempfile.TemporaryDirectory() as folder, lab.browser() as browser:
+        books, home = Path(folder, "books"), Path(folder, "home")
+        for made in (books, home):
+            made.mkdir()
+        cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+        book = nbformat.v4.new_notebook(cells=cells)
+        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+        with lab.jupyter_lab(books, home) as running:
+            for theme in ("light", "dark"):
+                nbformat.write(book, books / f"{theme}.ipynb")
+                page = browser.new_page(
+                    viewport={"width": 1000, "height": 1600}, device_scale_factor=1.25
+                )
+                running.open(page, f"{theme}.ipynb", theme)
+                photograph(running, page, theme)
+                page.close()
 
 
-def run() -> tuple[str, str]:
-    """What the kernel answers: the error's last line, shortened, and the report's HTML."""
-    cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, CELL)]
-    book = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(book, allow_errors=True, timeout=300).execute()
-    error, report = book.cells[1].outputs
-    return f"{error.ename}: {error.evalue.partition(' Hint:')[0]}", report.data["text/html"]
+def photograph(running: lab.Lab, page: Page, theme: str) -> None:
+    for number in range(len(CELLS)):
+        running.run(page, number)
+    reports = page.locator("section.axg")
+    reports.nth(1).wait_for(timeout=120_000)
+    page.add_style_tag(content=_HIDDEN)
+    page.evaluate(_FOLDER, f"{Path(torch.__file__).parents[1]}/")  # it is another on every machine
+    page.evaluate("document.activeElement.blur()")
+    for name, number in PICTURES.items():
+        cell = page.locator(".jp-CodeCell").nth(number)
+        cell.screenshot(path=HERE / f"{name}-{theme}.png")
 
 
 if __name__ == "__main__":

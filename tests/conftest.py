@@ -26,6 +26,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+#: They fork at every step, which costs the more the more the process has loaded and kept.
+_FORKING = ("verification", "repair", "injection", "truth", "script")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First the file that takes longest, so that the workers end together; then what forks."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.path.name == "test_ipython_versions.py":
+        return 0
+    return 1 if item.path.parent.name in _FORKING else 2
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
     import torch

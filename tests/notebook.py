@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import io
@@ -107,6 +108,8 @@ def kernel_shell() -> Iterator[InteractiveShell]:
         autograd_explain._last = autograd_explain._told = None
         guard.clear()
         shell.history_manager.end_session()
+        # A process of many shells would keep them all, and clear one after the other at its exit.
+        atexit.unregister(shell.atexit_operations)
         InteractiveShell.clear_instance()
         sys.modules["__main__"] = main
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
@@ -157,7 +160,7 @@ def fresh_torch() -> Iterator[None]:
 def without_time_limits() -> Iterator[None]:
     """Nothing that is bounded in seconds stops early, however busy the machine is."""
     from autograd_explain.record.detect.finding import TimeShare
-    from autograd_explain.verify import checkpoint
+    from autograd_explain.verification import checkpoint
 
     clocks = ("monotonic", "perf_counter", "thread_time")
     stands = SimpleNamespace(**dict.fromkeys(clocks, lambda: 0.0))

@@ -19,8 +19,15 @@ RELEASES = {
 }
 TESTS = Path(__file__).parent / "intercept"
 #: What does not depend on IPython's release: which folders hold causes, what the recorder finds,
-#: and what importing costs.
-ANYWHERE = ("test_own_causes.py", "test_silent.py", "test_loading.py")
+#: what importing costs, the oldest torch, and errors that crossed a process.
+ANYWHERE = (
+    "test_crossed.py",
+    "test_idle.py",
+    "test_loading.py",
+    "test_oldest_torch.py",
+    "test_own_causes.py",
+    "test_silent.py",
+)
 
 
 @pytest.fixture(scope="session", params=RELEASES)
@@ -47,7 +54,7 @@ def on(folder, *command):
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=environment, timeout=280
+        [sys.executable, *command], capture_output=True, text=True, env=environment, timeout=560
     )
 
 
@@ -58,7 +65,7 @@ def test_it_is_that_release(overlay):
     assert version.startswith(release) and path.startswith(str(folder)), done.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_hooks_and_magics(overlay):
     _, folder = overlay
     left_out = [f"--ignore={TESTS / name}" for name in ANYWHERE]

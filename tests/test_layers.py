@@ -14,7 +14,8 @@ PACKAGE = "autograd_explain"
 ROOT = Path(autograd_explain.__file__).parent
 DATA = {
     *("model", "program", "loaded", "incident", "settings", "nodes", "isolation"),
-    *("custom_function", "arguments", "live_definitions", "program_index"),
+    *("custom_function", "arguments", "live_definitions", "program_index", "traceback_text"),
+    "set_aside",
 }
 INSPECT = {"inspect.history", "inspect.live", "inspect.dataflow", "inspect.shadow", "inspect.scene"}
 REWRITE = {"rewrite", "rewrite.engine", "rewrite.analysis", "rewrite.transforms"}
@@ -34,22 +35,26 @@ MAY_IMPORT = {
     "rewrite.transforms": DATA | {"rewrite.engine", "rewrite.analysis"},
     "rewrite.operators": DATA | REWRITE,
     "rewrite": DATA | REWRITE,
-    "verify": DATA | REWRITE,
-    "repair": DATA | REWRITE | {"rewrite.operators", "verify"},
+    "verification": DATA | REWRITE,
+    "repair": DATA | REWRITE | {"rewrite.operators", "verification", "match"},
     "knowledge": DATA | INSPECT | REWRITE | {"inspect.facts", "match"},
+    "warm_up": DATA | {"match", "knowledge", "render"},
+    "loss_path": DATA | INSPECT | {"inspect.facts"},
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
-    "intercept": DATA | INSPECT | {"record", "verify", "repair", "render", "search"},
+    "intercept": DATA | INSPECT | {"record", "verification", "repair", "render", "search"},
     "script": DATA | {"intercept"},
+    "ranks": DATA | {"match", "search", "render"},
     "pipeline": DATA
     | INSPECT
     | REWRITE
-    | {"inspect.facts", "match", "verify", "repair", "render", "knowledge", "intercept"},
+    | {"inspect.facts", "match", "verification", "repair", "render", "knowledge", "intercept"}
+    | {"loss_path"},
 }
 #: Parts whose folders are parts of their own.
 DIVIDED = {"inspect", "rewrite"}
 #: They put everything together, so they may know everything.
-ABOVE_ALL = {"__init__", "__main__", "cli", "docs"}
+ABOVE_ALL = {"__init__", "__main__", "cli", "docs", "pytest_plugin", "training"}
 MODULES = {
     ".".join((PACKAGE, *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
         ".__init__"
@@ -178,6 +183,29 @@ def test_one_index_reads_the_program() -> None:
     # The slicer orders the sources by when they ran, as reaching definitions need them.
     dataflow = f"{PACKAGE}.inspect.dataflow."
     assert all(m.startswith(dataflow) for name, m in read if name == "sources")
+
+
+def test_calls_of_a_library_say_of_which() -> None:
+    """By the last name alone `np.load` is `torch.load`, and the user's `checkpoint` is torch's."""
+    asked = [(m, call) for m, path in MODULES.items() for call in _asked_calls(path)]
+    of_no_package = {"append"}
+    unsaid = [
+        (m, call.lineno)
+        for m, call in asked
+        if not any(k.arg == "of" for k in call.keywords)
+        for given in call.args
+        if isinstance(given, ast.Starred)
+        or (isinstance(given, ast.Constant) and given.value not in of_no_package)
+    ]
+    assert asked and unsaid == []
+
+
+def _asked_calls(path: Path) -> Iterator[ast.Call]:
+    """`index.calls(…)`, `index_of(program).calls(…)`"""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "calls" and "index" in ast.unparse(node.func.value):
+                yield node
 
 
 def _texts_of_programs(path: Path) -> Iterator[str]:

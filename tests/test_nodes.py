@@ -26,13 +26,13 @@ watcher.log.user_code_in_backward = True
 watcher.before_backward((y,), Mark(0, 1))
 """,
     "reference": """
-from autograd_explain.verify.reference import SavedCopies
+from autograd_explain.verification.reference import SavedCopies
 copies = SavedCopies()
 copies.protect_existing([y])
 assert copies.doubts == {"older_graph"}, copies.doubts
 """,
     "ledger": """
-from autograd_explain.verify.gradient_log import GradientLog
+from autograd_explain.verification.gradient_log import GradientLog
 ledger = GradientLog(())
 with ledger.noting():
     y.backward(retain_graph=True)

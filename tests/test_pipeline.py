@@ -15,6 +15,7 @@ from autograd_explain.incident import Incident, frames_of
 from autograd_explain.intercept import guard
 from autograd_explain.knowledge.entry import BUILT_IN, entries
 from autograd_explain.model import (
+    Certainty,
     Confidence,
     Edit,
     Event,
@@ -92,6 +93,12 @@ def failure(text=TEXT):
 def test_a_foreign_error_is_none():
     assert explain_incident(failure("import torch\ntorch.ones(2) @ torch.ones(3)"), OPTIONS) is None
     assert explain_incident(failure("{}['x']"), OPTIONS) is None
+
+
+def test_an_assertion_of_the_users_may_quote_any_message():
+    message = repr(failure().message)
+    assert explain_incident(failure(f"assert not 1, {message}"), OPTIONS) is None
+    assert explain_incident(failure(f"raise RuntimeError({message})"), OPTIONS) is not None
 
 
 def test_the_real_thing():
@@ -215,7 +222,7 @@ def test_a_verifier_that_crashes(causes):
 
 
 def test_notes_are_passed_on():
-    notes = (Reason("recorded_next"),)
+    notes = (Reason("interrupted"),)
     assert explain_incident(failure(), OPTIONS, notes=notes).diagnosis.notes == notes
 
 
@@ -225,6 +232,14 @@ def test_statements_of_earlier_cells_do_not_run_again(causes, cell, key):
     incident = dataclasses.replace(failure(), cell=cell)
     (note,) = explain_incident(incident, OPTIONS, notes=(Reason("recorded_next"),)).diagnosis.notes
     assert note.key == key
+
+
+def test_what_was_observed_needs_no_other_run(causes):
+    seen = Event(What.CHANGED, HERE, certainty=Certainty.OBSERVED)
+    causes(FakeEntry("a", Confidence.PROVEN, events=(seen,)))
+    assert (
+        explain_incident(failure(), OPTIONS, notes=(Reason("recorded_next"),)).diagnosis.notes == ()
+    )
 
 
 # Every stage may fail

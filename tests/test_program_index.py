@@ -11,7 +11,7 @@ import pytest
 from notebook import Notebook
 
 from autograd_explain.model import Edit
-from autograd_explain.program import Program
+from autograd_explain.program import Program, Source
 from autograd_explain.program_index import ProgramIndex, index_of
 from autograd_explain.rewrite import apply
 
@@ -106,6 +106,20 @@ def test_files_are_read_through_their_imports(folder: Path) -> None:
     assert [Path(s.file or "").name for s in index.files] == ["outer_part.py", "inner_part.py"]
 
 
+def test_a_script_is_no_file_besides(folder: Path) -> None:
+    """Its code is met in the frames of the failure, as that of files is."""
+    file = folder / "train.py"
+    text = "def f(x):\n    return x\nf(1)\n"
+    file.write_text(text)
+    names: dict[str, object] = {}
+    code = compile(text, str(file), "exec")
+    exec(code, names)
+    script = Source(None, str(file), text, text, str(file))
+    index = index_of(Program([script], names).at([code]))
+    assert index.files == () and len(list(index.calls("f"))) == 1
+    assert index.function("f") is not None
+
+
 def test_a_file_replaces_the_cell_that_it_was_copied_from(folder: Path) -> None:
     (folder / "banks_part.py").write_text(STORE + OLD)
     index = index_after(STORE, OLD, "from banks_part import Bank, store")
@@ -156,3 +170,61 @@ def test_a_function_that_says_it_wraps_itself_has_no_definition() -> None:
     notebook = Notebook()
     notebook.run("def step(x):\n    return x\nstep.__wrapped__ = step")
     assert index_of(notebook.program).definition(notebook.namespace["step"]) is None
+
+
+CLASHES = {
+    "numpy's function": ("import numpy as np", "np.load('x')", "numpy"),
+    "torch's function": ("import torch", "torch.load('x')", "torch"),
+    "torch's, imported": ("from torch import load", "load('x')", "torch"),
+    "torch's, under another name": ("import torch.utils.checkpoint as c", "c.load('x')", "torch"),
+    "torch's, imported where it is called": (
+        "pass",
+        "def f():\n    from torch import load\n    return load('x')",
+        "torch",
+    ),
+    "the user's": ("def load(path): pass", "load('x')", ""),
+    "the user's, in place of torch's": (
+        "from torch import load\ndef load(path): pass",
+        "load('x')",
+        "",
+    ),
+    "torch's, in place of the user's": (
+        "def load(path): pass\nfrom torch import load",
+        "load('x')",
+        "torch",
+    ),
+    "the user's class": ("class load: pass", "load('x')", ""),
+    "a method of the user's alone": (
+        "class Store:\n    def load(self, path): pass\nstore = Store()",
+        "store.load('x')",
+        "",
+    ),
+    "a method of the user's in its class": (
+        "pass",
+        "class Store:\n    def load(self, path): pass\n    def read(self): self.load('x')",
+        "",
+    ),
+    "a method that overrides torch's": (
+        "import torch\nclass Net(torch.nn.Module):\n    def apply(self, f): pass\nnet = Net()",
+        "net.apply(print)",
+        None,
+    ),
+    "a method of an object that is not known": ("pass", "def f(x):\n    return x.load()", None),
+    "a function inside a function": (
+        "from torch import load",
+        "def f():\n    def load(x): pass\n    return load('x')",
+        "",
+    ),
+    "a parameter": ("from torch import load", "def f(load):\n    return load('x')", None),
+    "a name that is a value now": ("def load(path): pass\nload = 3", "load('x')", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("clash", CLASHES, ids=str)
+def test_a_call_is_told_by_what_its_name_stands_for(clash: str) -> None:
+    before, text, package = CLASHES[clash]
+    index = index_after(before, "if moved := False:\n" + textwrap.indent(text, "    "))
+    ((source, call),) = index.calls("load", "apply")
+    assert index.package(source, call) == package
+    known = [c for _, c in index.calls("load", "apply", of="torch")]
+    assert known == ([call] if package in ("torch", None) else [])

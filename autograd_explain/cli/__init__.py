@@ -6,6 +6,7 @@ log; list, check and print the entries.
     python -m autograd_explain explain "a leaf Variable that requires grad is being used …"
     python -m autograd_explain explain train.log
     torchrun train.py 2>&1 | python -m autograd_explain explain
+    python -m autograd_explain verify train.py proposed.py
 
 Exit codes: 0 something was explained (check: nothing is wrong); 1 nothing fits (check: something is
 wrong); 2 the command line was not understood or a file cannot be read.
@@ -57,9 +58,11 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _run(commands)
     _explain(commands)
+    _verify(commands)
     _list(commands)
     _check(commands)
     _docs(commands)
+    _mcp(commands)
     return made
 
 
@@ -76,11 +79,18 @@ def _run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "torch is imported before it.",
     )
     command.add_argument("--check", action="store_true", help="record it and try the rewrites")
-    command.add_argument("--no-verify", action="store_true", help="with --check: do not try them")
+    command.add_argument(
+        "--verify",
+        action=argparse.BooleanOptionalAction,
+        help="with --check: try them, or not; not in the processes of a distributed job",
+    )
     command.add_argument(
         "--budget", type=float, default=20.0, metavar="S", help="seconds that trying may take (20)"
     )
-    command.add_argument("--report", type=Path, metavar="FILE", help="write the report as JSON")
+    command.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the report, as JSON or as asked for"
+    )
+    _format(command)
     _own(command)
     command.add_argument("-m", dest="module", action="store_true", help="run a module")
     command.add_argument("target", nargs=argparse.REMAINDER, metavar="FILE")
@@ -94,14 +104,42 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "explain",
         help="explain a message, a question, an entry or a log",
         description="TEXT is a pasted message, a question in English, Japanese or Chinese, the "
-        "name of an entry, or a log file. Without TEXT, or with -, it is read from standard input.",
+        "name of an entry, a log file, a report, or a folder or several files of a distributed "
+        "job. Without TEXT, or with -, it is read from standard input.",
         epilog=_EPILOG,
     )
     command.add_argument("text", nargs="*", metavar="TEXT")
     command.add_argument("--log", type=Path, metavar="FILE", help="find the messages of this log")
     command.add_argument("--full", action="store_true", help="of a log, tell every whole story")
+    _format(command)
     _common(command)
     command.set_defaults(run=explain.run)
+
+
+def _verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import verify
+
+    command = commands.add_parser(
+        "verify",
+        help="try a candidate in the place of a script",
+        description="Runs FILE, then CANDIDATE in its place, in processes that change nothing, "
+        "and compares the gradients with the intended ones.",
+        epilog="exit codes: 0 verified, 1 not, 2 not understood or not readable",
+    )
+    command.add_argument("file", metavar="FILE", help="the script as it is")
+    command.add_argument("candidate", type=Path, metavar="CANDIDATE", help="its text as proposed")
+    command.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what FILE is given"
+    )
+    command.add_argument(
+        "--budget",
+        type=verify.positive,
+        default=20.0,
+        metavar="S",
+        help="seconds for all of it (20)",
+    )
+    _common(command)
+    command.set_defaults(run=verify.run)
 
 
 def _list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -151,9 +189,30 @@ def _docs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     command.set_defaults(run=docs.run)
 
 
+def _mcp(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from . import mcp
+
+    command = commands.add_parser(
+        "mcp",
+        help="serve assistants over the Model Context Protocol",
+        description="Serves explain_message and explain_log on standard input and output. Needs "
+        "the extra: pip install 'autograd_explain[mcp]'.",
+    )
+    _own(command)
+    command.set_defaults(run=mcp.run)
+
+
 def _common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON")
     _own(command)
+
+
+def _format(command: argparse.ArgumentParser) -> None:
+    from .formats import FORMATS
+
+    command.add_argument(
+        "--output-format", choices=FORMATS, default="text", help="how it is told (text)"
+    )
 
 
 def _own(command: argparse.ArgumentParser) -> None:

@@ -22,7 +22,8 @@ from .exit import Exit
 SIGNALS = frozenset(
     {
         *("silent-overwrite", "graph-cut", "gradients-thrown-away", "gradients-not-cleared"),
-        *("optimizer-misses-parameters", "plain-list-of-layers"),
+        *("optimizer-misses-parameters", "plain-list-of-layers", "nonfinite-gradient"),
+        "partial-cut",
     }
 )
 #: What the modules of a folder are for.

@@ -16,6 +16,8 @@ from ..search.causes import Cause, causes
 from ..search.find import entries_for, messages, topic
 from ..search.words import say
 from .exit import Exit
+from .formats import Result, written
+from .job import is_job, ranks_of, seen_at, tell_job
 
 #: What is read from standard input before it is treated as a log.
 SHORT = 1 << 16
@@ -26,6 +28,8 @@ _FILE = re.compile(r"\S*[\\/]\S+|\S+\.(log|txt|out|err|ipynb|py)")
 def run(options: argparse.Namespace) -> int:
     from . import language_for
 
+    if options.json:
+        options.output_format = "json"
     language = language_for(options)
     folders = tuple(options.causes)
     if options.log is not None:
@@ -33,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     text = " ".join(options.text).strip()
     if text in ("", "-"):
         return _stdin(options, language)
+    if text not in causes(folders) and is_job(options.text):
+        return tell_job(options, language)
     if len(options.text) == 1 and os.path.isfile(text):
         return _log(options, language, text)
     if options.lang is None:
@@ -74,8 +80,10 @@ def _show(
     answer: Answer | None, options: argparse.Namespace, language: str, instead: str = ""
 ) -> int:
     """The answer; where there is none, `instead` or that nothing fits."""
-    if options.json:
+    if options.output_format == "json":
         _print_json(None if answer is None else answer.to_dict())
+    elif options.output_format != "text":
+        print(written([] if answer is None else [_of_answer(answer)], options.output_format))
     elif answer is None:
         print(instead or say("nothing_fits", language), file=sys.stderr)
     else:
@@ -83,10 +91,31 @@ def _show(
     return Exit.NOTHING if answer is None else Exit.FOUND
 
 
+def _of_answer(answer: Answer) -> Result:
+    title = answer.topics[0].title if answer.topics else answer.query
+    summary = answer.topics[0].summary.markdown() if answer.topics else ""
+    return Result(answer.id, "error", title, summary)
+
+
+def _of_found(found: Found, name: str, known: Mapping[str, Cause], language: str) -> Result:
+    """At the user's line, where its traceback shows one; else at the log's."""
+    fitting = entries_for(found.match, known)
+    title = topic(fitting[0], language).title if fitting else found.match.message
+    frames = [seen.frame for seen in found.sightings if seen.frame is not None]
+    here = {"file": None if name == say("stdin", language) else os.path.abspath(name)}
+    place = frames[0].place if frames else {**here, "cell": None, "line": found.line}
+    ranks = tuple(seen.rank for seen in found.sightings if seen.rank is not None)
+    rule = fitting[0].name if fitting else "unknown"
+    return Result(rule, "error", title, found.match.message, place, ranks=ranks)
+
+
 def _show_log(report: LogReport, name: str, options: argparse.Namespace, language: str) -> int:
     known = causes(tuple(options.causes))
-    if options.json:
+    if options.output_format == "json":
         _print_json(log_dict(report, name, known, language))
+    elif options.output_format != "text":
+        results = [_of_found(found, name, known, language) for found in report.found]
+        print(written(results, options.output_format))
     elif not report.found:
         print(say("log_empty", language, lines=report.lines, name=name), file=sys.stderr)
     else:
@@ -95,6 +124,13 @@ def _show_log(report: LogReport, name: str, options: argparse.Namespace, languag
         for found in report.found:
             print()
             _show_found(found, name, known, language, options.full)
+        own = {seen.rank for found in report.found for seen in found.sightings}
+        late = [rank for rank in report.consequences if rank not in own]
+        if late:
+            first = report.consequences[late[0]]
+            print(
+                f"\n{say('in_consequence', language, ranks=ranks_of(late, language), text=first)}"
+            )
     return Exit.FOUND if report.found else Exit.NOTHING
 
 
@@ -121,6 +157,7 @@ def _found_lines(found: Found, name: str, language: str) -> Iterator[str]:
     message = " ".join(found.match.message.split())
     yield f"  {message if len(message) <= 300 else message[:299] + '…'}"
     yield from (f"  {line}" for line in message_lines(found.match, language))
+    yield from (f"  {line}" for line in seen_at(found, language))
 
 
 def log_dict(
@@ -138,6 +175,11 @@ def log_dict(
                 "line": found.line,
                 "offset": found.offset,
                 "count": found.count,
+                "places": [
+                    {"rank": seen.rank, "line": seen.line}
+                    | ({"place": None} if seen.frame is None else {"place": seen.frame.place})
+                    for seen in found.sightings
+                ],
                 "message": message_dict(found.match),
                 "entries": [
                     {"id": cause.name, "title": topic(cause, language).title}
@@ -145,6 +187,9 @@ def log_dict(
                 ],
             }
             for found in report.found
+        ],
+        "consequences": [
+            {"rank": rank, "message": text} for rank, text in report.consequences.items()
         ],
     }
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ..render.texts import LANGUAGES
+from ..render.labels import Words, phrase
 
 NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
-WORDS: Mapping[str, tuple[str, str, str]] = {
+WORDS: Words = {
     "tagline": (
         "What a PyTorch autograd error means, which line caused it, and what to write instead.",
         "PyTorch の autograd エラーの意味、原因の行、直し方を示します。",
@@ -37,4 +35,4 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
 
 
 def say(key: str, language: str) -> str:
-    return WORDS[key][LANGUAGES.index(language)]
+    return phrase(WORDS, key, language)

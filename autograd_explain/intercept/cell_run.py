@@ -11,7 +11,7 @@ from .cells import Run
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
-    from .verification import DeferredVerification
+    from .verification import DeferredVerification, LaterVerification
     from .watched_cell import WatchedCell
 
 
@@ -32,6 +32,7 @@ class CellRun:
     warnings: list[Warned] = field(default_factory=list)
     warned: set[tuple[str, Place | None]] = field(default_factory=set)
     check: WatchedCell | None = None
+    later: LaterVerification | None = None
 
     def options(self, settings: Options) -> Options:
         """The settings, with what the cell's own check asked for."""

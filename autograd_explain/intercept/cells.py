@@ -18,7 +18,7 @@ from typing import Any
 
 import IPython
 
-from ..incident import LiveFrame, frames_of
+from ..incident import LiveFrame, frames_of, running
 from ..model import lines_of
 from ..program import Program, Source
 from .compiled import TIMEIT, settle
@@ -134,8 +134,7 @@ class Cells:
             found.extend(self._resolve(run))
             possible.extend(run.possible)
         sources, settled = settle(found[-MAX_CELLS:], possible, frames)
-        running = [frame.code for frame in settled]
-        return Program(sources, self._shell.user_ns, running), settled
+        return Program(sources, self._shell.user_ns, *running(settled)), settled
 
     def failed_before_loading(self, error: BaseException) -> Run | None:
         """The run of the cell that raised an error before the extension was loaded."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..isolation.generators import kept
 from ..settings import LANGUAGES, AutogradExplain
 from .guard import guarded
+from .looking import GRAPH_OPTIONS
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
@@ -17,19 +18,27 @@ _HOOK = "complete_command"
 
 
 class Completion:
-    """The completers of one shell's magics; names of tensors IPython completes itself."""
+    """The completers of one shell's magics."""
 
     def __init__(
-        self, shell: Any, settings: AutogradExplain, last: Callable[[], Explanation | None]
+        self,
+        shell: Any,
+        settings: AutogradExplain,
+        last: Callable[[], Explanation | None],
+        tensors: Callable[[], list[str]],
     ) -> None:
         self._shell = shell
         self._settings = settings
         self._last = last
+        self._tensors = tensors
         self._completers: dict[str, Callable[[list[str]], list[str]]] = {
             "%autograd_check": lambda before: _check(before, ("on", "off", "status", "cell")),
             "%%autograd_check": lambda before: _check(before, ()),
             "%autograd_explain": self._entries,
             "%autograd_fix": self._numbers,
+            "%%autograd_fix": self._numbers,
+            "%autograd_inspect": self._names,
+            "%autograd_graph": self._graph,
         }
 
     def install(self) -> None:
@@ -53,8 +62,25 @@ class Completion:
 
     def _numbers(self, before: list[str]) -> list[str]:
         last = self._last()
-        count = 0 if before or last is None else len(last.diagnosis.rewrites)
-        return [str(number) for number in range(1, count + 1)]
+        count = 0 if last is None else len(last.diagnosis.rewrites)
+        numbers = [str(number) for number in range(1, count + 1)]
+        options = [] if "--write" in before else ["--write"]
+        return [*([] if set(numbers) & set(before) else numbers), *options]
+
+    @kept()
+    def _names(self, before: list[str]) -> list[str]:
+        return [name for name in self._tensors() if name not in before]
+
+    def _graph(self, before: list[str]) -> list[str]:
+        if before[-1:] == ["--distance"]:
+            return []
+        if before[-1:] == ["--around"]:
+            return self._names(before)
+        options = [option for option in GRAPH_OPTIONS if option not in before]
+        named = [word for word in before if not word.startswith("--")]
+        return (
+            options if len(named) > before.count("--around") else [*self._names(before), *options]
+        )
 
 
 def _check(before: list[str], states: tuple[str, ...]) -> list[str]:

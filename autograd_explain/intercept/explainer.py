@@ -6,21 +6,31 @@ Incidents hold live objects: each lives inside one of these methods and no longe
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..incident import Incident, LiveFrame, chain_of, frames_of
 from ..isolation.type_checks import message_of, traceback_of
-from ..model import Event, Finding, Kind, LineId, Reason, What
+from ..model import Event, Finding, Kind, LineId, Outcome, Reason, What
 from ..program import Program
-from ..settings import AutogradExplain, Options
+from ..settings import ALWAYS, AutogradExplain, Options
 from .apart import Apart
 from .cell_run import CellRun, Warned
 from .cells import Run
+from .crossed import Crossed, asking, crossed, incident_of
 from .guard import guarded
-from .verification import DeferredVerification, Untried, Verifier
+from .progress import BEING_TRIED, Progress
+from .verification import (
+    AwaitedVerification,
+    DeferredVerification,
+    LaterVerification,
+    Untried,
+    Verifier,
+    is_quick,
+)
 from .warned import caused_by, evidence_of, stack_of
 
 if TYPE_CHECKING:
@@ -31,6 +41,9 @@ if TYPE_CHECKING:
 Explain = Callable[..., "Explanation | None"]
 #: `pipeline.is_recognised`, from outside as well.
 Recognise = Callable[[Incident, Options], bool]
+
+#: What keeps proposals for a later moment.
+Postponed = AwaitedVerification | DeferredVerification | LaterVerification
 
 _MAX_WARNINGS = 3  #: explained per cell
 #: About an expression in the very line that warns; in torch's own code they are torch's affair.
@@ -71,17 +84,45 @@ class Explainer:
         self._cells = cells
         self._settings = settings
 
-    def error(self, error: BaseException, visit: CellRun) -> Explanation | None:
-        """The explanation of what a cell raised, or of the error behind it."""
+    def error(
+        self, error: BaseException, visit: CellRun, progress: Progress | None = None
+    ) -> Explanation | None:
+        """The explanation of what a cell raised, or of the error behind it.
+
+        `progress` shows it before its rewrites are tried.
+        """
         if not self._wanted():
             return None
         for cause in chain_of(error):
             with guarded("explain"):
+                apart = crossed(cause)
+                if apart is not None:
+                    return self._crossed(apart, visit)
                 incident = self._incident(Kind.ERROR, message_of(cause), visit, exception=cause)
-                found = self._ask(incident, visit, self._verifier(visit), self._notes(visit))
+                verifier = self._verifier(visit) or self._later(visit, incident.program)
+                if progress is not None and isinstance(verifier, Verifier):
+                    found = self._awaited(incident, visit, verifier, progress)
+                else:
+                    found = self._ask(incident, visit, verifier, self._notes(visit))
                 if found is not None:
+                    visit.later = verifier if isinstance(verifier, LaterVerification) else None
                     return found
         return None
+
+    def _awaited(
+        self, incident: Incident, visit: CellRun, verifier: Verifier, progress: Progress
+    ) -> Explanation | None:
+        """The explanation with what trying its rewrites shows, and before that without."""
+        why = Reason(BEING_TRIED, {"seconds": f"{verifier.seconds:.3g}"})
+        awaited = AwaitedVerification(why)
+        found = self._ask(incident, visit, awaited, self._notes(visit))
+        if found is None or not awaited.asked:
+            return found
+        progress.begin(found)
+        rewrites = tuple(replace(r, reason=Reason("crashed")) for r in found.diagnosis.rewrites)
+        with guarded("verify"), _unobserved():
+            rewrites = awaited.settle(verifier.telling(progress))
+        return replace(found, diagnosis=replace(found.diagnosis, rewrites=rewrites))
 
     def recognises(self, error: BaseException, visit: CellRun | None) -> bool:
         """Whether what a cell raised, or the error behind it, will be explained."""
@@ -91,9 +132,22 @@ class Explainer:
             for e in chain_of(error)
         )
 
+    def _crossed(self, apart: Crossed, visit: CellRun | None) -> Explanation | None:
+        """The explanation of what another process raised."""
+        options = self._settings.options()
+        options = options if visit is None else visit.options(options)
+        program, _ = self._cells.settled(())
+        program, frames = self._cells.settled(apart.frames(program))
+        cell = None if visit is None else visit.run.number or None
+        asked = incident_of(apart, program, self._shell.user_ns, frames, options, cell)
+        return self.explain(asked, options, **asking(apart, asked))
+
     def by_hand(self, error: BaseException, visit: CellRun | None) -> Explanation | None:
         """The explanation of an exception that the user hands over."""
         for cause in chain_of(error):
+            apart = crossed(cause)
+            if apart is not None:
+                return self._crossed(apart, visit)
             incident = self._incident(Kind.ERROR, message_of(cause), visit, exception=cause)
             watched = visit is not None and visit.check is not None
             untried = Untried("caught") if watched else None
@@ -111,9 +165,9 @@ class Explainer:
             evidence = {**signal.evidence, "moments": signal.moments}
             verifier = self._verifier(visit)
             incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
-            if isinstance(verifier, Verifier) and "changed" in signal.moments:
-                compared = {"gradients": verifier.differences(incident)}
-                incident = replace(incident, evidence={**evidence, **compared})
+            if isinstance(verifier, Verifier):
+                shown = _shown_by_running(verifier, incident, signal)
+                incident = replace(incident, evidence={**evidence, **shown})
             notes = () if visit.check is None else visit.check.notes()
             return self._ask(incident, visit, verifier, notes)
         return None
@@ -149,6 +203,18 @@ class Explainer:
         if found is not None:
             visit.warnings.append(Warned(found, postponed))
 
+    def tried(self, shown: Explanation, visit: CellRun) -> Explanation | None:
+        """A report that was shown before its rewrites were tried, with what trying them has shown;
+        None where it has shown nothing."""
+        if visit.later is None:
+            return None
+        seconds = visit.options(self._settings.options()).budget
+        with guarded("verify"):
+            rewrites = visit.later.settle(Verifier(None, seconds, self._cells.runs))
+            if any(rewrite.outcome is not Outcome.NOT_TRIED for rewrite in rewrites):
+                return replace(shown, diagnosis=replace(shown.diagnosis, rewrites=rewrites))
+        return None
+
     def settle_warnings(
         self, visit: CellRun, failure: Explanation | None, *, failed: bool
     ) -> list[Explanation]:
@@ -158,7 +224,7 @@ class Explainer:
         if failure is not None:
             return _one_for_each_failure(found, failure) if found else [failure]
         verifier = None if failed else self._verifier(visit)
-        if isinstance(verifier, Verifier) and found and visit.warnings[0].postponed is not None:
+        if verifier is not None and found and visit.warnings[0].postponed is not None:
             with guarded("verify"):
                 rewrites = visit.warnings[0].postponed.settle(verifier)
                 diagnosis = replace(found[0].diagnosis, rewrites=rewrites)
@@ -172,7 +238,7 @@ class Explainer:
         self,
         incident: Incident,
         visit: CellRun,
-        verifier: Verifier | Untried | DeferredVerification | None,
+        verifier: Verifier | Untried | Postponed | None,
         notes: tuple[Reason, ...],
     ) -> Explanation | None:
         options = visit.options(self._settings.options())
@@ -182,6 +248,14 @@ class Explainer:
         if visit.check is None:
             return None
         return visit.check.verifier(visit.options(self._settings.options()), self._cells.runs)
+
+    def _later(self, visit: CellRun, program: Program) -> LaterVerification | None:
+        """Where a failure that was not watched is to be tried after its report."""
+        options = visit.options(self._settings.options())
+        if options.verify != ALWAYS or not visit.run.number:
+            return None
+        quick = is_quick(program, self._cells.runs, options.budget)
+        return LaterVerification() if quick else None
 
     def _notes(self, visit: CellRun) -> tuple[Reason, ...]:
         if visit.check is not None:
@@ -212,6 +286,26 @@ class Explainer:
             patched=self._apart.patched,
             **more,
         )
+
+
+def _shown_by_running(verifier: Verifier, incident: Incident, signal: Signal) -> dict[str, Any]:
+    """What running the cell again, in another process, tells of a silent finding."""
+    if "changed" in signal.moments:
+        return {"gradients": verifier.differences(incident)}
+    if signal.name == "nonfinite-gradient":
+        return {"origin": verifier.origin_of_nonfinite(incident)}
+    if signal.name == "partial-cut":
+        return {"severed": verifier.severed_values(incident)}
+    return {}
+
+
+@contextmanager
+def _unobserved() -> Iterator[None]:
+    """Function modes, the recorder's or the user's, have no part in it."""
+    import torch
+
+    with torch._C.DisableTorchFunction():
+        yield
 
 
 def _one_for_each_failure(warned: list[Explanation], failure: Explanation) -> list[Explanation]:

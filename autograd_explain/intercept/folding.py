@@ -17,6 +17,7 @@ from typing import Any
 from ..isolation.type_checks import is_a
 from ..program import is_library
 from .guard import guarded
+from .shown_elsewhere import AROUND
 
 #: The names of a frame's arguments, at the end of its first line; they fill a line of their own.
 _ARGUMENTS = re.compile(r"\([^()\n]*\)(?=[^()\n]*\Z)")
@@ -67,14 +68,16 @@ class Folding:
 
 
 def _is_own(owner: Any, name: str) -> bool:
-    """Whether a method is the one that the owner's class was written with.
+    """Whether a method is the one that the owner's class was written with, or ours around it.
 
     (ipykernel binds `shell._showtraceback` to itself.)
     """
     home = next(kind for kind in type(owner).__mro__ if name in vars(kind))
     written = vars(home)[name]
     as_written = getattr(written, "__module__", None) == home.__module__
-    return as_written and getattr(getattr(owner, name), "__func__", None) is written
+    called = getattr(owner, name)
+    called = getattr(called, AROUND, called)
+    return as_written and getattr(called, "__func__", None) is written
 
 
 @contextmanager

@@ -15,11 +15,14 @@ from contextlib import contextmanager, suppress
 _MAX_PROBLEMS = 20
 # Not among the labels of `render`: that stage may be the one that fails.
 _LINE = {
-    "en": "autograd_explain: set aside an internal error ({stages}); "
-    "%autograd_explain --debug shows it",
-    "ja": "autograd_explain：内部エラーのため一部を省略しました（{stages}）。"
-    "%autograd_explain --debug で内容を確認できます",
-    "zh": "autograd_explain：内部出错，已跳过（{stages}）；用 %autograd_explain --debug 查看详情",
+    "en": "autograd_explain: set aside an internal error ({stages}); {more}",
+    "ja": "autograd_explain：内部エラーのため一部を省略しました（{stages}）。{more}",
+    "zh": "autograd_explain：内部出错，已跳过（{stages}）；{more}",
+}
+_MORE = {
+    "en": "%autograd_explain --debug shows it",
+    "ja": "%autograd_explain --debug で内容を確認できます",
+    "zh": "用 %autograd_explain --debug 查看详情",
 }
 _problems: deque[tuple[str, str]] = deque(maxlen=_MAX_PROBLEMS)
 _untold: list[str] = []
@@ -64,8 +67,9 @@ def _tell_remarks() -> None:
             _remarks[line] = True
 
 
-def tell(language: str = "en") -> None:
-    """Say in one line what was set aside since the last time, if anything."""
+def tell(language: str = "en", *, outside: bool = False) -> None:
+    """Say in one line what was set aside since the last time, if anything: with the way to see
+    it, or `outside` a notebook with the last error itself."""
     with suppress(Exception):  # the user's sys.stderr may be anything
         _tell_remarks()
     if not _untold:
@@ -73,9 +77,14 @@ def tell(language: str = "en") -> None:
     stages = ", ".join(_untold)
     _untold.clear()
     try:
-        print(_LINE.get(language, _LINE["en"]).format(stages=stages), file=sys.stderr)
+        more = _last() if outside else _MORE.get(language, _MORE["en"])
+        print(_LINE.get(language, _LINE["en"]).format(stages=stages, more=more), file=sys.stderr)
     except Exception:  # the user's sys.stderr may be anything
         return
+
+
+def _last() -> str:
+    return _problems[-1][1].strip().splitlines()[-1] if _problems else ""
 
 
 def report() -> str:

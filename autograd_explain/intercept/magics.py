@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+)
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ..isolation.generators import kept
@@ -115,64 +122,100 @@ class AutogradMagics(Magics):
         else:
             screen.show(self.shell, found)
 
+    @no_var_expand
     @magic_arguments()
     @argument("number", nargs="?", default="1", help="Which rewrite, counted from 1.")
-    @line_magic
-    def autograd_fix(self, line: str) -> None:
-        """Put the rewritten cell into the next input; show the change where it is elsewhere."""
+    @argument("--write", action="store_true", help="Write the user's files that it changes.")
+    @line_cell_magic
+    def autograd_fix(self, line: str, cell: str | None = None) -> None:
+        """Take over a rewrite of the last report.
+
+        %%autograd_fix       on top of the failed cell: replaces its text, runs nothing
+        %autograd_fix 2      rewrite 2: its whole changed cell, in the place of this line
+        %autograd_fix --write   the same; what it changes in your files is written there
+
+        A change of a file is shown first. An earlier cell is handed over whole, marked as such.
+        """
         from . import fix
 
-        arguments = _parse(self.autograd_fix, line)
-        session = self._session
-        fix.offer(self.shell, session.last, session.last_cell, arguments.number)
+        arguments, session = _parse(self.autograd_fix, line), self._session
+        request = fix.Request(
+            arguments.number,
+            body=cell,
+            write=arguments.write,
+            replace=session.settings.fix == "replace" and session.runs_only_a_line(),
+        )
+        language = session.settings.language
+        fix.offer(self.shell, session.last, session.last_cell, request, language)
+
+    @no_var_expand
+    @magic_arguments()
+    @argument("--cell", type=int, help="The number of the cell in whose place it stands.")
+    @argument("--file", help="One of your files, in whose place it stands.")
+    @argument("--budget", help="Seconds that trying it may take.")
+    @cell_magic
+    def autograd_verify(self, line: str, cell: str) -> None:
+        """Try this text in the place of the cell that failed: does it run, are its gradients right?
+
+        The program runs again in another process; nothing of the session changes, and the text is
+        not run here.
+        """
+        self._verify(_parse(self.autograd_verify, line), cell)
+
+    @kept()
+    def _verify(self, arguments: Any, text: str) -> None:
+        from ..render.verdict import verdict_of
+        from .candidate import NoPlace, try_in_session
+
+        options = self._session.settings.options()
+        seconds = options.budget if arguments.budget is None else _seconds(arguments.budget)
+        try:
+            tried = try_in_session(self._session, text, arguments.cell, arguments.file, seconds)
+        except NoPlace as error:
+            raise UsageError(f"%%autograd_verify: {error}") from None
+        screen.say(str(verdict_of(tried, options.language)))
 
     @no_var_expand
     @line_magic
     def autograd_inspect(self, line: str) -> None:
-        """What tensors are to autograd: leaf or result, version, gradient, whose memory.
+        """What tensors are to autograd: leaf or result, version, gradient; who shares their memory,
+        and whose writes their version counter counts.
 
         %autograd_inspect x net.fc1.weight outs[0]
 
         Nothing is computed and nothing changed.
         """
-        from ..inspect.live.tensor_report import look
-        from ..render.look import tensor_text
+        from . import looking
 
-        for name, tensor, names in self._tensors(line, "%autograd_inspect x y"):
-            screen.say(tensor_text(look(name, tensor, names), self._session.settings.language))
+        self._show(looking.tensor_table, line)
 
     @no_var_expand
     @line_magic
     def autograd_graph(self, line: str) -> None:
-        """The graph behind a tensor as a tree: nodes, leaves by name, what a backward would miss.
+        """The graph behind a tensor, of any size: your lines and names at its operations, layers
+        that repeat told once, what a backward would miss.
 
-        %autograd_graph loss
+        %autograd_graph loss                            all of it
+        %autograd_graph loss --around hidden            what lies around a tensor
+        %autograd_graph loss --around hidden --distance 8   so many nodes up and down
+
+        Time runs downwards: a row uses what lies above it, the tensor itself is the last.
+        Nothing is computed and nothing changed.
         """
-        from ..inspect.live.tensor_report import graph_lines
-        from ..render.look import graph_text
+        from . import looking
 
-        for name, tensor, names in self._tensors(line, "%autograd_graph loss"):
-            lines, complete = graph_lines(tensor, names)
-            screen.say(graph_text(name, lines, complete, self._session.settings.language))
+        self._show(looking.graph_picture, line)
 
     @kept()
-    def _tensors(self, line: str, usage: str) -> list[tuple[str, Any, Any]]:
-        """The tensors that a line names, each with what else the session holds."""
-        if not line.split():
-            raise UsageError(f"Which tensor? For example: {usage}")
-        import torch
+    def _show(self, look: Any, line: str) -> None:
+        """What looking at living objects gives, or why there is nothing to see."""
+        from .looking import Unclear
 
-        from ..inspect.live.names import Names
-        from ..inspect.live.tensor_report import tensor_at
-
-        # Our questions are no business of function modes or tensor subclasses.
-        namespace = self._session.shell.user_ns
-        with torch._C.DisableTorchFunction():
-            names = Names(namespace)
-            try:
-                return [(n, tensor_at(n, namespace), names) for n in line.split()]
-            except ValueError as error:
-                raise UsageError(str(error)) from None
+        try:
+            found = look(self._session, line)
+        except Unclear as error:
+            raise UsageError(str(error)) from None
+        screen.show(self.shell, found)
 
 
 def _parse(magic: Any, line: str) -> Any:

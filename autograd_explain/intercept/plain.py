@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..incident import Incident, LiveFrame, chain_of, frames_of
+from ..incident import Incident, LiveFrame, chain_of, frames_of, running
 from ..isolation.generators import kept
 from ..isolation.type_checks import message_of, traceback_of
 from ..model import Kind
 from ..program import Program
-from ..settings import AutogradExplain
+from ..settings import AutogradExplain, Options
+from .crossed import Crossed, asking, crossed, incident_of
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
@@ -38,24 +39,36 @@ def explain_exception(
 def _explain(
     error: BaseException, explain: Callable[..., Explanation | None]
 ) -> Explanation | None:
+    options = AutogradExplain().options()
     for cause in chain_of(error):
+        apart = crossed(cause)
+        if apart is not None:
+            return _of_another_process(apart, options, explain)
         frames = frames_of(traceback_of(cause))
         program = program_of(frames)
         incident = Incident(
             Kind.ERROR, message_of(cause), program, program.names, frames, exception=cause
         )
-        found = explain(incident, AutogradExplain().options())
+        found = explain(incident, options)
         if found is not None:
             return found
     return None
 
 
+def _of_another_process(
+    apart: Crossed, options: Options, explain: Callable[..., Explanation | None]
+) -> Explanation | None:
+    program = program_of(apart.frames(Program()))
+    frames = apart.frames(program)
+    asked = incident_of(apart, program, program.names, frames, options)
+    return explain(asked, options, **asking(apart, asked))
+
+
 def program_of(frames: tuple[LiveFrame, ...]) -> Program:
     """What ran, outside a notebook: the file of the user's outermost frame, and its names."""
-    running = [live.code for live in frames]
     for live in frames:
         source = Program().source_of(live.code)
         if source is not None:
             sources = () if source.changed else (source,)
-            return Program(sources, live.frame.f_globals, running)
-    return Program((), frames[0].frame.f_globals if frames else {}, running)
+            return Program(sources, live.frame.f_globals, *running(frames))
+    return Program((), frames[0].frame.f_globals if frames else {}, *running(frames))

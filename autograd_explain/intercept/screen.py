@@ -14,10 +14,31 @@ if TYPE_CHECKING:
 
 def show(shell: Any, shown: Shown) -> None:
     """A kernel's front end chooses HTML or text; a terminal gets text in colour."""
-    if getattr(shell, "kernel", None) is not None:
+    if in_kernel(shell):
         display(shown)  # type: ignore[no-untyped-call]
     else:
         shown.print(sys.stdout)
+
+
+def show_for_now(shell: Any, shown: Shown) -> Any:
+    """The same, with what `show_instead` wants; None in a terminal."""
+    if in_kernel(shell):
+        return display(shown, display_id=True)  # type: ignore[no-untyped-call]
+    shown.print(sys.stdout)
+    return None
+
+
+def show_instead(shell: Any, shown: Shown, before: Any) -> None:
+    """In the place of what was shown before; a terminal has both."""
+    if before is None:
+        show(shell, shown)
+    else:
+        before.update(shown)
+
+
+def in_kernel(shell: Any) -> bool:
+    """Whether a front end shows what it gets, not a terminal."""
+    return getattr(shell, "kernel", None) is not None
 
 
 def show_finding(key: str, language: str, sentence: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,17 @@ from .cells import Cells, Run
 from .completion import Completion
 from .explainer import Explain, Explainer, Recognise
 from .folding import Folding
+from .idle import Idle
 from .oldest_torch import too_old
+from .progress import progress_for
+from .repeats import Repeats
+from .shown_elsewhere import ShownElsewhere
 from .warned import WarningHook
 from .watched_cell import Count, WatchedCell, WatchOptions
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
+    from ..render.shown import Shown
 
 #: Words of which every warning that we know has one; other warnings cost nothing.
 _SUBJECT = re.compile(
@@ -30,6 +36,7 @@ _SUBJECT = re.compile(
     re.I,
 )
 _MAX_NAMES = 3  #: listed in a line
+_FIX = re.compile(r"\s*%%?autograd_fix\b")  #: of a cell whose text a rewrite is to replace
 _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
 
 
@@ -37,9 +44,15 @@ class Session:
     """Watches one shell.  `last` is the latest Explanation: data, no tensor, no frame."""
 
     def __init__(
-        self, shell: Any, explain: Explain, recognise: Recognise, told: int | None = None
+        self,
+        shell: Any,
+        explain: Explain,
+        recognise: Recognise,
+        told: int | None = None,
+        warm_up: Callable[[], Iterator[None]] | None = None,
     ) -> None:
-        """`told`: the id of an error that a session before this one has dealt with."""
+        """`told`: the id of an error that a session before this one has dealt with; `warm_up`: what
+        can be loaded before the first failure, in steps."""
         self.shell = shell
         self.settings, refused = AutogradExplain.of(shell)
         for line in refused:
@@ -51,13 +64,16 @@ class Session:
         self.recording: Any = None
         self.apart = Apart()
         self.explainer = Explainer(shell, self.cells, self.settings, explain, recognise, self.apart)
+        self._repeats = Repeats()
         self._visits: dict[int, CellRun] = {}
         self._watch_next: Run | None = None
         self._error_at_load = id(getattr(sys, "last_value", None))
         self._told = told
         self._warning_hook: WarningHook | None = None
         self._folding = Folding(shell, self._is_folded)
-        self._completion = Completion(shell, self.settings, lambda: self.last)
+        self._idle = Idle(shell, warm_up, self._is_busy)
+        self._elsewhere = ShownElsewhere(shell, self._on_shown)
+        self._completion = Completion(shell, self.settings, lambda: self.last, self._tensors)
 
     # Loading and unloading
 
@@ -68,6 +84,7 @@ class Session:
         transform.install(self.shell)
         self._warning_hook = WarningHook(self._on_warning)
         self._folding.install()
+        self._elsewhere.install()
         self._completion.install()
         release = too_old()
         if release is not None:
@@ -84,7 +101,9 @@ class Session:
             self.shell.configurables.remove(self.settings)
         if self._warning_hook is not None:
             self._warning_hook.remove()
+        self._idle.end()
         self._folding.remove()
+        self._elsewhere.remove()
         self._completion.remove()
         self.recording = None
 
@@ -119,6 +138,11 @@ class Session:
             # IPython would show a second traceback; the user wants the prompt back.
             screen.show_line("interrupted", self.settings.language)
         guard.tell(self.settings.language)
+        if self.settings.enabled:
+            self._idle.begin()
+
+    def _is_busy(self) -> bool:
+        return self.cells.outermost is not None
 
     def _finish(self, run: Run, result: Any) -> None:
         seen = self._visits.pop(id(run), None)
@@ -136,9 +160,24 @@ class Session:
                 visit.check.discard()
 
     def _tell(self, visit: CellRun, error: BaseException | None) -> None:
-        failure = self.explainer.error(error, visit) if isinstance(error, Exception) else None
-        for explanation in self.explainer.settle_warnings(visit, failure, failed=error is not None):
-            self._show(explanation, visit)
+        progress = progress_for(self.shell, visit.options(self.settings.options()).language)
+        failure = None
+        try:
+            if isinstance(error, Exception):
+                failure = self.explainer.error(error, visit, progress)
+            found = self.explainer.settle_warnings(visit, failure, failed=error is not None)
+        except BaseException:
+            if progress is not None and progress.begun:
+                progress.abandon()
+            raise
+        for explanation in found:
+            if explanation is found[-1] and progress is not None and progress.begun:
+                self.last, self.last_cell = explanation, visit.run.number
+                progress.finish(self._counted(explanation, visit))
+                continue
+            shown = self._show(explanation, visit)
+            if explanation is failure:
+                self._try_later(failure, visit, shown)
         if failure is not None and (visit.check is None or visit.check.choice.automatic):
             self._watch_next = visit.run
         if error is None and visit.check is not None:
@@ -180,7 +219,7 @@ class Session:
         if judged is None:
             return
         sure, doubtful = judged
-        alarms = self.explainer.signals(visit, sure)
+        alarms = self.explainer.signals(visit, (*sure, *check.suspicions()))
         for explanation in alarms:
             self._show(explanation, visit)
         language = visit.options(self.settings.options()).language
@@ -223,6 +262,28 @@ class Session:
         with self.apart, self._warning_hook.silence(), guard.guarded("warning"):
             self.explainer.warning(text, frame, visit)
 
+    @kept()
+    def _on_shown(self, error: Exception) -> None:
+        """Explain what a callback raised, or an Output widget caught, where it is shown."""
+        visit = self._visit()
+        if not self.settings.enabled or "torch" not in sys.modules:
+            return
+        try:
+            with self.apart:
+                found = self.explainer.by_hand(error, visit)
+                if found is not None:
+                    self._show_here(found, visit)
+        except KeyboardInterrupt:
+            screen.show_line("interrupted", self.settings.language)
+        if visit is not None:
+            visit.error_before = id(error)
+        guard.tell(self.settings.language)
+
+    def _show_here(self, explanation: Explanation, visit: CellRun | None) -> None:
+        self.last, self.last_cell = explanation, None if visit is None else visit.run.number
+        with guard.guarded("show"):
+            screen.show(self.shell, self._counted(explanation, None))
+
     def _visit(self) -> CellRun | None:
         """The visit of the cell that runs in this thread."""
         outermost = self.cells.outermost
@@ -237,6 +298,17 @@ class Session:
         if found is not None:
             self.last, self.last_cell = found, None if visit is None else visit.run.number
         return found
+
+    def _tensors(self) -> list[str]:
+        """The names of the session's tensors; none before torch is there."""
+        from .looking import names_of_tensors
+
+        return names_of_tensors(self) if "torch" in sys.modules else []
+
+    def runs_only_a_line(self) -> bool:
+        """Whether the cell that runs is one line, so that nothing else is lost with its text."""
+        outermost = self.cells.outermost
+        return outermost is not None and len(outermost.text.strip().splitlines()) == 1
 
     # Watching
 
@@ -263,7 +335,7 @@ class Session:
 
     def _choice_for(self, run: Run) -> WatchOptions | None:
         failed = self._watch_next
-        again = failed is not None and same_cell(run, failed)
+        again = failed is not None and not _FIX.match(run.text) and same_cell(run, failed)
         if again:
             self._watch_next = None
         if self.watch_all is not None:
@@ -295,10 +367,32 @@ class Session:
         with self.apart:
             return self.explainer.recognises(error, visit)
 
-    def _show(self, explanation: Explanation, visit: CellRun) -> None:
+    def _show(self, explanation: Explanation, visit: CellRun) -> Any:
         self.last, self.last_cell = explanation, visit.run.number
         with guard.guarded("show"):
-            screen.show(self.shell, explanation)
+            if visit.later is not None:
+                return screen.show_for_now(self.shell, explanation)
+            screen.show(self.shell, self._counted(explanation, visit))
+        return None
+
+    def _counted(self, explanation: Explanation, visit: CellRun | None) -> Shown:
+        """The report, or a line where it was shown before."""
+        if self.settings.repeats == "full":
+            return explanation
+        run = None if visit is None else visit.run
+        in_kernel = screen.in_kernel(self.shell)
+        with guard.guarded("repeat"):
+            again = self._repeats.repeated(explanation, run, self.cells.runs, in_kernel)
+            return again or explanation
+        return explanation
+
+    def _try_later(self, failure: Explanation, visit: CellRun, shown: Any) -> None:
+        """The report again, with what trying its rewrites has shown."""
+        tried = self.explainer.tried(failure, visit)
+        if tried is not None:
+            self.last = tried
+            with guard.guarded("show"):
+                screen.show_instead(self.shell, tried, shown)
 
 
 def _count(found: Count, language: str) -> str:

@@ -2,53 +2,127 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..incident import Incident
 from ..model import Finding, Reason, Rewrite, What
+from ..program import Program
+from ..program_index import index_of
 from .cells import Run
 from .guard import guarded
 
 if TYPE_CHECKING:
     from ..rewrite.engine.proposal import Proposal
-    from ..verify import Checkpoint, GradientDifference, Request
+    from ..verification import (
+        Checkpoint,
+        GradientDifference,
+        Loaded,
+        NonFinite,
+        Request,
+        SeveredValue,
+    )
+    from .progress import Progress
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+_TIMES = 2  #: the program as it is beside its reference, then the edited ones; modules are loaded
+
+
+#: Shares of the time. Most cells that are asked whether values left the graph are right.
+_HALF, _LITTLE = 0.5, 0.15
 
 
 class Verifier:
     """Tries proposals from the state before the watched cell, and searches where none is of use."""
 
-    def __init__(self, checkpoint: Checkpoint | None, seconds: float, runs: Sequence[Run]) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint | None,
+        seconds: float,
+        runs: Sequence[Run],
+        progress: Progress | None = None,
+        loaded: Loaded | None = None,
+    ) -> None:
+        """`loaded` is what the program has loaded since the checkpoint, where that is known."""
         self._checkpoint = checkpoint
-        self._seconds = seconds
+        self.seconds = seconds
         self._runs = runs
+        self._progress = progress
+        self._loaded = loaded
+
+    def telling(self, progress: Progress) -> Verifier:
+        """The same, which tells of every outcome as it comes."""
+        return Verifier(self._checkpoint, self.seconds, self._runs, progress, self._loaded)
 
     def __call__(
         self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
     ) -> tuple[Rewrite, ...]:
         from ..repair import search
-        from ..verify import verify
+        from ..verification import told_apart, verify_all
 
         overwritten = finding.event(What.CHANGED) is not None
         request = replace(self._request(incident, overwritten), awaited=finding.awaited)
+        if self._progress is not None:
+            request = replace(request, progress=self._progress.tried)
         started = time.monotonic()
-        rewrites = verify(proposals, request)
+        rewrites, failed = verify_all(proposals, request)
+        if self._progress is not None:
+            request = replace(request, progress=self._progress.searched)
         left = request.seconds - (time.monotonic() - started)
         with guarded("search"):
-            return search(finding, replace(request, seconds=left), rewrites)
-        return rewrites
+            rewrites = search(finding, replace(request, seconds=left), rewrites, failed)
+        if not rewrites and not told_apart(incident.program, request.cell):
+            return Untried("unnumbered")(incident, finding, proposals)
+        source = incident.program.cell(request.cell)
+        return own_first(rewrites, "" if source is None else source.text)
 
     def differences(self, incident: Incident) -> tuple[GradientDifference, ...]:
         """How the gradients of an overwritten value's program differ from the intended ones."""
-        from ..verify import reference_gradients
+        from ..verification import reference_gradients
 
         return reference_gradients(self._request(incident, overwritten=True))
 
-    def _request(self, incident: Incident, overwritten: bool) -> Request:
-        from ..verify import SCRIPT, Request, reference_for
+    def origin_of_nonfinite(self, incident: Incident) -> NonFinite | None:
+        """Where a gradient that is not finite comes from, as far as a run of the cell shows it."""
+        from ..verification import origin_of_nonfinite
 
+        with self._share(incident, _HALF) as request:
+            return origin_of_nonfinite(request)
+
+    def severed_values(self, incident: Incident) -> tuple[SeveredValue, ...]:
+        """What losses of the cell depend on and its gradients lack."""
+        from ..verification import severed_values
+
+        with self._share(incident, _LITTLE) as request:
+            return severed_values(request)
+
+    @contextmanager
+    def _share(self, incident: Incident, share: float) -> Iterator[Request]:
+        """A question that may take a share of the time; what it takes is the rewrites' no more."""
+        request = self._request(incident, overwritten=False)
+        started = time.monotonic()
+        try:
+            yield replace(request, seconds=share * request.seconds)
+        finally:
+            self.seconds = max(0.0, self.seconds - (time.monotonic() - started))
+
+    def _load(self) -> None:
+        """Have the copy load what the program has loaded, before its time is shared out."""
+        if self._checkpoint is not None and self._loaded is not None:
+            started = time.monotonic()
+            self._checkpoint.load(self._loaded, self.seconds)
+            self.seconds = max(0.0, self.seconds - (time.monotonic() - started))
+
+    def _request(self, incident: Incident, overwritten: bool) -> Request:
+        from ..verification import SCRIPT, Request, reference_for
+
+        self._load()
         earlier = [r for r in self._runs if r.number != incident.cell]
         return Request(
             program=incident.program,
@@ -59,8 +133,28 @@ class Verifier:
             checkpoint=self._checkpoint,
             failed=frozenset(r.number for r in earlier if r.success is False),
             durations={r.number: r.seconds for r in self._runs if r.seconds is not None},
-            seconds=self._seconds,
+            seconds=self.seconds,
         )
+
+
+def own_first(rewrites: Iterable[Rewrite], cell: str) -> tuple[Rewrite, ...]:
+    """The rewrites; of the tensors that were compared, those that the cell names come first."""
+    named = set(_NAME.findall(cell))
+    return tuple(_own_first(rewrite, named) for rewrite in rewrites)
+
+
+def _own_first(rewrite: Rewrite, named: set[str]) -> Rewrite:
+    if rewrite.comparison is None or rewrite.reason.key != "agrees":
+        return rewrite
+    compared = rewrite.comparison.compared
+    ordered = tuple(sorted(compared, key=lambda n: n.replace("[", ".").split(".")[0] not in named))
+    # The report makes its line of the comparison's names.
+    values = {key: value for key, value in rewrite.reason.values.items() if key != "names"}
+    return replace(
+        rewrite,
+        comparison=replace(rewrite.comparison, compared=ordered),
+        reason=replace(rewrite.reason, values=values),
+    )
 
 
 @dataclass(frozen=True)
@@ -76,19 +170,64 @@ class Untried:
         return tuple(Rewrite(p.fix, p.edits, p.safety, p.facts, reason=why) for p in proposals)
 
 
-class DeferredVerification:
-    """Keeps a warning's proposals until its cell has ended; holds nothing live."""
+class _Kept:
+    """Keeps a report's proposals; holds nothing live."""
 
     def __init__(self) -> None:
         self._kept: tuple[Incident, Finding, tuple[Proposal, ...]] | None = None
 
+    def keep(self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]) -> None:
+        told = Incident(incident.kind, incident.message, incident.program, {}, cell=incident.cell)
+        self._kept = (told, finding, proposals)
+
+    def settle(self, verifier: Verifier | Untried) -> tuple[Rewrite, ...]:
+        """The same proposals, tried now."""
+        return () if self._kept is None else verifier(*self._kept)
+
+
+class DeferredVerification(_Kept):
+    """Keeps a warning's proposals until its cell has ended."""
+
     def __call__(
         self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
     ) -> tuple[Rewrite, ...]:
-        told = Incident(incident.kind, incident.message, incident.program, {}, cell=incident.cell)
-        self._kept = (told, finding, proposals)
+        self.keep(incident, finding, proposals)
         return Untried("other_report")(incident, finding, proposals)
 
-    def settle(self, verifier: Verifier) -> tuple[Rewrite, ...]:
-        """The same proposals, tried now."""
-        return () if self._kept is None else verifier(*self._kept)
+
+class AwaitedVerification(_Kept):
+    """Keeps an error's proposals while its report is shown without their outcomes."""
+
+    def __init__(self, why: Reason) -> None:
+        super().__init__()
+        self._why = why
+
+    @property
+    def asked(self) -> bool:
+        """Whether there is something to try."""
+        return self._kept is not None
+
+    def __call__(
+        self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
+    ) -> tuple[Rewrite, ...]:
+        self._kept = (incident, finding, proposals)  # live: `settle` follows at once
+        return tuple(
+            Rewrite(p.fix, p.edits, p.safety, p.facts, reason=self._why) for p in proposals
+        )
+
+
+class LaterVerification(_Kept):
+    """Keeps the proposals of a report that is shown before they are tried."""
+
+    def __call__(
+        self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
+    ) -> None:
+        self.keep(incident, finding, proposals)
+
+
+def is_quick(program: Program, runs: Sequence[Run], seconds: float) -> bool:
+    """Whether there is time to run all cells again, twice.  Of the cell that
+    loaded the extension it is not known how long it took, nor of those before it."""
+    seen = {run.number for run in runs}
+    unseen = {source.cell for source in index_of(program).runs} - seen
+    return not unseen and _TIMES * sum(run.seconds or 0.0 for run in runs) <= seconds

@@ -161,13 +161,7 @@ def _operand(node: ast.AST | None) -> ast.expr | None:
 def plain_value(node: ast.expr, frame: FrameType) -> Any:
     """The value of an expression that only looks things up, else None; no property or call runs."""
     from ..inspect.dataflow import safe_lookup
-    from ..inspect.dataflow.evaluate import evaluate
+    from ..inspect.dataflow.safe_lookup import in_frame
 
-    def named(name: ast.Name) -> Any:
-        for table in (frame.f_locals, frame.f_globals):
-            if name.id in table:
-                return table[name.id]
-        return safe_lookup.builtin(name.id)
-
-    found = evaluate(node, named)
+    found = in_frame(node, frame)
     return None if found is safe_lookup.MISSING else found

@@ -7,6 +7,7 @@ variable: a cell with `await` starts and ends in one thread, so this holds there
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -24,7 +25,8 @@ from .verification import Untried, Verifier
 
 if TYPE_CHECKING:
     from ..record import Recording, Signal
-    from ..verify import Checkpoint
+    from ..verification import Checkpoint, Loaded
+    from ..verification.replay import RunAgain
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class WatchOptions:
     language: str | None = None
     here: bool = False  #: asked for in the cell itself
     automatic: bool = False  #: nobody asked: the run after a failure
+    untried: str = "verify_off"  #: why nothing is tried where that is switched off
 
 
 class Count(NamedTuple):
@@ -65,14 +68,26 @@ class WatchedCell:
         self.recording: Recording | None = None
         self._since = 0
         self._checkpoint: Checkpoint | None = None
+        self._before: frozenset[str] = frozenset()  #: the modules there were at the checkpoint
+        self._loaded: Loaded | None = None
         self._stack = ExitStack()
 
     def take_checkpoint(self) -> None:
         """Remember the session as it is before the cell."""
         with guarded("checkpoint"):
-            from ..verify import Checkpoint
+            from ..verification import Checkpoint
 
             self._checkpoint = Checkpoint.take(self._shell.user_ns)
+            self._before = frozenset(sys.modules)
+
+    def take_checkpoint_inside(self, names: dict[str, Any], again: RunAgain) -> bool:
+        """Remember the process as it is while it is recorded; `again` is what is to be run from
+        there.  Whether that could be done."""
+        with guarded("checkpoint"):
+            from ..verification import Checkpoint
+
+            self._checkpoint = Checkpoint.take(names, again, self.leave)
+        return self._checkpoint is not None
 
     def enter(self, program: Program, cell: int | None, earlier: Recording | None) -> None:
         """Begin to record, continuing the session's earlier recording."""
@@ -87,6 +102,11 @@ class WatchedCell:
         """The cell has ended: stop recording."""
         with guarded("record"):
             self._stack.close()
+        if self._checkpoint is not None:
+            with guarded("checkpoint"):
+                from ..verification import loaded_since
+
+                self._loaded = loaded_since(self._before)
 
     def discard(self) -> None:
         """Everything is told: drop the checkpoint."""
@@ -103,6 +123,13 @@ class WatchedCell:
             if self.recording is not None:
                 return self.recording.signals(), self.recording.notes()
         return None
+
+    def suspicions(self) -> tuple[Signal, ...]:
+        """What may be wrong, and only another run of the cell can tell."""
+        with guarded("record"):
+            if self.recording is not None and self._checkpoint is not None:
+                return self.recording.suspicions()
+        return ()
 
     def watched(self) -> Watched | None:
         """What the cell did, or None where it was not recorded."""
@@ -128,8 +155,8 @@ class WatchedCell:
 
     def verifier(self, options: Options, runs: Sequence[Run]) -> Verifier | Untried:
         if not options.verify:
-            return Untried("verify_off")
-        return Verifier(self._checkpoint, options.budget, runs)
+            return Untried(self.choice.untried)
+        return Verifier(self._checkpoint, options.budget, runs, loaded=self._loaded)
 
 
 def _later(entries: deque[Any], clock_at: int, since: int) -> Count:

@@ -23,3 +23,16 @@ def silenced() -> Iterator[None]:
         yield
     finally:
         _warnings.filters = filters
+
+
+@contextmanager
+def overheard() -> Iterator[list[str]]:
+    """What warns in the body, each time; nothing is shown."""
+    heard: list[str] = []
+    filters, show = warnings.filters, warnings.showwarning
+    _warnings.filters = [("always", None, Warning, None, 0)]
+    _warnings.showwarning = lambda message, *rest, **named: heard.append(str(message))
+    try:
+        yield heard
+    finally:
+        _warnings.filters, _warnings.showwarning = filters, show

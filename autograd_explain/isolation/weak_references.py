@@ -10,7 +10,8 @@ alone and exchanges what is in it, so that a reference to the object stays right
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
 
 import torch
 import torch.utils
@@ -30,6 +31,41 @@ def weak(tensor: torch.Tensor) -> Weak:
         if type(known) is Weak and known.__callback__ is None:
             return known
     return Weak(tensor)
+
+
+V = TypeVar("V")
+
+
+class ByTensor(Generic[V]):
+    """A value for each of the program's tensors, by identity and without keeping them.
+
+    What was kept for a tensor that is gone is never found for another at its address.
+    """
+
+    def __init__(self) -> None:
+        hide(self)
+        self._kept: dict[int, tuple[Weak, V]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, tensor: torch.Tensor) -> V | None:
+        found = self._kept.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
+
+    def __setitem__(self, tensor: torch.Tensor, value: V) -> None:
+        self._kept[id(tensor)] = (weak(tensor), value)
+
+    def forget(self) -> bool:
+        """Drop what is kept for tensors that are gone, or else the older half of all.
+        True where nothing was lost that could have been asked for."""
+        gone = [key for key, (tensor, _) in self._kept.items() if tensor() is None]
+        self._drop(gone or list(self._kept)[: len(self._kept) // 2])
+        return bool(gone)
+
+    def _drop(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            del self._kept[key]
 
 
 class _Weakref:

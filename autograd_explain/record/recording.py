@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
-from .detect.number_into_loss import flows_into
+from .detect.number_into_loss import flows_into, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach
 from .observe.backwards import Backwards
@@ -71,6 +71,7 @@ class Recording:
         self._since = 0
         self._cells: set[int | None] = set()
         self._watched: list[tuple[int, int]] = []
+        self._begun: tuple[int, Recorder] | None = None  #: the recording that goes on
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -94,16 +95,19 @@ class Recording:
 
     def covers(self, incident: Incident) -> bool:
         """Whether the operations behind this failure were watched."""
-        if incident.cell not in self._cells:
-            return False
+        return incident.cell in self._cells and self.saw(_graph_sequences(incident))
+
+    def saw(self, nodes: Iterable[int]) -> bool:
+        """Whether nodes of these numbers were made under watch, at lines that were seen."""
         compiled = self._made_in_compiled_code()
         return all(
             self._was_watched(n) and not any(first <= n < end for first, end in compiled)
-            for n in _graph_sequences(incident)
+            for n in nodes
         )
 
     def _was_watched(self, number: int) -> bool:
-        return any(first <= number < end for first, end in self._watched)
+        running = () if self._begun is None else ((self._begun[0], _end(self._begun[1])),)
+        return any(first <= number < end for first, end in (*self._watched, *running))
 
     def _made_in_compiled_code(self) -> list[tuple[int, int]]:
         """Ranges of nodes whose lines are unknown: what torch.compile makes of a function keeps
@@ -132,8 +136,24 @@ class Recording:
         """As `signals`, but what the program may well mean: worth a line, no alarm."""
         return tuple(self._signal(s) for s in self._suspects() if not s.sure)
 
+    def suspicions(self) -> tuple[Signal, ...]:
+        """Where values left the graph that a loss may depend on: only a run of the cell tells."""
+        with quiet():
+            found = self.suspicion.partial_cuts()
+        if found is None:
+            return ()
+        moments = self.moments(self.program)
+        root = moments.spot(found.marks["backward"][0].site)
+        spots = [(mark, moments.spot(mark.site)) for mark in found.marks["cut"]]
+        used = tuple(
+            m for m, s in spots if s is not None and root is not None and may_flow(s, root)
+        )
+        marks = {**found.marks, "cut": used}
+        return (self._signal(replace(found, marks=marks)),) if used else ()
+
     def _suspects(self) -> list[CandidateFault]:
         with quiet():
+            self.suspicion.ended_cell(self.sites.namespace)
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
                 found += look(self.sites.namespace, self.suspicion.gradients, self.log)
@@ -216,7 +236,7 @@ class Recording:
         layers = OpaqueLayers(recorder, presence)
         backwards = Backwards(recorder, presence)
         stacks = FormattedStacks(presence)
-        first = sequence()
+        self._begun = first, _ = sequence(), recorder
         try:
             with ExitStack() as stack:
                 stack.enter_context(warnings_at_home())
@@ -233,8 +253,8 @@ class Recording:
             self.failure = recorder.broken
             if recorder.broken is not None:
                 self._limits.add("recorder_failed")
-            # One that failed saw nothing from there on.
-            self._watched.append((first, sequence() if self.failure is None else recorder.seen))
+            self._watched.append((first, _end(recorder)))
+            self._begun = None
 
     failure: Exception | None = None
 
@@ -242,6 +262,11 @@ class Recording:
 def watch(program: Program, cell: int | None, recording: Recording | None = None) -> Any:
     """A context manager that records its body, continuing `recording` where one is given."""
     return (recording if recording is not None else Recording()).watching(program, cell)
+
+
+def _end(recorder: Recorder) -> int:
+    """The first node that a recorder has not seen: one that failed saw nothing from there on."""
+    return sequence() if recorder.broken is None else recorder.seen
 
 
 def _moment(moments: SiteReader, role: str, mark: Mark) -> TraceEvent | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Diagnosis, Kind
 from . import texts as texts_module
-from .shown import Shown
-from .texts import Document
+from .shown import WIDTH, Shown
+from .texts import Document, Passage
 from .view import View, view_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,12 @@ class Explanation(Shown):
 
     @property
     def headline(self) -> str:
-        return self._view.headline.plain()
+        return self.summary.plain()
+
+    @property
+    def summary(self) -> Passage:
+        """The headline with its markup."""
+        return self._view.headline
 
     def in_language(self, language: str) -> Explanation:
         """The same explanation in "en", "ja" or "zh"; nothing is diagnosed again."""
@@ -86,6 +91,19 @@ class Explanation(Shown):
 
     def __repr__(self) -> str:
         return f"<Explanation {self.id}: {self.headline}>"
+
+    def to_text(self, width: int = WIDTH) -> str:
+        """Plain text without colour; the lines of a diff are whole, however long."""
+        from .text import draw, report
+
+        return draw(report(self._view, self.detail, width, whole=True), color=False)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """Besides what is seen, the report as data, for tools that read notebooks."""
+        from .report import MIMETYPE, brief
+
+        bundle: dict[str, Any] = {**super()._repr_mimebundle_(include, exclude)}
+        return {**bundle, MIMETYPE: brief(self.to_dict())}
 
     def _draw(self, width: int) -> Text:
         from .text import report

@@ -21,19 +21,27 @@ from .code_html import code_html
 from .diff import Hunk, Line
 from .labels import source, word
 from .listing import GLYPHS, WIDEST_NAME, crop_middle, window
+from .rails import Rail
 from .rows import Row
 from .texts import NOTHING, Passage
 from .view import View
 from .visible import visible
 
 if TYPE_CHECKING:
+    from .look_content import LookContent
     from .topic_content import TopicContent
 
 LONGEST = 96  #: cells of one line of code
+LANE = 14  #: pixels
+_MIDDLE = 13  #: of a row's first line
+_FAR = 999  #: below any row, where the picture is cut off
 ROOM = 12  #: lines of code that leave room for the reason
 _FROM_THE_RIGHT = re.compile(
     "<code>(?=[^<]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff])"
 )
+#: An attribute of ours that needs no quotes, each of which a notebook's JSON writes as two
+#: characters.  Quotes of the user's are escaped.
+_QUOTED = re.compile(r'(?<= )(class|dir|aria-hidden|target|rel)="([\w.%-]+)"(?=[ >])')
 STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
 
 
@@ -49,6 +57,7 @@ def environment(package: str = __package__) -> Environment:
     )
     made.filters |= {"prose": prose, "python": code_html, "code": _code, "place": _padded_place}
     made.filters["number"] = _number
+    made.filters["picture"] = _picture
     made.globals["glyphs"] = GLYPHS
     return made
 
@@ -78,6 +87,25 @@ def _number(line: Line, hunks: Sequence[Hunk]) -> str:
     return str(line.number).rjust(len(str(widest)))
 
 
+def _picture(rail: Rail) -> Markup:
+    """The graph beside a line: without text, as its line tells what it means."""
+    x = [_at(lane) for lane in range(rail.width)]
+    lines = [f"M{x[lane]},0V{_FAR if lane in rail.below else _MIDDLE}" for lane in rail.above]
+    begun = (lane for lane in rail.below if lane not in rail.above)
+    lines += (f"M{x[lane]},{_MIDDLE}V{_FAR}" for lane in begun)
+    mark = ""
+    if rail.lane is not None:
+        own = x[rail.lane]
+        lines += (f"M{x[lane]},{_MIDDLE}H{own}" for lane in rail.joins if lane != rail.lane)
+        mark = f"<circle cx={own} cy={_MIDDLE} r=4 />"
+    drawn = f"<path d={''.join(lines)} />" if lines else ""
+    return Markup(f"<svg>{drawn}{mark}</svg>")
+
+
+def _at(lane: int) -> int:
+    return LANE * lane + LANE // 2
+
+
 def fill(template: str, language: str, **values: Any) -> str:
     """A template with the style sheet and the labels of a language at hand."""
     page = environment().get_template(template)
@@ -86,7 +114,7 @@ def fill(template: str, language: str, **values: Any) -> str:
         return word(key, language, **facts)
 
     text = page.render(word=words, language=language, style=Markup(style()), **values)
-    return visible(text.strip())
+    return _QUOTED.sub(r"\1=\2", visible(text.strip()))
 
 
 @cache
@@ -106,7 +134,7 @@ def style() -> str:
 def html(view: View, detail: str = "short") -> str:
     """The report; what a short report leaves out is folded, not missing."""
     rows = tuple(map(_cropped, view.rows))
-    gutter = max((cell_len(_place(row)) for row in rows), default=0) + 2
+    gutter, widest = _gutter(rows)
     brief = view.why.first_paragraph() if _has_room(view) else NOTHING
     return fill(
         "explanation.html",
@@ -114,7 +142,7 @@ def html(view: View, detail: str = "short") -> str:
         view=view,
         rows=rows,
         gutter=gutter,
-        widest=gutter + 1 + max((cell_len(row.source) for row in rows), default=0),
+        widest=widest,
         brief=brief,
         rest=view.why.after(brief),
         more=tuple(_more(view)),
@@ -128,6 +156,8 @@ def _more(view: View) -> Iterator[str]:
     """What the folded part holds, by its headings."""
     if view.rewrites and view.rewrites[0].why:
         yield word("about_rewrite", view.language)
+    if view.rewrites:
+        yield from (name for name, _ in view.rewrites[0].cells)
     if view.rewrites[1:]:
         yield word("other_rewrites", view.language, count=len(view.rewrites) - 1)
     held = {
@@ -150,6 +180,23 @@ def _cropped(row: Row) -> Row:
     source, start, end = window(row.source, row.start, row.end, LONGEST)
     where = crop_middle(row.where, WIDEST_NAME)
     return replace(row, source=source, start=start, end=end, where=where)
+
+
+def look_html(shown: LookContent) -> str:
+    """What a magic that looks at living objects shows."""
+    pictures = [(picture, _gutter(picture.rows)) for picture in shown.pictures]
+    return fill("look.html", shown.language, shown=shown, pictures=pictures)
+
+
+def _gutter(rows: Sequence[Row]) -> tuple[int, int]:
+    """Cells of the places, and of the widest line with its place."""
+    gutter = max((cell_len(_place(row)) for row in rows), default=0) + 2
+    return gutter, gutter + 1 + max((cell_len(row.source) for row in rows), default=0)
+
+
+def repeated_html(parts: Sequence[Passage], whole: str, language: str) -> str:
+    """A line for a report that was shown before, which is folded below it where it is given."""
+    return fill("repeated.html", language, parts=parts, whole=Markup(whole))
 
 
 def topic_html(topic: TopicContent) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from .fill import PLACEHOLDER
 from .reasons import REASONS
@@ -15,9 +16,17 @@ from .texts import LANGUAGES, Passage, line
 
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 
-WORDS: Mapping[str, tuple[str, str, str]] = {
+#: English, Japanese, Chinese.
+Words: TypeAlias = Mapping[str, tuple[str, str, str]]
+
+WORDS: Words = {
     # what happened at a line
     "created": ("created[ `{name}`]", "[`{name}` を]ここで作成", "在此创建[ `{name}`]"),
+    "leaf_made": (
+        "the leaf[ from which `{name}` is computed]",
+        "[`{name}` の計算元となる]リーフ",
+        "[计算 `{name}` 所用的]叶子张量",
+    ),
     "alias": (
         "another name for the same memory",
         "同じメモリを指す別名",
@@ -75,6 +84,17 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "上書き後の値を使用",
         "使用了被覆盖后的值",
     ),
+    # the graph's lines
+    "path": ("the gradient passes here", "勾配がここを通る", "梯度经过此处"),
+    "path_leaves": ("leaves `{leaves}`", "リーフ `{leaves}`", "叶子张量 `{leaves}`"),
+    "path_count": ("ran {count} times", "{count} 回実行", "运行了 {count} 次"),
+    "path_freed": ("its saved values are freed", "保存値は解放済み", "保存的值已释放"),
+    "path_freed_first": (
+        "the saved values of its earlier runs are freed",
+        "以前の実行での保存値は解放済み",
+        "先前运行时保存的值已释放",
+    ),
+    "semicolon": ("; ", "、", "；"),
     "called_from": ("called from {places}", "呼び出し元：{places}", "调用自：{places}"),
     "file_changed": (
         "[{function}(): ]the file changed since it was loaded",
@@ -143,6 +163,7 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "outcome_runs": ("runs", "実行できた", "可运行"),
     "outcome_fails": ("fails", "失敗", "失败"),
     "outcome_differs": ("differs", "結果が異なる", "结果不同"),
+    "outcome_being_tried": ("being tried", "試行中", "正在尝试"),
     "outcome_not_tried": ("not tried", "未検証", "未验证"),
     "safety_changes_meaning": (
         "changes what is computed",
@@ -150,7 +171,11 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
         "会改变计算内容",
     ),
     "safety_show_only": ("a sketch to adapt", "参考例（要調整）", "仅供参考，需自行调整"),
-    "more_lines": ("… {count} more lines", "… ほか {count} 行", "… 还有 {count} 行"),
+    "more_lines": (
+        "… {count} more lines[: `%autograd_graph {root}`]",
+        "… ほか {count} 行[：`%autograd_graph {root}`]",
+        "… 还有 {count} 行[：`%autograd_graph {root}`]",
+    ),
     "colon": (": ", "：", "："),
     # a tensor in words
     "leaf": ("leaf", "リーフ", "叶子张量"),
@@ -158,19 +183,70 @@ WORDS: Mapping[str, tuple[str, str, str]] = {
     "requires_grad": ("requires grad", "requires_grad あり", "需要梯度"),
     # how to go on
     "hint_fix": (
-        "`%autograd_fix` puts it in the next cell",
-        "`%autograd_fix` で次のセルに挿入",
-        "`%autograd_fix` 将其放入下一个单元格",
+        "`%autograd_fix` gives the changed cell, `%%autograd_fix` on top of it puts it in place",
+        "`%autograd_fix` で変更後のセルを挿入、セルの先頭に `%%autograd_fix` でその場に反映",
+        "`%autograd_fix` 给出修改后的单元格，在其首行写 `%%autograd_fix` 则就地替换",
     ),
-    "hint_fix_shows": (
-        "`%autograd_fix` shows the change",
-        "`%autograd_fix` で変更を表示",
-        "`%autograd_fix` 显示改动",
+    "hint_fix_cell": (
+        "`%autograd_fix` gives the whole changed cell",
+        "`%autograd_fix` で変更後のセル全体を挿入",
+        "`%autograd_fix` 给出修改后的整个单元格",
+    ),
+    "hint_fix_file": (
+        "`%autograd_fix` shows the change, `%autograd_fix --write` writes the file",
+        "`%autograd_fix` で変更を表示、`%autograd_fix --write` でファイルに書き込み",
+        "`%autograd_fix` 显示改动，`%autograd_fix --write` 写入文件",
+    ),
+    "hint_fix_second": (
+        "rewrite 2: `%autograd_fix 2`",
+        "修正案 2：`%autograd_fix 2`",
+        "修改建议 2：`%autograd_fix 2`",
+    ),
+    "trying_line": (
+        "autograd_explain: trying the rewrites ({count}) … Ctrl-C stops",
+        "autograd_explain：修正案（{count} 件）を試行中… Ctrl-C で停止",
+        "autograd_explain：正在尝试修改建议（{count} 个）… 按 Ctrl-C 停止",
+    ),
+    "trying_line_on": (
+        "autograd_explain: {number} of {count} rewrites tried … Ctrl-C stops",
+        "autograd_explain：修正案 {count} 件中 {number} 件を試行… Ctrl-C で停止",
+        "autograd_explain：已尝试 {number}/{count} 个修改建议… 按 Ctrl-C 停止",
+    ),
+    "searching_line": (
+        "autograd_explain: looking for other rewrites, {count} tried … Ctrl-C stops",
+        "autograd_explain：ほかの修正案を探索中（{count} 件を試行）… Ctrl-C で停止",
+        "autograd_explain：正在寻找其他修改建议（已尝试 {count} 个）… 按 Ctrl-C 停止",
+    ),
+    "whole_cell": ("The whole cell {cell}", "{cell} のセル全体", "{cell} 的完整内容"),
+    "fix_instead_of": (
+        "{cell} as changed by the rewrite: put this in its place",
+        "修正案による {cell} の全文：元のセルをこれに置き換える",
+        "{cell} 按修改建议改后的全文：请用它替换原单元格",
+    ),
+    "fix_write": (
+        "`%autograd_fix {number} --write` writes this to {file}.",
+        "`%autograd_fix {number} --write` で {file} に書き込みます。",
+        "`%autograd_fix {number} --write` 将其写入 {file}。",
+    ),
+    "fix_written": (
+        "{file} is written. What was imported from it is still the old code: reload it.",
+        "{file} に書き込みました。読み込み済みのコードは古いままなので、再読み込みしてください。",
+        "{file} 已写入。已导入的仍是旧代码，请重新加载。",
     ),
     "hint_explain_outside": (
         "`python -m autograd_explain explain {cause}` tells the whole story",
         "`python -m autograd_explain explain {cause}` で詳しい説明",
         "`python -m autograd_explain explain {cause}` 查看完整说明",
+    ),
+    "same_again": (
+        "The same as before, {count} time[: its report stands under {cell}]",
+        "前回と同じ内容です（{count} 回目）[。レポートは {cell} の下にあります]",
+        "与之前相同（第 {count} 次）[，报告在 {cell} 下方]",
+    ),
+    "hint_again": (
+        "`%autograd_explain` shows it again",
+        "`%autograd_explain` で再表示",
+        "`%autograd_explain` 可再次显示",
     ),
     "hint_explain": (
         "`%autograd_explain {cause}` tells the whole story",
@@ -183,10 +259,12 @@ LABELS = {**WORDS, **REASONS}
 
 def source(key: str, language: str) -> str:
     """A label's Markdown with its `{values}`; an unknown key shows as itself."""
-    texts = LABELS.get(key)
-    if texts is None:
-        return key.replace("_", " ")
-    return texts[LANGUAGES.index(language) if language in LANGUAGES else 0]
+    return phrase(LABELS, key, language) if key in LABELS else key.replace("_", " ")
+
+
+def phrase(words: Words, key: str, language: str) -> str:
+    """An entry of a table of words; in English where the language is none of ours."""
+    return words[key][LANGUAGES.index(language) if language in LANGUAGES else 0]
 
 
 def label(key: str, language: str, **values: object) -> Passage:

@@ -9,6 +9,7 @@ from pathlib import Path
 from markdown_it.token import Token
 
 from . import texts as texts_module
+from .commands import commands
 from .fill import is_cjk, joined_lines, placeholders
 from .table import columns_of
 from .texts import LANGUAGES, Document, parser, split_title
@@ -32,7 +33,7 @@ GLOSSARY: Mapping[str, Mapping[str, str]] = {
         "書き換え案": "修正案",
         "頼[まみむんも]": "指定",
         "入り込": "さかのぼる",
-        "次の回|各回": "イテレーション",
+        "次の回|各回|以後の回|(全部|すべて)の回": "イテレーション",
     },
     "zh": {
         "改写": "覆盖 (of a value), 修改建议 (a rewrite)",
@@ -52,7 +53,7 @@ def problems(folder: Path, example: Mapping[str, str]) -> list[str]:
     if "en" not in texts:
         return missing
     documents = {language: texts_module.read(text) for language, text in texts.items()}
-    example = {**example, **dict.fromkeys(columns_of(folder), "")}
+    example = {**commands(), **example, **dict.fromkeys(columns_of(folder), "")}
     found = list(missing)
     for language, document in documents.items():
         found += (f"{language}.md: {p}" for p in _alone(document, language, example))

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from .diff import Hunk, Line
 from .prose import indented, one_line
+from .rails import as_text
 from .rows import Row
 from .timeline import Stop
 from .wrap import wrap
@@ -20,8 +21,18 @@ STYLES = {
     "changed": "red",
     "needed": "yellow",
     "other": "magenta",
+    "path": "dim",
+    "step": "default",
 }
-GLYPHS = {"saved": "●", "guilty": "◆", "changed": "◆", "needed": "✗"}
+GLYPHS = {
+    "saved": "●",
+    "guilty": "◆",
+    "changed": "◆",
+    "needed": "✗",
+    "other": "▸",
+    "path": "○",
+    "step": "○",
+}
 WIDEST_NAME = 18
 _NARROWEST = 30  #: cells that a label needs to stand beside its line rather than below it
 _SIGNS = {"-": "red", "+": "green", " ": "dim"}
@@ -29,16 +40,20 @@ _SIGNS = {"-": "red", "+": "green", " ": "dim"}
 
 @dataclass(frozen=True)
 class Gutter:
-    """What stands left of the code: where it is, its line number, a bar."""
+    """What stands left of the code: where it is, its line number, a bar; nothing where lanes
+    stand there and no line is known."""
 
     name_width: int
     number_width: int
+    shown: bool
 
     @property
     def width(self) -> int:
-        return self.name_width + self.number_width + 4
+        return self.name_width + self.number_width + 4 if self.shown else 0
 
     def line(self, name: str = "", number: int | None = None) -> Text:
+        if not self.shown:
+            return Text()
         shown = crop_middle(name, self.name_width)
         pad = " " * (self.name_width - cell_len(shown))
         count = "" if number is None else str(number)
@@ -50,6 +65,7 @@ def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:
     gutter = Gutter(
         min(WIDEST_NAME, max((cell_len(r.where) for r in rows), default=0)),
         max((len(str(r.line or "")) for r in rows), default=0),
+        any(r.where or r.rail is None for r in rows),
     )
     before = ""
     for row in rows:
@@ -58,21 +74,40 @@ def listing(rows: Sequence[Row], width: int) -> Iterator[Text]:
 
 
 def _row(row: Row, gutter: Gutter, width: int, name: str) -> Iterator[Text]:
-    room = max(width - gutter.width, 16)
     style = STYLES[row.tone]
+    beside, under = _rails(row, style)
+    room = max(width - gutter.width - beside.cell_len, 16)
     if not row.where:
-        yield from indented(wrap(_label(row, style), room), gutter.line())
+        yield from indented(
+            wrap(_label(row, style), room), gutter.line() + beside, gutter.line() + under
+        )
         return
     source, start, end = window(row.source, row.start, row.end, room)
     code = Text(source)
     if row.tone == "guilty":
         code.stylize("bold")
     code.stylize(style, start, end)
-    yield gutter.line(name, row.line) + code
+    first = gutter.line(name, row.line) + beside + code
+    if row.tone in ("path", "step") and cell_len(source) + cell_len(row.label.plain()) + 2 <= room:
+        yield first + Text("  ") + _label(row, style)
+        return
+    yield first
     lead, mark = cell_len(source[:start]), cell_len(source[start:end])
-    under = Text(" " * lead + ("━" if row.tone == "guilty" else "─") * mark, style)
-    for text in _labelled(row, under, room, style):
-        yield gutter.line() + text
+    line = Text(" " * lead + ("━" if row.tone == "guilty" else "─") * mark, style)
+    for text in _labelled(row, line, room, style):
+        yield gutter.line() + under + text
+
+
+def _rails(row: Row, style: str) -> tuple[Text, Text]:
+    """What of the graph stands beside a row's code, and beside its label."""
+    if row.rail is None:
+        return Text(), Text()
+    mark = GLYPHS.get(row.tone, "○")
+    beside, under = as_text(row.rail, mark)
+    text = Text(beside, "dim")
+    if row.rail.lane is not None:
+        text.stylize(style, 2 * row.rail.lane, 2 * row.rail.lane + 1)
+    return text, Text(under, "dim")
 
 
 def _labelled(row: Row, under: Text, room: int, style: str) -> Iterator[Text]:
@@ -169,14 +204,15 @@ def _axis(stops: Sequence[Stop], heads: Sequence[str], sizes: Sequence[int]) -> 
 # -- a rewrite ----------------------------------------------------------------------------
 
 
-def diff(hunks: Sequence[Hunk], width: int, context: bool = True) -> Iterator[Text]:
-    """The changed lines with their numbers, under the name of their cell or file."""
+def diff(hunks: Sequence[Hunk], width: int | None, context: bool = True) -> Iterator[Text]:
+    """The changed lines with their numbers, under the name of their cell or file; without a width
+    each as long as it is."""
     numbers = [line.number for hunk in hunks for line in hunk.lines]
     size = len(str(max(numbers, default=0)))
     before = ""
     for hunk in hunks:
         if hunk.where != before:
-            yield Text(crop(hunk.where, width), "dim")
+            yield Text(hunk.where if width is None else crop(hunk.where, width), "dim")
         elif context:
             yield Text(f"{'⋮':>{size}}", "dim")
         before = hunk.where
@@ -184,8 +220,10 @@ def diff(hunks: Sequence[Hunk], width: int, context: bool = True) -> Iterator[Te
         yield from (_diff_line(line, size, width) for line in shown)
 
 
-def _diff_line(line: Line, size: int, width: int) -> Text:
-    text, _, _ = window(line.text, line.start, line.end, max(width - size - 5, 8))
+def _diff_line(line: Line, size: int, width: int | None) -> Text:
+    text = line.text
+    if width is not None:
+        text, _, _ = window(text, line.start, line.end, max(width - size - 5, 8))
     return Text.assemble(
         (f"{line.number:>{size}} │ ", "dim"),
         (f"{line.sign} {text}".rstrip(), _SIGNS[line.sign]),

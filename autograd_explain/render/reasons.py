@@ -15,6 +15,13 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "勾配が参照値と一致[（{names}）][、最大相対誤差 {worst}]",
         "梯度与参考值一致[（{names}）][，最大相对误差 {worst}]",
     ),
+    "agrees_as_it_ran": (
+        "the gradients equal those of the program as it is[ ({names})]; it does not fail, so "
+        "nothing tells whether they are right",
+        "勾配は元のプログラムと一致[（{names}）]。元のプログラムは失敗しないため、正しい勾配かどうかは"
+        "判断できない",
+        "梯度与原程序一致[（{names}）]；原程序没有报错，无法判断这些梯度是否正确",
+    ),
     "runs": ("to the end, without an error", "エラーなしで最後まで", "运行到底，没有报错"),
     "no_reference": (
         "there is no reference to compare the gradients with",
@@ -30,6 +37,16 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "[`{names}` still gets no gradient]",
         "[`{names}` には依然として勾配が届かない]",
         "[`{names}` 仍然得不到梯度]",
+    ),
+    "still_nonfinite": (
+        "[the gradient of `{names}` is still not finite]",
+        "[`{names}` の勾配は依然として有限でない]",
+        "[`{names}` 的梯度仍然不是有限值]",
+    ),
+    "finite": (
+        "[the gradient of `{names}` is finite now]; there is no reference to compare it with",
+        "[`{names}` の勾配が有限になった]。比べる参照値はない",
+        "[`{names}` 的梯度现在是有限值]；没有可供比较的参考值",
     ),
     # why running is all that could be shown: `no_reference_<why>`
     "no_reference_older_graph": (
@@ -109,6 +126,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "勾配が参照値と一致しない[（{names}）]",
         "梯度与参考值不一致[（{names}）]",
     ),
+    "differs_as_it_ran": (
+        "the gradients are not those of the program as it is[ ({names})]",
+        "勾配が元のプログラムと一致しない[（{names}）]",
+        "梯度与原程序不一致[（{names}）]",
+    ),
     "differs_on_purpose": (
         "gradients other than the reference, which is the point of this choice[ ({names})]",
         "勾配は参照値と異なる。この案の狙いどおり[（{names}）]",
@@ -140,10 +162,35 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "`python -m autograd_explain run --check` で検証できます",
         "可用 `python -m autograd_explain run --check` 验证",
     ),
+    "in_test": (
+        "such a test is not run again",
+        "このようなテストは再実行しません",
+        "这种测试不会重新运行",
+    ),
+    "not_checked_test": (
+        "`pytest --autograd-check` would try it",
+        "`pytest --autograd-check` で検証できます",
+        "可用 `pytest --autograd-check` 验证",
+    ),
+    "made_before": (
+        "what the test is given may have been made with the code that changes",
+        "変更されるコードで作られた値がすでにテストに渡されている可能性がある",
+        "交给测试的值可能是由将要改动的代码生成的",
+    ),
     "other_report": (
         "of several reports on a cell, the rewrites of one are tried",
         "一つのセルに複数のレポートがある場合、検証するのはそのうち一つの修正案",
         "一个单元格有多份报告时，只验证其中一份的修改建议",
+    ),
+    "elsewhere": (
+        "the error was raised in another process",
+        "エラーは別のプロセスで発生した",
+        "错误是在另一个进程中抛出的",
+    ),
+    "verify_off_outside": (
+        "`--verify` would have it tried",
+        "`--verify` で検証を有効にできます",
+        "可用 `--verify` 启用验证",
     ),
     "verify_off": (
         "`%config AutogradExplain.verify = True` would have it tried",
@@ -195,6 +242,16 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "ここではセルを再実行できない[（{what}）]",
         "此处无法重放这些单元格[（{what}）]",
     ),
+    "unnumbered": (
+        "cells ran outside IPython's history and have no numbers of their own",
+        "IPython の履歴に残らないセルがあり、番号で区別できない",
+        "有单元格在 IPython 历史之外运行，没有各自的编号",
+    ),
+    "being_tried": (
+        "all of them for at most {seconds} s",
+        "全体で最大 {seconds} 秒",
+        "全部最多 {seconds} 秒",
+    ),
     "interrupted": ("interrupted", "中断された", "已中断"),
     "show_only": (
         "it was not meant to run as it is",
@@ -207,6 +264,21 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "用于验证的进程意外终止[（{what}）]",
     ),
     # remarks under a report
+    "crossed": (
+        "Raised in another process[ ({where})]; only its traceback is known here.",
+        "別のプロセス[（{where}）]で発生したため、ここではトレースバックしか分かりません。",
+        "错误在另一个进程[（{where}）]中抛出，这里只知道它的回溯。",
+    ),
+    "crossed_thread": (
+        "Raised in another thread[ ({where})]; only its traceback is known here.",
+        "別のスレッド[（{where}）]で発生したため、ここではトレースバックしか分かりません。",
+        "错误在另一个线程[（{where}）]中抛出，这里只知道它的回溯。",
+    ),
+    "also_likely": (
+        "By its message alone it may also be {causes}.",
+        "メッセージだけからは {causes} の可能性もあります。",
+        "仅凭报错信息来看，也可能是 {causes}。",
+    ),
     "recorded_next": (
         "Run the cell again to confirm these lines.",
         "このセルをもう一度実行すると、これらの行を実際の記録で確認できます。",
@@ -333,5 +405,24 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "autograd_explain could not explain this error[ ({error})][; {how} shows why].",
         "autograd_explain はこのエラーを説明できませんでした[（{error}）]。[{how} で確認できます]",
         "autograd_explain 未能解释这个错误[（{error}）]。[{how} 可查看原因。]",
+    ),
+    # while rewrites are tried
+    "trying": (
+        "The rewrites ({count}) are being tried; interrupt the kernel to stop. Where this does not "
+        "change, `%autograd_explain` shows the outcome.",
+        "修正案（{count} 件）を試行しています。カーネルの割り込みで中断できます。"
+        "表示が更新されない場合は `%autograd_explain` で結果を確認できます。",
+        "正在尝试修改建议（{count} 个），中断内核即可停止。"
+        "若此处不更新，请用 `%autograd_explain` 查看结果。",
+    ),
+    "trying_on": (
+        "{number} of {count} rewrites tried; interrupt the kernel to stop.",
+        "修正案 {count} 件中 {number} 件を試行しました。カーネルの割り込みで中断できます。",
+        "已尝试 {number}/{count} 个修改建议，中断内核即可停止。",
+    ),
+    "searching": (
+        "Looking for other rewrites: {count} tried so far; interrupt the kernel to stop.",
+        "ほかの修正案を探しています（{count} 件を試行）。カーネルの割り込みで中断できます。",
+        "正在寻找其他修改建议：已尝试 {count} 个，中断内核即可停止。",
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Diagnosis, Rewrite
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from .topic_content import Part, TopicContent
 
 SCHEMA = 1
+#: Of the report as data in a notebook's output.
+MIMETYPE = "application/vnd.autograd-explain.v1+json"
+#: Fields that a notebook's output lacks.
+_BESIDE = ("message", "explanation", "warnings", "see", "old_source", "new_source")
+#: What describes `to_dict`: a file of the package.
+SCHEMA_FILE = Path(__file__).with_name("report.schema.json")
 
 
 def to_dict(diagnosis: Diagnosis, view: View, document: Document) -> dict[str, Any]:
@@ -29,6 +36,8 @@ def to_dict(diagnosis: Diagnosis, view: View, document: Document) -> dict[str, A
         "schema": SCHEMA,
         "id": finding.cause,
         "kind": diagnosis.kind.value,
+        "confidence": finding.confidence.name.lower(),
+        "rank": diagnosis.rank,
         "message": diagnosis.message,
         "language": view.language,
         "headline": view.headline.plain(),
@@ -50,8 +59,22 @@ def _rewrite_dict(rewrite: Rewrite, shown: RewriteView, language: str) -> dict[s
         "safety": rewrite.safety.value,
         "outcome": rewrite.outcome.value,
         "outcome_reason": outcome_reason(rewrite, language).plain(),
+        "reason": {"key": rewrite.reason.key, "values": dict(rewrite.reason.values)},
         "edits": [edit.to_dict() for edit in rewrite.edits],
     }
+
+
+def brief(report: Mapping[str, Any]) -> dict[str, Any]:
+    """A report as a notebook's output holds it, where each number takes a line of the file:
+    without what is null, and what stands beside it (the story, PyTorch's message, whole texts)."""
+    found: dict[str, Any] = _known(report)
+    return found
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _known(v) for k, v in value.items() if v is not None and k not in _BESIDE}
+    return [_known(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def explanation(view: View) -> str:

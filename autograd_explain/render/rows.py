@@ -11,6 +11,7 @@ from ..model import (
     Event,
     Finding,
     Kind,
+    LineId,
     Place,
     Relation,
     Role,
@@ -19,9 +20,9 @@ from ..model import (
 )
 from .labels import label, word
 from .places import short_place, where_of
+from .rails import Rail
 from .texts import Passage
 
-Spot = tuple["int | None", "str | None", int]
 _PHASE = {What.CREATED: 0, What.SAVED: 1, What.FAILED: 3}
 
 
@@ -33,7 +34,9 @@ class Row:
     it had been loaded has no line, and says so instead of its source.  `start` and `end` delimit
     the expression meant, in characters of `source`.  `tone` is "saved", "guilty", "changed",
     "needed" or "other".
-    `where` is the cell or the file's short name, `title` the full one.
+    `where` is the cell or the file's short name, `title` the full one.  A row of tone "path" is one
+    that the gradient passes, of tone "step" one of a whole graph; `rail` is what of the graph is
+    drawn beside a row.
     """
 
     where: str
@@ -46,6 +49,8 @@ class Row:
     certainty: str
     tone: str
     called_from: Passage
+    at: LineId | None = None
+    rail: Rail | None = None
 
 
 def rows_of(diagnosis: Diagnosis, language: str) -> tuple[Row, ...]:
@@ -88,7 +93,7 @@ def _stands_above(first: Place | None, second: Place | None) -> bool:
     return first.line < second.line
 
 
-def _says_nothing_new(failed: Event, places: list[Spot | None], finding: Finding) -> bool:
+def _says_nothing_new(failed: Event, places: list[LineId | None], finding: Finding) -> bool:
     """Whether the failing line is the guilty line, which says so itself."""
     if failed.place is None:
         return True
@@ -129,7 +134,7 @@ def _same_place(first: Event, second: Event) -> bool:
     return _spot(first.place) == _spot(second.place)
 
 
-def _spot(place: Place | None) -> Spot | None:
+def _spot(place: Place | None) -> LineId | None:
     return None if place is None else place.line_id
 
 
@@ -170,6 +175,8 @@ def _label(event: Event, diagnosis: Diagnosis, before: int | None, language: str
             return label("carried", language)
         case What.CREATED if event.relation is Relation.ALIAS:
             return label("alias", language)
+        case What.CREATED if event.relation is Relation.LEAF:
+            return label("leaf_made", language, name=name)
         case _:
             return label(event.what.value, language, name=name)
 
@@ -211,14 +218,19 @@ def _failed_label(diagnosis: Diagnosis, culprit: TensorFact | None, language: st
 
 
 def _row(event: Event, text: Passage, tone: str, certainty: str, language: str) -> Row:
-    place = event.place
     calls = " → ".join(short_place(p) for p in event.chain)
     from_ = label("called_from", language, places=calls) if calls else Passage()
+    row = row_at(event.place, text, tone, language)
+    tag = ", ".join(t for t in (certainty, row.certainty) if t)
+    return replace(row, certainty=tag, called_from=from_)
+
+
+def row_at(place: Place | None, text: Passage, tone: str, language: str) -> Row:
+    """A row of a line; without a place it says that the line is not known."""
     if place is None:
         unknown = word("place_unknown", language)
-        tag = ", ".join(t for t in (certainty, unknown) if t)
-        return Row("", "", None, "", 0, 0, text, tag, tone, from_)
-    start, end = _marked(place)
+        return Row("", "", None, "", 0, 0, text, unknown, tone, Passage())
+    start, end = _marked(place) if tone != "path" else (0, 0)
     changed = word("file_changed", language, function=place.function) if place.changed else ""
     return Row(
         where_of(place.cell, place.file),
@@ -228,9 +240,10 @@ def _row(event: Event, text: Passage, tone: str, certainty: str, language: str) 
         start,
         end,
         text,
-        certainty,
+        "",
         tone,
-        from_,
+        Passage(),
+        place.line_id,
     )
 
 

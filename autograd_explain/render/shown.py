@@ -44,7 +44,7 @@ class Shown(ABC):
 
         return encodable(self.to_text(), sys.stdout)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """What notebooks and terminals show; `text/plain` is complete by itself."""
         from .text import for_stream
 

@@ -9,6 +9,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -22,6 +23,7 @@ from .wrap import wrap
 
 if TYPE_CHECKING:
     from ..model import Outcome
+    from .look_content import LookContent
 
 ROOM = 25  #: lines of a short report at 80 columns or more
 _NARROWEST, _WIDEST = 40, 110
@@ -37,7 +39,7 @@ _ASCII = str.maketrans(
     {
         "─": "-", "━": "=", "┅": "-", "│": "|", "●": "*", "◆": "#", "✗": "x", "✓": "v", "○": "o",
         "≠": "!=", "•": "*", "·": "-", "→": "->", "…": "...", "⋮": ":", "▸": ">",
-        "╰": "`", "┗": "`", "␛": "^",
+        "╰": "`", "┗": "`", "␛": "^", "–": "-", "╯": "'", "├": "|", "┤": "|", "┼": "+",
     }
 )  # fmt: skip
 
@@ -94,19 +96,56 @@ def framed(lines: Iterable[Text], title: str, width: int) -> Text:
     return Text("\n").join([heading, *lines, Text("─" * width, "dim")])
 
 
-def report(view: View, detail: str, width: int) -> Text:
-    """The report between two rules."""
-    lines = full(view, width) if detail == "full" else short(view, width)
-    return framed(lines, view.cause, width)
+def looked(shown: LookContent, width: int) -> Text:
+    """What a magic that looks at living objects shows, between two rules."""
+    parts: list[list[Text]] = []
+    if shown.table:
+        parts.append(
+            _table(shown.table, width)
+            or [line for text in shown.lines for line in wrap(Text(text), width)]
+        )
+    for picture in shown.pictures:
+        heading = wrap(one_line(picture.title, "bold"), width)
+        notes = (line for note in picture.notes for line in wrap(one_line(note, "dim"), width))
+        parts.append([*heading, *spaced(listing(picture.rows, width)), *spaced(notes)])
+    lines = [line for part in parts for line in spaced(part)]
+    return framed(lines[1:], shown.command, width)
 
 
-def short(view: View, width: int) -> list[Text]:
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[Text]:
+    """Columns beside each other, [] where there is no room for them."""
+    sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    if sum(sizes) + 2 * len(sizes) > width:
+        return []
+    lines = [
+        "  ".join(cell + " " * (s - cell_len(cell)) for cell, s in zip(row, sizes, strict=True))
+        for row in rows
+    ]
+    return [Text(line.rstrip(), "dim" if not n else "") for n, line in enumerate(lines)]
+
+
+def repeated(parts: Sequence[Passage], width: int) -> Text:
+    """A report that was shown before, in a line."""
+    headline, again, hint = (one_line(part) for part in parts)
+    headline.stylize("bold")
+    told = Text.assemble(("autograd_explain · ", "dim"), headline, " ", again, " · ", hint)
+    return Text("\n").join(wrap(told, width))
+
+
+def report(view: View, detail: str, width: int, whole: bool = False) -> Text:
+    """The report between two rules; with `whole` every line of a diff as it is in the file."""
+    lines = full(view, width, whole) if detail == "full" else short(view, width, whole)
+    kind = word(f"kind_{view.kind.value}", view.language)
+    return framed(lines, f"{view.cause} · {kind}", width)
+
+
+def short(view: View, width: int, whole: bool = False) -> list[Text]:
     """Headline, the user's lines, the first rewrite, and as much of the reason as fits."""
     head = [*_headline(view, width), *spaced(_evidence(view, width))]
     foot = [*spaced(_footer(view, width))]
     why = [*spaced(paragraphs(view.why.first_paragraph(), width))] if view.why else []
     spare = ROOM - 2 - len(head) - len(foot)
-    remedy = [*spaced(_remedy(view, width))]
+    remedy = [*spaced(_remedy(view, width, whole=whole))]
     if len(why) + len(remedy) <= spare:
         return [*head, *why, *remedy, *foot]
     if not view.rewrites and why and len(why) <= spare:
@@ -119,7 +158,7 @@ def short(view: View, width: int) -> list[Text]:
             *foot,
         ]
     if len(remedy) > spare:
-        remedy = [*spaced(_remedy(view, width, context=False))]
+        remedy = [*spaced(_remedy(view, width, context=False, whole=whole))]
     return [*head, *_capped(remedy, max(spare, _LEAST), view.language), *foot]
 
 
@@ -130,7 +169,7 @@ def _capped(lines: list[Text], most: int, language: str) -> list[Text]:
     return [*lines[: most - 1], Text(f"  {rest}", "dim")]
 
 
-def full(view: View, width: int) -> list[Text]:
+def full(view: View, width: int, whole: bool = False) -> list[Text]:
     """All of it."""
     parts = [
         _headline(view, width),
@@ -138,7 +177,7 @@ def full(view: View, width: int) -> list[Text]:
         _evidence(view, width),
         _tensors(view, width),
         section(word("cause_heading", view.language), paragraphs(view.why, width - 2)),
-        *(_rewrite(r, view, width, why=True) for r in view.rewrites),
+        *(_rewrite(r, view, width, why=True, whole=whole) for r in view.rewrites),
         bullets("check", view.check, view.language, width),
         bullets("warnings", view.warnings, view.language, width),
         see_also(view.see, view.language),
@@ -200,22 +239,27 @@ def bullets(title: str, items: Iterable[Passage], language: str, width: int) -> 
     yield from section(word(title, language), lines)
 
 
-def _remedy(view: View, width: int, context: bool = True) -> Iterator[Text]:
+def _remedy(view: View, width: int, context: bool = True, whole: bool = False) -> Iterator[Text]:
     if not view.rewrites:
         yield from bullets("check", view.check[:3], view.language, width)
         return
-    yield from _rewrite(view.rewrites[0], view, width, context=context)
+    yield from _rewrite(view.rewrites[0], view, width, context=context, whole=whole)
 
 
 def _rewrite(
-    rewrite: RewriteView, view: View, width: int, why: bool = False, context: bool = True
+    rewrite: RewriteView,
+    view: View,
+    width: int,
+    why: bool = False,
+    context: bool = True,
+    whole: bool = False,
 ) -> Iterator[Text]:
     title = Text.assemble((rewrite.heading, "bold green"), "  ", one_line(rewrite.title, "bold"))
     yield from wrap(title, width)
     yield from indented(wrap(_standing(rewrite, view.language), width - 4), "  ", "    ")
     if why:
         yield from indented(paragraphs(rewrite.why, width - 2), "  ")
-    yield from indented(diff(rewrite.hunks, width - 2, context), "  ")
+    yield from indented(diff(rewrite.hunks, None if whole else width - 2, context), "  ")
 
 
 def _standing(rewrite: RewriteView, language: str) -> Text:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..model import Edit
 from . import texts as texts_module
+from .commands import commands
 from .diff import Hunk, hunks_of
 from .labels import word
 from .table import with_table
@@ -66,7 +67,8 @@ class TopicContent:
 
     @property
     def facts(self) -> dict[str, str]:
-        return {name: value or name for name, value in self.example.items()}
+        own = {name: value or name for name, value in self.example.items()}
+        return {**commands(), **own}
 
     @property
     def see(self) -> tuple[Mapping[str, str], ...]:

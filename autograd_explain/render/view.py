@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -20,16 +21,22 @@ from ..model import (
     What,
 )
 from . import timeline
+from .commands import commands
 from .diff import Hunk, hunks_of
+from .graph_rows import with_graph
 from .labels import LABELS, label, source, word
 from .places import where_of
 from .rows import Row, certainty_of, name_of, rows_of
 from .texts import Document, Passage, line
 
+_BACKWARD = re.compile(r"([\w.]+)\.backward\(")
+_LONGEST_CELL = 4000  #: characters; a longer one `%autograd_fix` hands over
+
 
 @dataclass(frozen=True)
 class RewriteView:
-    """A rewrite as it is shown: `standing` says whether it was run and how that went."""
+    """A rewrite as it is shown: `outcome` says whether it was run and how that went, `cells` are
+    the changed cells as a whole with what they are called."""
 
     heading: str
     title: Passage
@@ -39,6 +46,7 @@ class RewriteView:
     caution: Passage
     why: Passage
     hunks: tuple[Hunk, ...]
+    cells: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -65,15 +73,18 @@ class View:
 
 def view_of(diagnosis: Diagnosis, document: Document, language: str, detail: str = "short") -> View:
     """The report of a diagnosis in the words of its cause's text."""
-    finding, facts = diagnosis.finding, diagnosis.finding.facts
+    finding = diagnosis.finding
+    facts = {**commands(diagnosis.outside), **finding.facts}
+    rows = with_graph(rows_of(diagnosis, language), diagnosis.graph, language, _root(diagnosis))
+    drawn = any(row.rail for row in rows)  # tells more than the versions beside each other
     return View(
         language=language,
         cause=finding.cause,
         kind=diagnosis.kind,
         message=diagnosis.message,
         headline=document.summary(facts, finding.variant),
-        rows=rows_of(diagnosis, language),
-        stops=timeline.stops_of(finding, language),
+        rows=rows,
+        stops=() if drawn else timeline.stops_of(finding, language),
         culprit=name_of(finding.tensor(Role.CULPRIT)),
         why=document.passage("cause", facts, finding.variant),
         rewrites=told_apart(_rewrites(diagnosis, document, language), language),
@@ -134,12 +145,25 @@ def _rewrite(
         heading=heading,
         title=document.fix_title(rewrite.fix, known),
         outcome=rewrite.outcome,
-        outcome_word=word(f"outcome_{rewrite.outcome.value}", language),
+        outcome_word=word(_outcome_key(rewrite), language),
         reason=outcome_reason(rewrite, language),
         caution=label(f"safety_{rewrite.safety.value}", language) if unsafe else Passage(),
         why=document.fix_reason(rewrite.fix, known),
         hunks=tuple(h for edit in rewrite.edits for h in hunks_of(edit)),
+        cells=tuple(_whole_cells(rewrite, language)),
     )
+
+
+def _outcome_key(rewrite: Rewrite) -> str:
+    waits = rewrite.reason.key == "being_tried"
+    return "outcome_being_tried" if waits else f"outcome_{rewrite.outcome.value}"
+
+
+def _whole_cells(rewrite: Rewrite, language: str) -> Iterator[tuple[str, str]]:
+    """The changed cells to copy, unless they are very long."""
+    for edit in rewrite.edits:
+        if edit.cell is not None and len(edit.new_source) <= _LONGEST_CELL:
+            yield word("whole_cell", language, cell=f"In[{edit.cell}]"), edit.new_source.strip("\n")
 
 
 def told_apart(rewrites: Iterable[RewriteView], language: str) -> tuple[RewriteView, ...]:
@@ -200,15 +224,26 @@ def _notes(diagnosis: Diagnosis, language: str) -> Iterator[Passage]:
 
 def _hints(diagnosis: Diagnosis, language: str, whole: bool) -> Iterator[Passage]:
     if diagnosis.rewrites and not diagnosis.outside:
-        yield label("hint_fix" if _fills_next_cell(diagnosis) else "hint_fix_shows", language)
+        yield label(_fix_hint(diagnosis), language)
+        if len(diagnosis.rewrites) > 1:
+            yield label("hint_fix_second", language)
     if diagnosis.finding.cause != "unknown" and not whole:
         key = "hint_explain_outside" if diagnosis.outside else "hint_explain"
         yield label(key, language, cause=diagnosis.finding.cause)
 
 
-def _fills_next_cell(diagnosis: Diagnosis) -> bool:
-    """Whether the first rewrite is one edit of the cell that failed."""
+def _root(diagnosis: Diagnosis) -> str:
+    """What went backward, where it lives on under its name: the whole graph can be asked for."""
+    failed = None if diagnosis.outside else diagnosis.finding.place(What.FAILED)
+    named = None if failed is None or failed.function else _BACKWARD.match(failed.source)
+    return "" if named is None else named[1]
+
+
+def _fix_hint(diagnosis: Diagnosis) -> str:
+    """What the first rewrite takes: a change of the failed cell alone, of cells, or of files."""
     failed = diagnosis.finding.event(What.FAILED) or diagnosis.finding.event(What.CHANGED)
     cell = failed.place.cell if failed is not None and failed.place is not None else None
-    edits = diagnosis.rewrites[0].edits
-    return cell is not None and [e.cell for e in edits] == [cell]
+    cells = [edit.cell for edit in diagnosis.rewrites[0].edits]
+    if cell is not None and cells == [cell]:
+        return "hint_fix"
+    return "hint_fix_cell" if None not in cells else "hint_fix_file"

@@ -4,18 +4,21 @@ often repairs what torch complained of."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
+from ..loaded import is_on_disk
 from ..model import Finding, Safety
+from ..program import Program, Source
+from ..program_index import index_of
 from ..rewrite import Proposal, merge
 from ..rewrite.engine.proposal import Edits
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
 from ..rewrite.operators.table import OPERATORS
-from ..verify import Request
-from ..verify.cells import cells_of
-from .priors import prior
+from ..verification import SCRIPT, Reference, Request
+from ..verification.cells import cells_of
+from .priors import may_differ, prior, shown_unverified
 from .slice import nearness
 
 _MOST_CHANGES = 4000  #: that are ranked, those at the nearest statements
@@ -35,10 +38,21 @@ class Candidate:
 
     score: float
     changes: tuple[Change, ...]
+    reference: Reference
 
     @property
     def operator(self) -> str:
         return self.changes[0].operator
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is worth showing where it runs, though nothing confirms it."""
+        return shown_unverified(self.operator, self.reference)
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether gradients other than the reference's may be what is meant."""
+        return may_differ(self.operator, self.reference)
 
     def edits(self) -> Edits | None:
         """All that can be made of its changes; None where that is less than is meant."""
@@ -52,15 +66,21 @@ class Candidate:
             return None
         same = self.operator in _SAME_MEANING
         safety = Safety.SAME_GRADIENTS if same else Safety.CHANGES_MEANING
-        code = " ".join(self.changes[0].code.split())
-        code = code if len(code) <= _LONGEST else f"{code[: _LONGEST - 1]}…"
+        code = shortened(self.changes[0].code)
         return Proposal(f"repair_{self.operator}", edits, safety, {"code": code})
+
+
+def shortened(code: str) -> str:
+    """Code of the user's as a title may hold it."""
+    code = " ".join(code.split())
+    return code if len(code) <= _LONGEST else f"{code[: _LONGEST - 1]}…"
 
 
 def candidates(finding: Finding, request: Request) -> list[Candidate]:
     """Every change that an operator would make somewhere, the likeliest first."""
     sites = list(_sites(request))
     near = nearness(sites, finding)
+    reference = request.reference
     changes = (
         change
         for site in sorted(sites, key=lambda site: -near[site.statement])
@@ -68,7 +88,7 @@ def candidates(finding: Finding, request: Request) -> list[Candidate]:
         for change in operator(site)
     )
     single = [
-        Candidate(near[c.site.statement] * prior(c.operator, request.reference), (c,))
+        Candidate(near[c.site.statement] * prior(c.operator, reference), (c,), reference)
         for c in islice(changes, _MOST_CHANGES)
     ]
     every = [c for c in (*single, *_together(single)) if c.score > 0]
@@ -78,14 +98,29 @@ def candidates(finding: Finding, request: Request) -> list[Candidate]:
 def _sites(request: Request) -> Iterator[Site]:
     """The statements of the program; of a very long one, those of its last cells."""
     count = 0
-    for cell in reversed(cells_of(request.program, request.cell)):
-        source = request.program.cell(cell.number)
-        tree = tree_of(source)
-        if source is not None and source.text == cell.text:
-            yield from (Site(request.program, tree, s) for s in tree.statements)
-            count += len(tree.statements)
+    for source in dict.fromkeys(_sources(request)):
+        tree = tree_of(request.program, source)
+        yield from (Site(request.program, tree, s) for s in tree.statements)
+        count += len(tree.statements)
         if count >= _MOST_SITES:
             return
+
+
+def _sources(request: Request) -> Iterator[Source]:
+    """The cells, the last first, then the user's files; none that is another text by now."""
+    program = request.program
+    for cell in reversed(cells_of(program, request.cell)):
+        source = program.source(cell.filename) if cell.number == SCRIPT else None
+        source = source or program.cell(cell.number)
+        if source is not None and source.text == cell.text:
+            yield source
+    yield from (source for source in index_of(program).files if _is_unchanged(program, source))
+
+
+def _is_unchanged(program: Program, source: Source) -> bool:
+    """Whether a file is on disk as it ran: what the user has changed since is not ours to undo."""
+    ran = program.origin.source(source.filename)
+    return ran is not None and not ran.changed and is_on_disk(ran.filename, ran.text)
 
 
 def _together(single: Iterable[Candidate]) -> Iterator[Candidate]:
@@ -98,4 +133,4 @@ def _together(single: Iterable[Candidate]) -> Iterator[Candidate]:
     for members in groups.values():
         if 1 < len(members) <= _MOST_LOOKED_AT:
             changes = tuple(m.changes[0] for m in members)
-            yield Candidate(0.9 * max(m.score for m in members), changes)
+            yield replace(members[0], score=0.9 * max(m.score for m in members), changes=changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import Finding, Reason, Rewrite
-from ..verify import Request
+from ..verification import Request
 from .candidates import candidates
 
 _MOST_SHOWN = 2

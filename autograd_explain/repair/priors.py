@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..verify import Reference
+from ..verification import Reference
 
 TABLE = Path(__file__).with_name("priors.json")
 _BY_REFERENCE: Mapping[str, Mapping[str, float]] = json.loads(TABLE.read_text("utf-8"))
@@ -22,19 +22,42 @@ EVERYWHERE: Mapping[str, float] = _BY_REFERENCE["any"]
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
-        "registered put_together part_of_derivative detach_other".split()
+        "registered put_together part_of_derivative detach_other narrowed live_parameters "
+        "detached_flag detached_copy kept_apart custom_fwd".split()
     ),
-    Reference.SAVED_VALUES: frozenset("clone clone_first out_of_place compute_again".split()),
+    Reference.SAVED_VALUES: frozenset(
+        "clone clone_first out_of_place compute_again computed_apart left_detached".split()
+    ),
     Reference.RETAINED_GRAPH: frozenset(
-        "detach detach_kept detach_carried detach_carried_states compute_in_loop "
-        "compute_again".split()
+        "detach detach_kept detach_carried detach_carried_states compute_in_loop compute_again "
+        "no_grad left_detached as_in_the_beginning turn_flag block_in_loop block_left_out "
+        "computed_apart".split()
     ),
     Reference.LENIENT: frozenset(
-        "no_grad detach written_into out_of_place clone clone_first leaf_last".split()
+        "no_grad detach written_into out_of_place clone clone_first leaf_last keep_in_graph".split()
     ),
-    Reference.RETAINED_GRADIENTS: frozenset({"retain_grad", "leaf_last"}),
+    Reference.RETAINED_GRADIENTS: frozenset(
+        "retain_grad leaf_last live_parameters gradient_of_whole".split()
+    ),
 }
 
+#: Operators that end a graph where a round hands a value on, or begin it anew there: whether later
+#: rounds were to reach back, or to see old values, is what nothing tells, so that other gradients
+#: than the reference's may be the meant ones.
+_MAY_DIFFER: Mapping[Reference, frozenset[str]] = {
+    Reference.RETAINED_GRAPH: frozenset(
+        "detach detach_kept detach_carried detach_carried_states left_detached no_grad "
+        "as_in_the_beginning turn_flag block_in_loop block_left_out computed_apart".split()
+    ),
+    Reference.SAVED_VALUES: frozenset(
+        "detach_carried detach_carried_states left_detached computed_apart".split()
+    ),
+}
+
+
+#: Where an edit that only silences the complaint agrees with what is known: without a reference,
+#: and where a gradient was read that was never kept (every other gradient is as it was).
+_TELLS_NOTHING = frozenset({Reference.NONE, Reference.RETAINED_GRADIENTS})
 
 #: Does what the reference does, and so agrees with it whatever is meant: a second backward through
 #: a graph that stays.
@@ -44,11 +67,15 @@ _AGREES_ANYHOW = {Reference.RETAINED_GRAPH: "create_graph"}
 def prior(operator: str, reference: Reference) -> float:
     """How likely an operator's edit is the right one, all other things being equal; 0 where it
     could be neither verified nor shown, or where being verified would say nothing."""
-    if reference is Reference.NONE and not shown_unverified(operator, reference):
+    if reference in _TELLS_NOTHING and not shown_unverified(operator, reference):
         return 0.0
     if _AGREES_ANYHOW.get(reference) == operator:
         return 0.0
     return _BY_REFERENCE.get(reference.value, {}).get(operator, EVERYWHERE[operator])
+
+
+def may_differ(operator: str, reference: Reference) -> bool:
+    return operator in _MAY_DIFFER.get(reference, ())
 
 
 def shown_unverified(operator: str, reference: Reference) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ..model import Finding, Kind, Outcome, Rewrite, Safety, What
+from ..model import Finding, Kind, Outcome, Rewrite, Safety, What, lines_of
 from ..rewrite import Proposal, apply
-from ..verify import Reference, Request, evidence_against, verify
+from ..verification import Reference, Request, evidence_against, verify
 from .candidates import Candidate, candidates
-from .priors import shown_unverified
+from .moved import moved, second_edits
 
 _MOST_SHOWN = 3
 _MOST_TRIED = 240
@@ -25,14 +25,25 @@ _NO_REFERENCE = frozenset(
 _WEIGHED = 12  #: of those, how many are looked at more closely
 _DOUBTFUL = 2  #: so much speaks against a rewrite that others are looked for
 _SHARE = 0.8  #: of the time, for finding them
+_HALVES = 2  #: edits that moved the failure, gone on from after each batch
 
 
 _Tried = tuple[Candidate, Rewrite]
 _Rewrites = tuple[Rewrite, ...]
+_Batch = list[tuple[Candidate, Proposal]]
 
 
-def search(finding: Finding, request: Request, known: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
-    """The rewrites that a cause proposed, and further ones where none of those is of use."""
+def search(
+    finding: Finding,
+    request: Request,
+    known: tuple[Rewrite, ...],
+    failed: Sequence[Rewrite] = (),
+) -> tuple[Rewrite, ...]:
+    """The rewrites that a cause proposed, and further ones where none of those is of use.
+
+    `failed` are others of the cause's that stop with an error: where that is another one than the
+    program's, they may be half of a repair.
+    """
     if not _searchable(request) or _settled(known):
         return tuple(known)
     start = time.monotonic()
@@ -42,7 +53,7 @@ def search(finding: Finding, request: Request, known: tuple[Rewrite, ...]) -> tu
         known, doubtful = _divided(known, request)
         left = request.seconds - (time.monotonic() - start)
         if left > 0 and not any(rewrite.outcome is Outcome.RUNS for rewrite in known):
-            found = _found(finding, replace(request, seconds=left))
+            found = _found(finding, replace(request, seconds=left), failed)
     return _ordered(known, _chosen(found), doubtful)
 
 
@@ -80,18 +91,20 @@ def _interrupted(rewrites: Iterable[Rewrite]) -> bool:
     return any(rewrite.reason.key == "interrupted" for rewrite in rewrites)
 
 
-def _found(finding: Finding, request: Request) -> list[_Tried]:
+def _found(finding: Finding, request: Request, failed: Sequence[Rewrite]) -> list[_Tried]:
     """The candidates that were tried; where none is verified, only those that say something."""
     start = time.monotonic()
     end = start + _SHARE * request.seconds
     found: list[_Tried] = []
-    for batch in _batches(candidates(finding, request)):
+    halves = _Halves(finding, request, failed)
+    for batch in _in_turns(_batches(candidates(finding, request), end), halves):
         left = end - time.monotonic()
         tried = _tried(batch, replace(request, seconds=left)) if left > 0 else []
         found += tried
+        halves.note(tried)
         if _interrupted(rewrite for _, rewrite in tried):
             return []
-        if _enough(found, request) or _over(tried):
+        if _enough(found, request) or _over(tried, request):
             break
     if any(rewrite.outcome is Outcome.VERIFIED for _, rewrite in found):
         return found
@@ -101,18 +114,21 @@ def _found(finding: Finding, request: Request) -> list[_Tried]:
 
 
 def _ordered(known: _Rewrites, found: _Rewrites, doubtful: Sequence[Rewrite]) -> _Rewrites:
-    """Verified ones first, then what the cause proposed, unless evidence speaks against it."""
+    """Verified ones first, then what the cause proposed, unless evidence speaks against it, or it
+    could not be run and others were."""
     verified = [r for r in found if r.outcome is Outcome.VERIFIED]
     rest = [r for r in found if r.outcome is not Outcome.VERIFIED]
-    ordered = (*verified, *known, *rest, *doubtful)
-    return ordered[: max(_MOST_SHOWN, len(known) + len(doubtful))]
+    untried = [r for r in known if r.outcome is Outcome.NOT_TRIED] if rest else []
+    known = tuple(r for r in known if r not in untried)
+    ordered = (*verified, *known, *rest, *untried, *doubtful)
+    return ordered[: max(_MOST_SHOWN, len(known) + len(untried) + len(doubtful))]
 
 
-def _batches(found: Iterable[Candidate]) -> Iterator[list[tuple[Candidate, Proposal]]]:
-    """Those that can be made, no text twice."""
+def _batches(found: Iterable[Candidate], end: float) -> Iterator[_Batch]:
+    """Those that can be made until the time `end`, no text twice."""
     seen: set[tuple[tuple[int | None, str | None, str], ...]] = set()
     sizes = iter(_BATCHES)
-    batch: list[tuple[Candidate, Proposal]] = []
+    batch: _Batch = []
     size = next(sizes)
     for candidate in found:
         proposal = candidate.proposal()
@@ -127,20 +143,50 @@ def _batches(found: Iterable[Candidate]) -> Iterator[list[tuple[Candidate, Propo
         if len(batch) == size:
             yield batch
             batch, size = [], next(sizes, 0)
-        if len(seen) >= _MOST_TRIED:
+        if len(seen) >= _MOST_TRIED or time.monotonic() > end:
             break
     if batch:
         yield batch
 
 
-def _tried(batch: Sequence[tuple[Candidate, Proposal]], request: Request) -> list[_Tried]:
+class _Halves:
+    """The edits after which the program fails otherwise: what may go with them is tried next."""
+
+    def __init__(self, finding: Finding, request: Request, failed: Sequence[Rewrite]) -> None:
+        self._finding = finding
+        self._request = request
+        self._open = [m for r in failed if (m := moved(1.0, r, finding, request)) is not None]
+
+    def note(self, tried: Sequence[_Tried]) -> None:
+        found = (moved(c.score, r, self._finding, self._request) for c, r in _by_score(tried))
+        self._open += [half for half in found if half is not None]
+
+    def pairs(self) -> Iterator[_Batch]:
+        """What may repair together with the next ones of them, a batch for each."""
+        taken, self._open = self._open[:_HALVES], self._open[_HALVES:]
+        for half in taken:
+            if batch := list(second_edits(half, self._request)):
+                yield batch
+
+
+def _in_turns(single: Iterator[_Batch], halves: _Halves) -> Iterator[_Batch]:
+    """Single edits, and between their batches pairs with those that moved the failure."""
+    yield from halves.pairs()
+    for batch in single:
+        yield batch
+        yield from halves.pairs()
+
+
+def _tried(batch: _Batch, request: Request) -> list[_Tried]:
     by_edits = {id(proposal.edits): candidate for candidate, proposal in batch}
     rewrites = verify([proposal for _, proposal in batch], request, keep_all=True)
     return [(by_edits[id(rewrite.edits)], rewrite) for rewrite in rewrites]
 
 
-def _over(tried: Sequence[_Tried]) -> bool:
-    """Whether nothing more will be learned: the time is over, the cells cannot be replayed."""
+def _over(tried: Sequence[_Tried], request: Request) -> bool:
+    """Whether nothing more will be learned: the time is over, or no cell can be replayed."""
+    if request.checkpoint is not None and request.checkpoint.stranded is not None:
+        return any(rewrite.reason.key == "budget" for _, rewrite in tried)
     return all(rewrite.outcome is Outcome.NOT_TRIED for _, rewrite in tried)
 
 
@@ -163,9 +209,15 @@ def _worth_showing(found: Sequence[_Tried], finding: Finding, request: Request) 
     for candidate, rewrite in found:
         if _says_something(candidate, rewrite, request):
             edited = apply(request.program, rewrite.edits)
-            if place is None or (edited is not None and edited.place(place) is not None):
+            stays = place is None or (edited is not None and edited.place(place) is not None)
+            if stays or not _shorter(rewrite):
                 kept.append((candidate, rewrite))
     return kept
+
+
+def _shorter(rewrite: Rewrite) -> bool:
+    edits = rewrite.edits
+    return sum(len(lines_of(e.new_source)) - len(lines_of(e.old_source)) for e in edits) < 0
 
 
 def _weighed(found: Sequence[_Tried], request: Request) -> list[_Tried]:
@@ -179,7 +231,12 @@ def _weighed(found: Sequence[_Tried], request: Request) -> list[_Tried]:
 
 
 def _by_score(found: Sequence[_Tried]) -> list[_Tried]:
-    return sorted(found, key=lambda pair: -pair[0].score)
+    """The likeliest first, those last whose losses do not rise as their gradients say."""
+    return sorted(found, key=lambda pair: (_misses_slope(pair[1]), -pair[0].score))
+
+
+def _misses_slope(rewrite: Rewrite) -> bool:
+    return rewrite.reason.values.get("why") == "finite_differences"
 
 
 def _chosen(found: Sequence[_Tried]) -> tuple[Rewrite, ...]:
@@ -194,8 +251,8 @@ def _chosen(found: Sequence[_Tried]) -> tuple[Rewrite, ...]:
 
 def _says_something(candidate: Candidate, rewrite: Rewrite, request: Request) -> bool:
     """A silent program runs whatever one changes: there a gradient must have come that was not."""
-    if rewrite.outcome is not Outcome.RUNS:
+    if rewrite.outcome is Outcome.DIFFERS:
+        return candidate.may_differ
+    if rewrite.outcome is not Outcome.RUNS or not candidate.shown:
         return False
-    if not shown_unverified(candidate.operator, request.reference):
-        return False
-    return request.kind is not Kind.SILENT or rewrite.reason.key == "reached"
+    return request.kind is not Kind.SILENT or rewrite.reason.key in ("reached", "finite")

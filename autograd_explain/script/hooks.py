@@ -54,7 +54,7 @@ class Hooks:
             return
         with guard.guarded("explain"):
             self._tell_of(error)
-        guard.tell()
+        guard.tell(outside=True)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import runpy
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class Target:
     file: str
     code: CodeType
     spec: ModuleSpec | None = None
+    module: str = ""
 
     def program(self, main: ModuleType) -> Program:
         """The program that it is, with the names of the module in which it runs."""
@@ -46,6 +48,16 @@ class Target:
         if not getattr(sys.flags, "safe_path", False):  # Python 3.11 on
             sys.path[0] = here
         return main
+
+    def execute(self, main: ModuleType) -> None:
+        """Run it as the module that `as_main` made.
+
+        A module runs by way of Python's own `runpy`, whose frames are part of its tracebacks.
+        """
+        if self.spec is None:
+            exec(self.code, main.__dict__)
+        else:
+            runpy._run_module_as_main(self.module)  # type: ignore[attr-defined]
 
 
 def script(path: str) -> Target:
@@ -69,4 +81,4 @@ def module(name: str) -> Target:
         code = spec.loader.get_code(spec.name)
     if spec is None or code is None or spec.origin is None:
         raise NoTarget(f"no module named {name} with a source")
-    return Target(spec.origin, code, spec)
+    return Target(spec.origin, code, spec, name)

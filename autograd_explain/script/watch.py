@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..incident import Incident, LiveFrame
+from ..incident import Incident, LiveFrame, running
 from ..intercept import guard
 from ..intercept.apart import Apart
 from ..intercept.cell_run import CellRun
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from ..render.explanation import Explanation
 
 
+def show(explanation: Explanation) -> None:
+    """Under the traceback, on the same stream."""
+    with guard.guarded("show"):
+        sys.stdout.flush()
+        explanation.print(sys.stderr)
+
+
 class Watch:
     """Explains what a program raises, warns of or, where it is recorded, does wrong silently."""
 
@@ -33,8 +40,14 @@ class Watch:
         explain: Callable[..., Explanation | None],
         recognise: Callable[[Incident, Options], bool],
         settings: AutogradExplain,
+        tell: Callable[[Explanation], None] = show,
+        untried: str = "verify_off_outside",
     ) -> None:
+        """`tell` gets each explanation as it is found.  `untried` is why no rewrite is tried
+        where the settings say so, a key of `render.reasons`."""
         self.found: list[Explanation] = []
+        self._tell_one = tell
+        self._untried = untried
         self._settings = settings
         self._apart = Apart()
         self._visit = CellRun(Run(0, "", ""), 0)
@@ -48,7 +61,9 @@ class Watch:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record while the body runs, from a state to which it can be put back."""
-        check = WatchedCell(WatchOptions(), SimpleNamespace(user_ns=self._program.names))
+        check = WatchedCell(
+            WatchOptions(untried=self._untried), SimpleNamespace(user_ns=self._program.names)
+        )
         self._visit.check = check
         if self._settings.verify:
             check.take_checkpoint()
@@ -57,6 +72,15 @@ class Watch:
             yield
         finally:
             check.leave()
+
+    def try_from_here(
+        self, names: dict[str, Any], again: Callable[[Mapping[str, str]], str]
+    ) -> None:
+        """Have rewrites tried from the state as it is now, by what `again` runs; as in `RunAgain`
+        of `verification`."""
+        check = self._visit.check
+        if check is not None:
+            self._settings.verify = check.take_checkpoint_inside(names, again)
 
     @contextmanager
     def warnings(self) -> Iterator[None]:
@@ -78,16 +102,17 @@ class Watch:
             self._tell(None, failed=False)
             check = self._visit.check
             signals = None if check is None else check.signals()
-            for found in (
-                () if signals is None else self._explainer.signals(self._visit, signals[0])
-            ):
+            if check is None or signals is None:
+                return
+            suspected = (*signals[0], *check.suspicions())
+            for found in self._explainer.signals(self._visit, suspected):
                 self._show(found)
 
     def close(self) -> None:
         """Everything is told."""
         if self._visit.check is not None:
             self._visit.check.discard()
-        guard.tell(self._settings.language)
+        guard.tell(self._settings.language, outside=True)
 
     def _warned(self, text: str, frame: FrameType) -> None:
         with kept(), self._apart, guard.guarded("explain a warning"):
@@ -99,7 +124,7 @@ class Watch:
 
     def _show(self, found: Explanation) -> None:
         self.found.append(found)
-        show(found)
+        self._tell_one(found)
 
 
 class _Files:
@@ -112,11 +137,4 @@ class _Files:
 
     def settled(self, frames: Iterable[LiveFrame]) -> tuple[Program, tuple[LiveFrame, ...]]:
         frames = tuple(frames)
-        return self._program.at(live.code for live in frames), frames
-
-
-def show(explanation: Explanation) -> None:
-    """Under the traceback, on the same stream."""
-    with guard.guarded("show"):
-        sys.stdout.flush()
-        explanation.print(sys.stderr)
+        return self._program.at(*running(frames)), frames

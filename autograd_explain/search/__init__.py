@@ -5,7 +5,17 @@ Chinese; `scan_file(path)` lists the autograd messages of a log.  Nothing here i
 """
 
 from .answer import Answer
-from .find import language_in, lookup, similar
+from .find import language_in, likely_causes, lookup, similar
 from .logs import Found, LogReport, scan, scan_file
 
-__all__ = ["Answer", "Found", "LogReport", "language_in", "lookup", "scan", "scan_file", "similar"]
+__all__ = [
+    "Answer",
+    "Found",
+    "LogReport",
+    "language_in",
+    "likely_causes",
+    "lookup",
+    "scan",
+    "scan_file",
+    "similar",
+]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-#: Colours, cursor movements, links and titles (ECMA-48 control sequences and OSC strings).
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+from ..traceback_text import without_colour
 
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d"
 _TIME = r"\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -16,6 +15,7 @@ _TIME = r"\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
 _PREFIX = re.compile(
     rf"""(?:
         \[(?:rank\s*)?\d+\]:?\s(?!params\[)  # torchrun and others: [rank0]:; DDP says [1]: params[
+      | \[[A-Za-z_]\w*?\d+\]:               # torchrun --tee, by role and local rank: [default0]:
       | \[?(?:rank|worker|node|proc(?:ess)?|gpu)[ _-]?\d+\]?(?::\s*|\s*\|\s*|\s+-\s+|\s)
       | [\w./-]+/\d+\s\|\s                  # docker compose
       | \[?{_DATE}(?:[T\s]+{_TIME})?\]?[,:]?\s+
@@ -28,16 +28,22 @@ _PREFIX = re.compile(
     re.VERBOSE,
 )
 
-
-def without_colour(text: str) -> str:
-    """The text without terminal control sequences."""
-    return ANSI.sub("", text) if "\x1b" in text else text
+_RANK = re.compile(r"\brank[ _-]?(\d+)", re.IGNORECASE)
+_LOCAL_RANK = re.compile(r"\[[A-Za-z_]*?(\d+)\]")
 
 
 def without_prefix(line: str) -> str:
     """A line without ranks, times, levels and quotation marks before it."""
     found = _PREFIX.match(line)
     return line[found.end() :] if found else line
+
+
+def rank_in(line: str) -> int | None:
+    """The rank that a launcher wrote before a line; a local one where it tells no other."""
+    found = _PREFIX.match(line)
+    prefix = found.group() if found else ""
+    number = _RANK.search(prefix) or _LOCAL_RANK.search(prefix)
+    return int(number[1]) if number else None
 
 
 def clean(text: str) -> str:

@@ -47,6 +47,13 @@ def lookup(text: str, language: str = "en", extra: tuple[str, ...] = ()) -> Answ
     return _question(asked, language, known)
 
 
+def likely_causes(text: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The names of the causes that a pasted traceback speaks for, the most probable first."""
+    known = causes(extra)
+    match = match_message(clean(text), messages(known))
+    return () if match is None else tuple(c.name for c in entries_for(match, known, text))
+
+
 def similar(text: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The entries of which `text` may be a misspelt name; none where it names one, or asks."""
     asked = re.sub(r"[\s-]+", "_", text.strip().lower())

@@ -16,21 +16,52 @@ from typing import BinaryIO
 from ..match import Match, find_messages
 from ..match.table import built_in, with_extra
 from ..match.wording import Wording
-from .clean import without_colour, without_prefix
+from ..traceback_text import (
+    HEAD,
+    TextFrame,
+    innermost_of_users,
+    last_traceback,
+    without_colour,
+)
+from .clean import rank_in, without_prefix
 
 BLOCK = 1 << 20
 #: How far a message is read from its beginning, and how far before a gate it may begin.
 WINDOW, BEFORE = 6 << 10, 2 << 10
+#: How far before a message its traceback may begin, those of other ranks among its lines.
+AROUND = 64 << 10
 #: How far from the gate the rest of a message's head can be, line prefixes included.
 NEAR = 400
 #: Different messages of one pattern that are told apart (say, in shape or operation).
 MOST_VARIANTS = 100
 MOST_DULL = 500
 _DIGITS = b"0123456789."
+#: What a process says whose partner has gone or did not come: gloo, NCCL, the store, elastic.
+CONSEQUENCES = (
+    *("Connection closed by peer", "Connection closed by remote peer", "Connection reset by peer"),
+    *("Broken pipe", "Socket Timeout", "Socket closed", "recvValue failed", "wait timeout after "),
+    *("Timed out waiting", "Timed out after", "ncclRemoteError", "remote process exited"),
+    *("NCCL communicator was aborted", "caught collective operation timeout"),
+    *("watchdog thread terminated", "got signal: 15"),
+)
+#: What stands in a line by which such an error is told.
+_ERROR = re.compile(r"Error\b|Exception\b|\[E|\brank")
 #: A line that only shows the program which raises: the message itself follows.
 _SOURCE_LINE = re.compile(
     r"(?:\s|-+>).*(?<![:,=])(?<![:,=]\s)[rfbu]?[\"']\Z|.*\b(?:raise|warn)\b.*\([rfbu]?[\"']\Z"
 )
+#: As `warnings` prints where one was given.
+_WARNED = re.compile(r"(?P<file>\S.*?):(?P<line>\d+): \w*Warning: ")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A message's first place in what one rank wrote: `frame` is the user's innermost line in the
+    traceback above it, or the line that it warns of."""
+
+    rank: int | None
+    line: int
+    frame: TextFrame | None
 
 
 @dataclass
@@ -44,15 +75,20 @@ class Found:
     line: int
     offset: int
     count: int = 1
+    sightings: list[Sighting] = field(default_factory=list)
 
 
 @dataclass
 class LogReport:
-    """What a log holds: its messages in the order of their first places."""
+    """What a log holds: its messages in the order of their first places.
+
+    `consequences` are, by rank, the first lines that only say that another process has gone.
+    """
 
     found: list[Found] = field(default_factory=list)
     lines: int = 0
     size: int = 0
+    consequences: dict[int | None, str] = field(default_factory=dict)
 
 
 def scan_file(path: str | Path, extra: Mapping[str, str] = {}) -> LogReport:
@@ -108,7 +144,8 @@ class Scanner:
             if gates and not self._look(start, lines + 1):
                 for gate in gates:
                     self._bore(gate, start)
-        keep = max(0, end - BEFORE)
+        self._note_consequences(self._done, end)
+        keep = max(0, end - AROUND)
         self._report.lines += self._buffer.count(b"\n", 0, keep)
         self._report.size += keep
         self._buffer, self._done = self._buffer[keep:], end - keep
@@ -192,6 +229,33 @@ class Scanner:
             self._report.found.append(known)
         else:
             known.count += 1
+        at = _line_start(self._buffer, offset - self._report.size)
+        rank = rank_in(without_colour(_text(self._buffer[at : at + NEAR])))
+        if all(sighting.rank != rank for sighting in known.sightings):
+            known.sightings.append(Sighting(rank, line, self._frame(at, rank)))
+
+    def _frame(self, at: int, rank: int | None) -> TextFrame | None:
+        """The user's line behind the message whose line begins at `at`."""
+        raw = self._buffer[max(0, at - AROUND) : at]
+        head = raw.rfind(HEAD.encode())
+        while head >= 0 and rank_in(_own_line(raw, head)) != rank:
+            head = raw.rfind(HEAD.encode(), 0, head)
+        lines = [without_colour(line) for line in _text(raw[max(head, 0) :]).split("\n")]
+        same = [without_prefix(line) for line in lines[:-1] if rank_in(line) == rank]
+        own = without_prefix(_own_line(self._buffer, at))
+        warned = _WARNED.match(own)
+        if warned is not None:
+            return TextFrame(warned["file"], int(warned["line"]), "")
+        return innermost_of_users(last_traceback([HEAD, *same])) if head >= 0 else None
+
+    def _note_consequences(self, begin: int, end: int) -> None:
+        for text in CONSEQUENCES:
+            position = self._buffer.find(text.encode(), begin, end)
+            while position >= 0:
+                line = _own_line(self._buffer, position)
+                if _ERROR.search(line):
+                    self._report.consequences.setdefault(rank_in(line), without_prefix(line))
+                position = self._buffer.find(text.encode(), position + len(text), end)
 
     def _crowded(self, pattern: str) -> bool:
         return sum(key[0] == pattern for key in self._variants) >= MOST_VARIANTS
@@ -260,6 +324,16 @@ def _line_start(buffer: bytes, position: int) -> int:
         return newline + 1
     least = max(0, end - NEAR)
     return max(least, buffer.rfind(b"\r", least, end) + 1)
+
+
+def _own_line(buffer: bytes, position: int) -> str:
+    """The whole line that holds a position, without colours."""
+    begin = buffer.rfind(b"\n", max(0, position - NEAR), position) + 1
+    return without_colour(_text(buffer[begin : _line_end(buffer, position)][:BEFORE]))
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def _line_end(buffer: bytes, position: int) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-WORDS = {
+from ..render.labels import Words, phrase
+
+WORDS: Words = {
     "recognised": (
         "PyTorch's message: {text}",
         "PyTorch のメッセージ：{text}",
@@ -54,6 +56,33 @@ WORDS = {
         "詳しくは `autograd-explain explain {entry}`。",
         "完整说明：`autograd-explain explain {entry}`。",
     ),
+    "rank": ("rank {ranks}", "ランク {ranks}", "rank {ranks}"),
+    "ranks": ("ranks {ranks}", "ランク {ranks}", "rank {ranks}"),
+    "in_function": (
+        "{place} in {function}()",
+        "{place}（{function}()）",
+        "{place}（{function}()）",
+    ),
+    "in_consequence": (
+        "{ranks} failed in consequence: {text}",
+        "巻き込まれて失敗：{ranks}（{text}）",
+        "受其影响而失败：{ranks}（{text}）",
+    ),
+    "job_empty": (
+        "No autograd message and no report in {name}.",
+        "{name} に autograd のメッセージもレポートもありません。",
+        "{name} 中没有 autograd 的信息，也没有报告。",
+    ),
+    "not_autograds": (
+        "This is none of autograd's errors.",
+        "autograd のエラーではありません。",
+        "这不是 autograd 的错误。",
+    ),
+    "only_late": (
+        "No rank tells what failed first.",
+        "最初に何が失敗したのかは、どのランクの記録にもありません。",
+        "没有任何 rank 记录最先出错的原因。",
+    ),
     "stdin": ("standard input", "標準入力", "标准输入"),
     "check_clean": (
         "{count} folders, nothing wrong",
@@ -71,9 +100,8 @@ WORDS = {
         "{folder} 中有 {count} 页",
     ),
 }
-_COLUMN = {"en": 0, "ja": 1, "zh": 2}
 
 
 def say(key: str, language: str, **values: object) -> str:
     """A line in the user's language with the values filled in."""
-    return WORDS[key][_COLUMN.get(language, 0)].format(**values)
+    return phrase(WORDS, key, language).format(**values)

@@ -93,6 +93,16 @@ def test_a_log_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert code == 0 and causes()["leaf_written"].document("en").title in out
 
 
+def test_the_name_of_an_entry_is_no_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sharing").mkdir()
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "explain", "sharing")
+    assert code == 0 and causes()["sharing"].document("en").title in out
+    assert run(capsys, "explain", "./sharing")[0] == 1
+
+
 def test_an_empty_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "fine.log"
     path.write_text("all is well\n" * 10, "utf-8")
@@ -292,3 +302,22 @@ def test_as_a_process(tmp_path: Path) -> None:
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "autograd_explain.search.find" in imported
     assert not {"torch", "libcst", "IPython"} & imported
+
+
+def test_verify_a_proposed_script(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    script, proposed = tmp_path / "train.py", tmp_path / "proposed.py"
+    text = (
+        "import torch\nw = torch.ones(3, requires_grad=True)\n"
+        "y = w.exp()\ny.mul_(2)\ny.sum().backward()\n"
+    )
+    script.write_text(text, "utf-8")
+    proposed.write_text(text.replace("y.mul_", "y = y.mul"), "utf-8")
+    code, verdict = run_json(capsys, "verify", "--json", str(script), str(proposed))
+    assert (code, verdict["outcome"], verdict["compared"]) == (0, "verified", ["w.grad"])
+    code, _, err = run(capsys, "verify", str(tmp_path / "none.py"), str(proposed))
+    assert code == 2
+    assert "none.py cannot be read" in err
+    proposed.write_text(text.replace("y.mul_", "y.data.mul_"), "utf-8")
+    code, out, _ = run(capsys, "verify", str(script), str(proposed))
+    assert code == 1
+    assert out.startswith("differs: ")

@@ -16,6 +16,7 @@ from autograd_explain.model import (
     Edit,
     Event,
     Finding,
+    GraphLine,
     Kind,
     Outcome,
     Place,
@@ -62,7 +63,7 @@ hostile = st.lists(st.sampled_from(_PIECES) | st.text(max_size=8), min_size=1, m
 #: Elements and attributes that reports are made of.
 _FOREIGN = """() => [...document.querySelectorAll('#report *')].flatMap(e => [
   ...('section style div span table tbody tr td pre code u details summary p ul li a b br em ' +
-     'strong').split(' ').includes(e.localName) ? [] : [e.localName],
+     'strong svg path circle i').split(' ').includes(e.localName) ? [] : [e.localName],
   ...[...e.attributes].filter(a => a.name.startsWith('on') || a.value.match(/^\\s*javascript:/i))
       .map(a => a.name + '=' + a.value)])"""
 
@@ -92,7 +93,9 @@ def _explanation(text: str) -> Explanation:
         outcome=Outcome.FAILS,
         reason=Reason("fails_with", {"error": text, "place": text}),
     )
-    return Explanation(Diagnosis(Kind.ERROR, text, finding, (failed, failed)), texts=_TEXTS)
+    graph = (GraphLine(place, (), (text,)), GraphLine(Place(1, None, 2, text), (0,), (text,)))
+    diagnosis = Diagnosis(Kind.ERROR, text, finding, (failed, failed), graph=graph)
+    return Explanation(diagnosis, texts=_TEXTS)
 
 
 @settings(

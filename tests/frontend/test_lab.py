@@ -75,8 +75,9 @@ def test_headline_lines_and_diff(ran: Page) -> None:
     expect(first.locator(".axg-head")).to_contain_text("cfg['<img src=x onerror=")
     expect(checked.locator(".axg-head")).to_contain_text("hidden")
     for report in (first, checked):
-        rows = report.locator(".axg-rows > div")
+        rows = report.locator(".axg-rows > div:not(.axg-path)")
         assert rows.count() == 3
+        assert report.locator(".axg-rows svg circle").first.is_visible()
         for row, label in zip(rows.all(), LABELS[language_of(ran)], strict=True):
             expect(row).to_contain_text(label)
             assert row.is_visible()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from look import seen
+from nbconvert import HTMLExporter
 from playwright.sync_api import Browser, Page, expect
-from render.samples import SAMPLES
+from render.samples import LOOKS, SAMPLES
 
 from autograd_explain.render import LANGUAGES
 
@@ -40,7 +43,8 @@ def shown(browser: Browser) -> Iterator[Shown]:
         page = browser.new_page(**options)  # type: ignore[arg-type]
         pages.append(page)
         reports = [SAMPLES[name]().in_language(language).with_detail("full") for name in SAMPLES]
-        body = "<hr>".join(report.to_html() for report in reports)
+        looks = [replace(look, language=language) for look in LOOKS.values()]
+        body = "<hr>".join(part.to_html() for part in (*reports, *looks))
         page.set_content(f"<title>t</title><main><h1>t</h1>{body}</main>")
         page.evaluate("l => { document.documentElement.lang = l }", language)
         return page
@@ -90,6 +94,26 @@ def test_it_reads_well_without_styles(shown: Shown) -> None:
         text.split() for text in styled
     ]
     assert "   hidden += 1" in page.locator("pre", has_text="hidden.clone()").first.inner_text()
+
+
+@pytest.mark.parametrize("template", ["lab", "classic"])
+def test_in_pages_that_nbconvert_makes(browser: Browser, template: str) -> None:
+    reports = [SAMPLES[name]().with_detail("full") for name in ("drawn", "every_outcome")]
+    bundles = [report._repr_mimebundle_() for report in reports]
+    outputs = [nbformat.v4.new_output("display_data", bundle) for bundle in bundles]
+    cell = nbformat.v4.new_code_cell("loss.backward()", outputs=outputs)
+    book = nbformat.v4.new_notebook(cells=[cell])
+    html, _ = HTMLExporter(template_name=template).from_notebook_node(book)
+    page = browser.new_page()
+    page.route(re.compile("^http"), lambda route: route.abort())
+    page.set_content(html, wait_until="domcontentloaded")
+    for width in (1000, 480):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(_HIDDEN) == [], width
+    found = [text for report in page.locator("section.axg").all() for text in seen(report)]
+    assert len(found) > 60
+    assert [text for text in found if text.contrast < 4.5 and text.text not in "●◆✗▸✓"] == []
+    page.close()
 
 
 def test_forced_colours_hide_nothing(shown: Shown) -> None:

@@ -410,12 +410,13 @@ class Markup(HTMLParser):
     """Tags and attributes that our templates do not have."""
 
     TAGS = frozenset(
-        """section style div code details summary span b i em strong p ul ol li pre table tr td th
-        tbody thead br a u h3 h4 blockquote hr del ins small""".split()
+        """section style svg path circle div code details summary span b i em strong p ul ol
+        li pre table tr td th tbody thead br a u h3 h4 blockquote hr del ins small""".split()
     )
     ATTRIBUTES = frozenset(
         "class lang aria-hidden open style href title id rel target dir scope start".split()
     )
+    DRAWN = frozenset({("path", "d"), *(("circle", name) for name in ("cx", "cy", "r"))})
 
     def __init__(self) -> None:
         super().__init__()
@@ -432,6 +433,8 @@ class Markup(HTMLParser):
             self.found.append(f"<{tag}>")
         for name, value in attributes:
             scheme = (value or "").strip().lower().partition(":")[0]
+            if (tag, name) in self.DRAWN:
+                continue
             if name not in self.ATTRIBUTES or (
                 name == "href" and scheme not in ("http", "https") and not value.startswith("#")
             ):

@@ -21,6 +21,7 @@ class Answer:
     def __init__(self, incident, options):
         self.kind, self.message, self.cell = incident.kind, incident.message, incident.cell
         self.place, self.language = incident.place, options.language
+        self.detail, self.diagnosis = options.detail, object()  # never the same as another
         self.evidence = {k: v for k, v in incident.evidence.items() if isinstance(v, str)}
 
     def print(self, file=None):

@@ -10,6 +10,8 @@ from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from autograd_explain.render.report import MIMETYPE
+
 LEAF = "import torch; w = torch.ones(2, requires_grad=True)"
 ENVIRONMENT = {**os.environ, "AUTOGRAD_EXPLAIN_LANG": "en"}
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -59,15 +61,18 @@ CELLS = {
 def test_an_error_output_then_one_display(kernel, cell):
     reply, outputs = kernel.run(cell)
     assert (reply["status"], reply["ename"]) == ("error", "RuntimeError")
-    assert [kind for kind, _ in outputs] == ["error", "display_data"]
-    error, display = (content for _, content in outputs)
+    # What updates the display in its place leaves a notebook with two outputs.
+    kinds = [kind for kind, _ in outputs if kind != "update_display_data"]
+    assert kinds == ["error", "display_data"]
+    error, display = (content for _, content in outputs[:2])
     assert error["evalue"].startswith("a leaf Variable that requires grad")
     shown = traceback_of(error)
     assert shown.count("Traceback (most recent call last)") == 1
     assert "autograd_explain" not in shown.replace("run_line_magic('autograd_check'", "")
     line = cell.count("\n") + 1
     assert f"line {line}" in shown or f"----> {line}" in shown
-    assert set(display["data"]) == {"text/plain", "text/html"}
+    assert set(display["data"]) == {"text/plain", "text/html", MIMETYPE}
+    assert display["data"][MIMETYPE]["id"] == "leaf_written"
     assert f"] {line} │ w += 1" in display["data"]["text/plain"]
     assert "<script" not in display["data"]["text/html"]
 
@@ -157,3 +162,86 @@ def test_nbclient_stops_at_the_failing_cell(head):
     assert kinds == ["error", "display_data"]
     assert book.cells[2].execution_count is None
     nbformat.validate(book)
+
+
+def test_the_panel_stands_at_once_and_is_updated_in_place(kernel):
+    """Before its rewrites are tried; a saved notebook holds it once."""
+    outputs = kernel.run("%%autograd_check\nh = w.exp()\nh += 1\nh.sum().backward()")[1]
+    kinds = [kind for kind, _ in outputs]
+    assert kinds[:2] == ["error", "display_data"]
+    assert set(kinds[2:]) == {"update_display_data"}
+    assert len({content["transient"]["display_id"] for _, content in outputs[1:]}) == 1
+    first, last = (outputs[n][1]["data"]["text/plain"] for n in (1, -1))
+    assert "being tried" in first and "`h` was overwritten" in first
+    assert "✓ verified" in last and "being tried" not in last
+
+
+def test_an_interrupted_trial_leaves_no_promise(kernel):
+    slow = "%%autograd_check\nimport time\ntime.sleep(3)\nh = w.exp()\nh += 1\nh.sum().backward()"
+    seen = []
+
+    def hook(message):
+        seen.append(message)
+        if message["msg_type"] == "display_data":
+            kernel.manager.interrupt_kernel()
+
+    kernel.client.execute_interactive(slow, output_hook=hook, timeout=60, stop_on_error=False)
+    texts = [m["content"]["data"]["text/plain"] for m in seen if "data" in m["content"]]
+    assert "being tried" in texts[0] and "being tried" not in texts[-1]
+    assert "interrupted" in texts[-1]
+    assert kernel.run("1 + 1")[0]["status"] == "ok"
+
+
+CALLBACK = """
+import ipywidgets
+button, slider, out = ipywidgets.Button(), ipywidgets.IntSlider(), ipywidgets.Output()
+def step(*_):
+    h = w.exp()
+    h.mul_(2)
+    h.sum().backward()
+button.on_click(step)
+print(button.model_id)
+"""
+
+
+@pytest.fixture
+def clicked(kernel):
+    """What a front end gets when a button of the notebook is clicked, between two cells."""
+    pytest.importorskip("ipywidgets")
+    outputs = kernel.run(CALLBACK)[1]
+    model = next(c["text"].strip() for kind, c in outputs if kind == "stream")
+
+    def click():
+        client = kernel.client
+        content = {"comm_id": model, "data": {"method": "custom", "content": {"event": "click"}}}
+        message = client.session.msg("comm_msg", content)
+        client.shell_channel.send(message)
+        seen = []
+        while not seen or seen[-1]["content"].get("execution_state") != "idle":
+            got = client.get_iopub_msg(timeout=30)
+            if got["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                seen.append(got)
+        return [(m["msg_type"], m["content"]) for m in seen if m["msg_type"] != "status"]
+
+    return click
+
+
+def test_a_widgets_callback_has_its_report_under_its_traceback(kernel, clicked):
+    first, second = clicked(), clicked()
+    assert [kind for kind, _ in first] == [kind for kind, _ in second] == ["error", "display_data"]
+    assert "`h` was overwritten" in first[1][1]["data"]["text/plain"]
+    assert "h.mul_(2)" in first[1][1]["data"]["text/html"]
+    again = second[1][1]["data"]
+    assert "the same as before, 2nd time" in again["text/plain"].lower()
+    assert "<details" in again["text/html"] and "h.mul_(2)" in again["text/html"]
+
+
+def test_what_an_output_widget_catches_is_explained_in_it(kernel, clicked):
+    """It takes what is displayed while it is open, so the report has to come before it closes."""
+    outputs = kernel.run(
+        "with out:\n    slider.observe(step, 'value')\n    step()\nprint('after')"
+    )[1]
+    kinds = [kind for kind, _ in outputs if not kind.startswith("comm")]
+    assert kinds == ["error", "display_data", "stream"]
+    kinds = [kind for kind, _ in kernel.run("slider.value = 3")[1]]
+    assert kinds[-2:] == ["error", "display_data"]

@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import sys
 
 import pytest
 
@@ -274,32 +275,117 @@ def test_debug(run, capsys):
 
 @pytest.fixture
 def offered(shell, monkeypatch):
+    """What front ends are given: the text, and whether it replaces that of the running cell."""
     found = []
     monkeypatch.setattr(
-        type(shell), "set_next_input", lambda self, s, replace=False: found.append(s)
+        type(shell), "set_next_input", lambda self, s, replace=False: found.append((s, replace))
     )
     return found
 
 
-def test_the_rewritten_cell_is_the_next_input(run, offered):
+def test_the_rewritten_cell_takes_the_place_of_the_magic(run, offered):
     run(LEAF)
     run("x = w * 1\nw += 1  # here")
     rewrites = autograd_explain.last().diagnosis.rewrites
     run("%autograd_fix")
-    assert offered == [rewrites[0].edits[0].new_source]
-    assert "# here" in offered[0]
+    assert offered == [(rewrites[0].edits[0].new_source, True)]
+    assert "# here" in offered[0][0]
     run(f"%autograd_fix {len(rewrites)}")
-    assert offered[-1] == rewrites[-1].edits[-1].new_source
+    assert offered[-1] == (rewrites[-1].edits[-1].new_source, True)
 
 
-def test_an_edit_in_an_earlier_cell_is_shown(run, offered, capsys):
+def test_a_cell_with_more_than_the_magic_keeps_its_text(run, offered):
+    run(LEAF)
+    run("w += 1")
+    run("%autograd_fix\nkept = 1")
+    assert [replace for _, replace in offered] == [False]
+    run("%config AutogradExplain.fix = 'insert'")
+    run("%autograd_fix")
+    assert offered[-1][1] is False
+
+
+def test_on_top_of_the_cell_it_replaces_its_text_and_runs_nothing(run, shell, offered, session):
+    run(LEAF)
+    run("n = globals().get('n', 0) + 1\nw += 1")
+    assert run("%%autograd_fix\nn = globals().get('n', 0) + 1\nw += 1").success
+    rewrite = autograd_explain.last().diagnosis.rewrites[0]
+    assert offered == [(rewrite.edits[0].new_source, True)]
+    assert shell.user_ns["n"] == 1
+    assert session._watch_next is not None  # the rewritten cell is the one to be recorded
+
+
+def test_on_top_of_another_cell_it_replaces_nothing(run, offered, capsys):
+    run(LEAF)
+    run("w += 1")
+    run("%%autograd_fix\nother = 1")
+    assert "is not that of In[2]" in "".join(capsys.readouterr())
+    assert offered == []
+
+
+def test_an_earlier_cell_is_handed_over_whole_and_marked(run, offered, capsys):
     run(LEAF)
     run("def step(t):\n    t += 1")
     run("step(w)")
     run("%autograd_fix")
+    edit = autograd_explain.last().diagnosis.rewrites[0].edits[0]
+    mark, _, text = offered[0][0].partition("\n")
+    assert mark == "# In[2] as changed by the rewrite: put this in its place"
+    assert text == edit.new_source
+    run("%%autograd_fix\ndef step(t):\n    t += 1")
+    assert offered[-1] == (edit.new_source, True)
+
+
+def test_a_cell_magic_stays_the_first_line(run, offered):
+    run(LEAF)
+    run("%%autograd_check --no-verify\ndef step(t):\n    t += 1")
+    run("step(w)")
+    run("%autograd_fix")
+    lines = offered[0][0].splitlines()
+    assert lines[0] == "%%autograd_check --no-verify" and lines[1].startswith("# In[2]")
+
+
+ON_FILE = "def step(t):\n    h = torch.sigmoid(t)\n    h += 1\n    return h.sum()"
+
+
+@pytest.fixture
+def in_a_file(tmp_path, monkeypatch, run):
+    """A report whose rewrite changes a file, with Windows' line ends and an encoding of its own."""
+    file = tmp_path / "steps_of_mine.py"
+    lines = ("# -*- coding: latin-1 -*-", "# \xe9", "import torch", *ON_FILE.splitlines())
+    text = "\r\n".join(lines)
+    file.write_bytes(text.encode("latin-1"))
+    file.chmod(0o640)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "steps_of_mine", raising=False)
+    run(LEAF)
+    run("import steps_of_mine")
+    run("steps_of_mine.step(w).backward()")
+    return file
+
+
+def test_a_file_is_written_only_where_that_is_asked_for(run, in_a_file, offered, capsys):
+    before = in_a_file.read_bytes()
+    capsys.readouterr()
+    run("%autograd_fix")
     out = capsys.readouterr().out
+    assert "-    h += 1" in out and "`%autograd_fix 1 --write` writes this" in out
+    assert in_a_file.read_bytes() == before
+    run("%autograd_fix --write")
+    out = capsys.readouterr().out
+    assert out.index("-    h += 1") < out.index("steps_of_mine.py is written")
+    after = in_a_file.read_bytes()
+    assert after.startswith(before[:60]) and b"\n" not in after.replace(b"\r\n", b"")
+    assert after != before and not after.endswith(b"\n")
+    assert in_a_file.stat().st_mode & 0o777 == 0o640
+    assert [f.name for f in in_a_file.parent.iterdir() if f.is_file()] == [in_a_file.name]
     assert offered == []
-    assert "In[2]" in out and "-    t += 1" in out
+
+
+def test_a_file_that_was_changed_since_is_left_alone(run, in_a_file, capsys):
+    in_a_file.write_text("# mine\n")
+    run("%autograd_fix --write")
+    assert "was changed since the report" in "".join(capsys.readouterr())
+    assert in_a_file.read_text() == "# mine\n"
 
 
 @pytest.mark.parametrize("number", ["0", "99", "-1", "x"])
@@ -361,7 +447,9 @@ def test_a_slip_in_a_name_and_a_question_in_another_language(run, capsys):
         ("%autograd_check o", ["off", "on"]),
         ("%autograd_check on --n", ["--no-verify"]),
         ("%%autograd_check --lang ", ["en", "ja", "zh"]),
-        ("%autograd_fix ", ["1"]),
+        ("%autograd_fix ", ["--write", "1"]),
+        ("%%autograd_fix ", ["1"]),
+        ("%autograd_fix 1 --w", ["--write"]),
     ],
 )
 def test_arguments_complete(run, shell, line, expected):

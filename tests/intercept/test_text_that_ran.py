@@ -165,3 +165,16 @@ def test_functions_that_an_edit_left_alone_keep_their_lines(module):
     assert program.source(str(module)).text == ""
     assert not is_loaded(OTHER_NUMBER, str(module))
     assert is_loaded(MODULE, str(module))
+
+
+def test_a_function_that_is_a_cell_is_part_of_its_text() -> None:
+    """Where a front end (marimo) compiles the body of each function of a file by itself."""
+    text = "import app\n\n@app.cell\ndef _(y):\n    z = y.exp()\n    z.sum()\n    return (z,)\n"
+    (function,) = (s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef))
+    *body, last, _ = function.body
+    assert isinstance(last, ast.Expr)
+    parts = compile(ast.Module(body, []), "a.py", "exec"), ast.Expression(last.value)
+    codes = parts[0], compile(parts[1], "a.py", "eval")
+    assert all(is_text_of(text, code) for code in codes)
+    moved, other = text.replace("\n\n", "\n\n\n"), text.replace("exp", "log").replace("sum", "max")
+    assert not any(is_text_of(changed, code) for code in codes for changed in (moved, other))

@@ -59,10 +59,16 @@ def edited(cells: Sequence[str], rewrite: Rewrite) -> tuple[str, ...]:
 @cache
 def played(name: str) -> Played:
     """The case as a user meets it: after an error or a warning, or where nothing is raised, in
-    a watched session."""
-    cells = program(entries()[name], "case")
+    a watched session; where it takes another run of the cell to know more, with that."""
+    entry = entries()[name]
+    cells = program(entry, "case")
     found = play(cells)
-    return found if found.diagnosis is not None else play(cells, watched=True)
+    if found.diagnosis is None:
+        found = play(cells, watched=True)
+        rewrites = found.diagnosis is not None and found.diagnosis.rewrites
+        if not rewrites and (entry.folder / "fixed.py").exists():
+            found = checked(name)
+    return found
 
 
 @cache
@@ -107,16 +113,16 @@ class Seen:
         self.shown.append(shown)
         self._show(shell, shown)
 
-    def __call__(self, incident: Any, match: Any, causes: Any) -> Any:
+    def __call__(self, incident: Any, scene: Any, causes: Any) -> Any:
         causes = tuple(causes)
         if not self.pattern:
-            self.pattern = match.pattern
+            self.pattern = scene.match.pattern
             for entry in causes:
-                finding = self._diagnose(incident, match, (entry,))
+                finding = self._diagnose(incident, scene, (entry,))
                 if finding.cause == entry.name:
                     self.claims[entry.name] = finding.confidence
                     self.details[entry.name] = finding.details
-        return self._diagnose(incident, match, causes)
+        return self._diagnose(incident, scene, causes)
 
 
 def explained(cells: Sequence[str]) -> Diagnosis:

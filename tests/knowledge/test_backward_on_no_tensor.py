@@ -31,6 +31,9 @@ def both(x):
         ("loss = {'mse': square(w), 'n': 3}", "container", "loss['mse'].backward()"),
         ("loss = nothing(w)", "nothing", ""),
         ("loss = iter([square(w)])", "", ""),
+        ("loss = np.ones(3)", "values", ""),
+        ("loss = np.square(np.float32(3)) + 1", "values", ""),
+        ("loss = 0.0", "values", ""),
     ],
 )
 def test_what_it_is(made: str, variant: str, line: str) -> None:

@@ -118,6 +118,8 @@ def test_gradients_agree_with_the_intended_ones(entry: Entry) -> None:
     if intended is None:
         return
     repaired = gradients(run(program(entry, "fixed")))
+    # What is not finite says nothing of what was meant.
+    intended = {name: grad for name, grad in intended.items() if grad.isfinite().all()}
     shared = intended.keys() & repaired.keys()
     assert shared or not intended, "the repaired program has none of the intended gradients"
     for name in sorted(shared):

@@ -221,6 +221,129 @@ for epoch in range(3):
         "step_between_backwards",
         ("loss.backward()",),
     ),
+    Program(
+        "the gradient of one row of a matrix is asked of the row",
+        """
+emb = torch.rand(5, 3, requires_grad=True)
+emb[torch.tensor([0, 2])].square().sum().backward()
+# %%
+sizes = [float(emb[i].grad.norm()) for i in (0, 2)]
+assert min(sizes) > 0
+""",
+        "intermediate_grad",
+        ("sizes = [float(emb.grad[i].norm()) for i in (0, 2)]",),
+    ),
+    Program(
+        "a function reads the gradient of the result that it is given",
+        """
+def influence(score, x):
+    score(x).sum().backward()
+    return x.grad
+w = torch.rand(3, requires_grad=True)
+# %%
+found = influence(torch.sin, w * 2)
+assert found is not None
+""",
+        "intermediate_grad",
+        ("x.retain_grad()",),
+    ),
+    Program(
+        "an array made a tensor by from_numpy is given to an optimizer",
+        """
+import numpy as np
+def fit(start):
+    shift = torch.from_numpy(start)
+    loss = (shift - 1).square().sum()
+    loss.backward()
+    return shift.grad
+# %%
+assert fit(np.zeros(2)).tolist() == [-2, -2]
+""",
+        "graph_cut",
+        ("shift = torch.from_numpy(start).requires_grad_()",),
+    ),
+    Program(
+        "the second loss trains a head on what the first one's step has moved on from",
+        """
+torch.manual_seed(0)
+body = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4))
+label, domain = nn.Linear(4, 2), nn.Linear(4, 1)
+learn = torch.optim.SGD([*body.parameters(), *label.parameters()], lr=0.1)
+judge = torch.optim.SGD(domain.parameters(), lr=0.1)
+x, y = torch.rand(6, 3), torch.randint(0, 2, (6,))
+# %%
+codes = body(x)
+told = domain(codes)
+loss = F.cross_entropy(label(codes), y) - told.mean()
+loss.backward(retain_graph=True)
+learn.step()
+judge.zero_grad()
+confusion = F.softplus(told).mean()
+before = [p.grad.clone() for p in body.parameters()]
+confusion.backward()
+assert all((p.grad == g).all() for p, g in zip(body.parameters(), before))
+""",
+        "step_between_backwards",
+        ("told = domain(codes.detach())",),
+    ),
+    Program(
+        "rows of rows are written while two loops go over them",
+        """
+x = torch.rand(2, 3, 4, requires_grad=True)
+def scaled(stack, factors):
+    new = stack * 1
+    for n, plane in enumerate(new):
+        for factor, row in zip(factors, plane):
+            row.mul_(factor + n).sub_(1)
+    return new
+# %%
+scaled(x, (1, 2, 3)).sum().backward()
+assert x.grad[1, 2].tolist() == [4, 4, 4, 4]
+""",
+        "multi_view_written",
+        (
+            "for n, plane in enumerate([new[i] for i in range(len(new))]):",
+            "for factor, row in zip(factors, [plane[i] for i in range(len(plane))]):",
+        ),
+    ),
+    Program(
+        "what is computed again is read before the line that fails, too",
+        """
+def collect(net):
+    return net(torch.ones(2, 3)).squeeze(1)
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+# %%
+value = collect(net)
+# %%
+for _ in range(2):
+    size = len(value)
+    loss = (value - 1).square().sum() / size
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        (),  # the line moves
+    ),
+    Program(
+        "two parts of one saved result, each written under a name of its own",
+        """
+gates = nn.Linear(3, 4)
+def cell(x):
+    both = torch.sigmoid(gates(x))
+    keep, take = both[:, :2], both[:, 2:]
+    keep *= 0.9
+    take -= 0.1
+    return (keep * take).sum()
+# %%
+loss = cell(torch.rand(5, 3))
+loss.backward()
+""",
+        "saved_value_overwritten",
+        ("keep, take = both[:, :2].clone(), both[:, 2:]", "take = take - 0.1"),
+    ),
 )
 
 

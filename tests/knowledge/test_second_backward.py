@@ -158,6 +158,34 @@ for x in torch.randn(3, 4):
         "remembered",
         "    @property",
     ),
+    "computed in the constructor of a class that was defined again": (
+        """
+class Group(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw = nn.Parameter(torch.zeros(3))
+        self.spread = None
+# %%
+class Group(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw = nn.Parameter(torch.zeros(3))
+        self.spread = self.raw.exp()
+    def nll(self, x):
+        return (self.spread * x).pow(2).mean()
+group = Group()
+opt = torch.optim.SGD(group.parameters(), lr=0.1)
+# %%
+for x in torch.randn(3, 3):
+    opt.zero_grad()
+    loss = group.nll(x)
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "    def spread(self):",
+    ),
     "attribute filled once": (
         """
 class Graph(nn.Module):

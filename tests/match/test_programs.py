@@ -7,6 +7,8 @@ import subprocess
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -85,8 +87,18 @@ def error(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
     return match_message(str(caught.value), source=source)
 
 
+@contextmanager
+def warning_always() -> Iterator[None]:
+    """Some things are said once a process, and another test may be first."""
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(False)
+
+
 def warning(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, warning_always():
         warnings.simplefilter("always")
         try:
             program.run()
@@ -98,11 +110,8 @@ def warning(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None
 
 
 def stderr(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
-    torch.set_warn_always(True)  # some are said once a process, and another test may be first
-    try:
+    with warning_always():
         program.run()
-    finally:
-        torch.set_warn_always(False)
     found = find_messages(capfd.readouterr().err)
     return next((m for m in found if program.id in (m.pattern, *m.siblings)), None)
 

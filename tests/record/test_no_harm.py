@@ -7,6 +7,7 @@ watched, and must have seen the same.
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import textwrap
 import warnings
 import weakref
@@ -16,10 +17,13 @@ from typing import Any
 
 import pytest
 import torch
+from notebook import captured, shell_with_extension
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_explain.program import Program, Source
 from autograd_explain.record import Recording
+from autograd_explain.record.detect import holders
 from autograd_explain.record.observe.call_sites import CallSites
 
 SUBCLASS = """
@@ -326,3 +330,67 @@ def test_torch_is_as_it_was_once_no_recording_is_left() -> None:
     del recording
     gc.collect()
     assert torch.utils.weakref is before
+
+
+#: Values that are not where a tensor's memory would be: reading them unseen ends the process.
+WRAPPED = """
+import torch
+from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
+two = lambda *shape: TwoTensor(torch.ones(shape), torch.ones(shape))
+model = nn.Linear(2, 2)
+model.weight = nn.Parameter(two(2, 2))
+buffer, x = torch.zeros(2, requires_grad=True), torch.ones(1, 2)
+{}
+"""
+BODIES = (
+    "model(x).sum().backward()",  # the gradient of the bias is a wrapper, too
+    """
+for optimizer in (torch.optim.SGD(model.parameters(), 0.1), torch.optim.Adam(model.parameters())):
+    for _ in range(2):
+        optimizer.zero_grad(set_to_none=False)
+        (model(x).sum() + buffer.sum()).backward()
+        optimizer.step()
+""",
+    """
+h = (model(x) * buffer).exp()
+h.data.mul_(2)
+model.weight.data.add_(1)
+h.detach().mul_(1)
+loss = h.sum().item() * buffer.sum()
+loss.backward()
+kept = [float(h.sum()), model.bias.grad, torch.stack([model.bias, buffer])]
+""",
+)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_values_of_a_wrapper_are_left_alone(body: str) -> None:
+    process = multiprocessing.get_context("fork").Process(target=_watched, args=(body,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+
+
+def _watched(body: str) -> None:
+    torch.set_num_threads(1)
+    with shell_with_extension() as shell, captured() as said:
+        for cell in ("%autograd_check on", WRAPPED.format(body)):
+            assert shell.run_cell(cell, store_history=True).success
+    assert "internal error" not in said.getvalue()
+
+
+def test_what_is_counted_once_is_not_seen_by_a_mode() -> None:
+    seen: list[Any] = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    holders._alone.cache_clear()
+    with Log():
+        holders.may_be_original(torch.ones(2, requires_grad=True))
+    assert [str(f) for f in seen] == ["aten.ones.default"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from autograd_explain.inspect.live.condense import GraphRow, Operation, Overwritten
+from autograd_explain.inspect.live.graph_report import GraphReport
+from autograd_explain.inspect.live.memory import Memory, Sharer
+from autograd_explain.inspect.live.tensor_report import TensorReport
 from autograd_explain.model import (
     Certainty,
     Comparison,
@@ -10,6 +14,7 @@ from autograd_explain.model import (
     Edit,
     Event,
     Finding,
+    GraphLine,
     Kind,
     Outcome,
     Place,
@@ -22,6 +27,7 @@ from autograd_explain.model import (
     What,
 )
 from autograd_explain.render import Explanation
+from autograd_explain.render.look import GraphPicture, TensorTable
 
 EN = """---
 title: Saved value overwritten
@@ -205,6 +211,19 @@ def overwritten() -> Explanation:
     return explanation(finding(SAVED, WRITE, NEEDS), CLONE, notes=(Reason("recorded_next"),))
 
 
+def drawn() -> Explanation:
+    """With the graph from the culprit to the loss, in two branches."""
+    lines = (
+        GraphLine(SAVED.place, (), ("w", "b")),
+        GraphLine(place(3, 3, "twice = out * 2"), (0,)),
+        GraphLine(WRITE.place),
+        GraphLine(place(3, 5, "both = out + twice"), (0, 1), ("layers.0.weight", "v"), 6),
+        GraphLine(None, (3,), count=7),
+        GraphLine(place(3, 8, "loss = both.sum()"), (4,)),
+    )
+    return explanation(finding(SAVED, WRITE, NEEDS), CLONE, graph=lines)
+
+
 def leaf_written() -> Explanation:
     """The guilty line is the failing line; no versions are involved."""
     line = place(2, 5, "weight[mask] = 0.0", "weight[mask]")
@@ -360,6 +379,7 @@ SAMPLES = {
     make.__name__: make
     for make in (
         overwritten,
+        drawn,
         leaf_written,
         write_refused,
         no_places,
@@ -374,3 +394,51 @@ SAMPLES = {
         many_writes,
     )
 }
+
+
+def graph_looked_at() -> GraphPicture:
+    """A repeated block, an overwritten value, rows left out, a line with two rows."""
+    layer = place(2, 7, "return h + self.down(torch.relu(self.up(self.norm(h))))")
+    rows = (
+        GraphRow((Operation("Addmm"),), ("encoder.weight",), place=place(3, 1, "h = encoder(x)")),
+        GraphRow((), times=48, repeats=2),
+        GraphRow(
+            (Operation("Addmm"), Operation("Relu")),
+            ("blocks[0…47].up.weight", "blocks[0…47].up.bias"),
+            (0,),
+            layer,
+        ),
+        GraphRow((Operation("Add", ("h 48/48",)),), (), (0, 2), layer),
+        GraphRow((), inputs=(3,), left_out=1_234),
+        GraphRow(
+            (Operation("Sigmoid"),),
+            inputs=(4,),
+            place=place(3, 4, "<b>gate</b> = torch.sigmoid(h)"),
+            overwritten=(Overwritten("result", 0, 1, (place(3, 5, "gate[mask] = 0.5"),)),),
+        ),
+        GraphRow((Operation("Mean", ("loss",)),), inputs=(3, 5), freed=True, asked=True),
+    )
+    report = GraphReport("loss", rows, 12_345, 678, 12, 1, False, "h", 4)
+    return GraphPicture(report, Certainty.INFERRED)
+
+
+def tensors_looked_at() -> TensorTable:
+    reports = (
+        TensorReport("w", "float32", "[2, 3]", "cpu", True, 0, True, "", None, None),
+        TensorReport("row", "float32", "[3]", "cuda:0", True, 3, None, None, None, ("x",)),
+        TensorReport(
+            "model.layers[0].weight", "float32", "[9]", "cpu", True, 1, True, "", "[9]", None
+        ),
+        TensorReport("t", "float32", "[2]", "cpu", False, None, True, "", None, None),
+    )
+    sharers = (
+        Sharer(("x", "outs[0]"), 0, 3),
+        Sharer(("row",), 0, 3, view_of=("x",)),
+        Sharer(("x_data",), 1, 0),
+        Sharer(("given",), None, 0),
+        Sharer(("array",), None, None, True),
+    )
+    return TensorTable(reports, (Memory(sharers, 24_000, True),))
+
+
+LOOKS = {"graph_looked_at": graph_looked_at(), "tensors_looked_at": tensors_looked_at()}

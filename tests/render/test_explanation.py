@@ -13,15 +13,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autograd_explain.model import Certainty, Event, Kind, Place, Relation, Span, What
+from autograd_explain.model import (
+    Certainty,
+    Diagnosis,
+    Event,
+    GraphLine,
+    Kind,
+    Place,
+    Relation,
+    Span,
+    What,
+)
 from autograd_explain.render import LANGUAGES, Explanation
 from autograd_explain.render.explanation import texts_of
+from autograd_explain.render.report import MIMETYPE
 from autograd_explain.render.rows import rows_of
 from autograd_explain.render.texts import read
 from autograd_explain.render.timeline import stops_of
 
 from .samples import (
     CLONE,
+    MESSAGE,
     NEEDS,
     OLD,
     SAMPLES,
@@ -50,7 +62,8 @@ _ALLOWED = {
         "pre",
         "code",
     ),
-    *("u", "details", "summary", "p", "ul", "li", "a", "b", "br", "em", "strong"),
+    *("svg", "path", "circle"),
+    *("u", "i", "details", "summary", "p", "ul", "li", "a", "b", "br", "em", "strong"),
 }
 
 
@@ -86,17 +99,21 @@ class Page(HTMLParser):
 def test_contract() -> None:
     report = overwritten().to_dict()
     assert list(report) == [
-        *("schema", "id", "kind", "message", "language", "headline", "explanation", "tensors"),
-        *("events", "rewrites", "warnings", "see", "notes"),
+        *("schema", "id", "kind", "confidence", "rank", "message", "language", "headline"),
+        *("explanation", "tensors", "events", "rewrites", "warnings", "see", "notes"),
     ]
     assert report["schema"] == 1 and report["kind"] == "error" and report["language"] == "en"
-    assert list(report["rewrites"][0]) == ["title", "safety", "outcome", "outcome_reason", "edits"]
+    assert list(report["rewrites"][0]) == [
+        *("title", "safety", "outcome", "outcome_reason", "reason", "edits"),
+    ]
     assert list(report["rewrites"][0]["edits"][0]) == [
         *("cell", "file", "old_source", "new_source", "diff"),
     ]
     assert report["rewrites"][0]["title"] == "Write to a copy of `hidden`"
     assert [e["what"] for e in report["events"]] == ["saved", "changed", "failed"]
-    assert list(report["events"][0]["place"]) == ["cell", "file", "line", "source", "function"]
+    assert list(report["events"][0]["place"]) == [
+        *("cell", "file", "line", "source", "function", "span", "changed"),
+    ]
     assert json.loads(json.dumps(report)) == report
 
 
@@ -130,7 +147,7 @@ def test_texts_come_from_the_knowledge_folder_or_from_unknown() -> None:
 
 def test_mimebundle_is_complete_and_plain() -> None:
     bundle = overwritten()._repr_mimebundle_()
-    assert set(bundle) == {"text/plain", "text/html"}
+    assert set(bundle) == {"text/plain", "text/html", MIMETYPE}
     assert "\x1b" not in bundle["text/plain"]
     for part in ("hidden += 1", "overwrote it: version 1 → 2", "verified", "%autograd_fix"):
         assert part in bundle["text/plain"]
@@ -205,7 +222,7 @@ def test_html_is_well_formed_and_accessible(name: str, detail: str) -> None:
 
 
 def test_html_marks_the_guilty_line() -> None:
-    row = re.search(r'<div class="axg-guilty"><pre .*?</pre>', overwritten().to_html())
+    row = re.search(r"<div class=axg-guilty><pre .*?</pre>", overwritten().to_html())
     assert row is not None
     marked = re.search("<u>(.*)</u>", row[0])
     assert marked is not None and re.sub("<.*?>", "", marked[1]) == "hidden += 1"
@@ -219,6 +236,37 @@ def test_html_says_in_words_what_it_is_about(kind: Kind) -> None:
     assert page.shown.strip().startswith(start)
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_commands_fit_the_place(language: str) -> None:
+    """Magics are of no use to a script; what has no command there is not told."""
+    shown = {
+        outside: explanation_of_unknown(outside).in_language(language).with_detail("full")
+        for outside in (True, False)
+    }
+    assert "run --check" in shown[True].to_text(1000)
+    assert "%" not in shown[True].to_text(1000).replace("100%", "")
+    assert "`%%autograd_check`" in shown[False].to_markdown()
+    assert "`%autograd_graph loss`" in shown[False].to_markdown()
+
+
+def explanation_of_unknown(outside: bool) -> Explanation:
+    found = finding(NEEDS, cause="unknown", facts={})
+    return Explanation(Diagnosis(Kind.ERROR, MESSAGE, found, outside=outside))
+
+
+def test_the_leaf_behind_a_result_is_not_called_that_result() -> None:
+    leaf = replace(SAVED, what=What.CREATED, relation=Relation.LEAF, op=None)
+    text = explanation(finding(leaf, WRITE, NEEDS)).to_text()
+    assert "the leaf from which `hidden` is computed" in text and "created" not in text
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_text_says_it_too(kind: Kind) -> None:
+    words = {"error": "error", "warning": "warning", "silent": "silent fault"}
+    first = explanation(finding(SAVED, WRITE, NEEDS), CLONE, kind=kind).to_text(80).splitlines()[0]
+    assert f" · {words.get(kind.value, 'worth a look')} ─" in first and len(first) == 80
+
+
 def test_what_is_folded_is_announced() -> None:
     shown = explanation(finding(SAVED, WRITE, NEEDS), CLONE, CLONE, CLONE).to_html()
     assert "Other rewrites (2) · What to look at · These only silence it · Tensors" in shown
@@ -227,8 +275,11 @@ def test_what_is_folded_is_announced() -> None:
 
 def test_fifty_reports_are_small() -> None:
     """Each brings its own styles, and still they add less than 400 kB to a notebook."""
-    bundle = json.dumps(overwritten()._repr_mimebundle_(), ensure_ascii=False)
-    assert 50 * len(bundle.encode()) < 400_000
+    graph = (GraphLine(SAVED.place, (), ("w",)), GraphLine(WRITE.place, (0,)))
+    bundle = explanation(finding(SAVED, WRITE, NEEDS), CLONE, graph=graph)._repr_mimebundle_()
+    data = json.dumps(bundle.pop(MIMETYPE), ensure_ascii=False)
+    assert 50 * len(json.dumps(bundle, ensure_ascii=False).encode()) < 400_000
+    assert 50 * len(data.encode()) < 150_000  # what tools read, without the rewritten texts
 
 
 TEXT = st.text(max_size=40)

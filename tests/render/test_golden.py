@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from autograd_explain.render import LANGUAGES, Explanation
 
-from .samples import SAMPLES
+from .samples import LOOKS, SAMPLES
 
 Golden = Callable[[str, str], None]
 _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
@@ -48,3 +49,16 @@ def test_dict(name: str, golden: Golden) -> None:
         return json.dumps(explanation.to_dict(), ensure_ascii=False, indent=1)
 
     golden(f"{name}.json", _in_every_language(name, show))
+
+
+@pytest.mark.parametrize("looked", LOOKS)
+def test_what_a_look_shows(looked: str, golden: Golden) -> None:
+    look = LOOKS[looked]
+    shown = [
+        f"{'=' * 30} {language} {width}\n{replace(look, language=language).to_text(width)}\n"
+        for language in LANGUAGES
+        for width in (80, 110)
+    ]
+    golden(f"{looked}.txt", "".join(shown))
+    html = look.to_html()
+    assert "<b>gate" not in html and html.count("<svg") == (7 if "graph" in looked else 5)

@@ -1,5 +1,5 @@
 """Sessions as those of the verifier's tests."""
 
-from verify.conftest import play
+from verification.conftest import play
 
 __all__ = ["play"]

@@ -1,4 +1,5 @@
-"""Count how often each operator's edit repairs a field notebook, and write the table of priors.
+"""Count how often each operator's edit repairs a field notebook or an injected bug, and write the
+table of priors.
 
     python tests/repair/fit_priors.py --rows rows.json          # tries them, some 5 s a notebook
     python tests/repair/fit_priors.py --rows rows.json --held   # how it ranks what is held out
@@ -28,6 +29,7 @@ from sessions import in_new_process, run_plainly
 from autograd_explain.repair.priors import TABLE
 
 _MOST_TRIED = 80  #: edits of a notebook, the likeliest by the table there is
+_MOST_OF_INJECTED = 30
 _TOWARDS_ALL = 10  #: edits that an operator's share over all programs counts as
 _TOWARDS_OPERATOR = 30  #: the same for its share where torch complained of something else
 _SHOWN = (0.05, 0.1, 0.15, 0.2, 0.3)
@@ -52,11 +54,14 @@ Table = Mapping[str, Mapping[str, float]]
 def tried(case: Case) -> Iterator[Row]:
     """The first edits of a notebook, run."""
     intended = run_plainly(*case.intended)
-    batch = batch_of(FIELD / str(case))
-    for reference, operator, near, new in in_new_process(edits_of, case.cells)[:_MOST_TRIED]:
+    if case.family == "injected":  # many are alike, and many edits repair each
+        family, batch, most = f"injected {case.injected.kind}", "injected", _MOST_OF_INJECTED
+    else:
+        family, batch, most = case.family, batch_of(FIELD / str(case)), _MOST_TRIED
+    for reference, operator, near, new in in_new_process(edits_of, case.cells)[:most]:
         cells = tuple((dict(enumerate(case.cells, 1)) | new).values())
         right = run_plainly(cells, case.intended[1]).agrees(intended)
-        yield Row(str(case), case.family, batch, reference, operator, near, right)
+        yield Row(str(case), family, batch, reference, operator, near, right)
 
 
 def edits_of(cells: tuple[str, ...]) -> list[tuple[str, str, float, dict[int, str]]]:
@@ -157,13 +162,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=Path, required=True)
     parser.add_argument("--part", type=int, default=1, help="every n-th notebook only")
+    parser.add_argument("--injected", type=int, default=10, help="every n-th injected bug only")
     parser.add_argument("--held", action="store_true", help="only tell how it ranks")
     given = parser.parse_args()
     rows = [Row(**row) for row in json.loads(given.rows.read_text())] if given.rows.exists() else []
     if not given.held:
         known = {row.notebook for row in rows}
         field = [c for c in notebooks() if c.family not in ("causes", "injected")]
-        for case in field[:: given.part]:
+        bugs = [c for c in notebooks() if c.family == "injected" and not c.injected.silent]
+        for case in (*field[:: given.part], *bugs[:: given.injected]):
             if str(case) not in known:
                 rows += tried(case)
                 given.rows.write_text(json.dumps([asdict(row) for row in rows]))

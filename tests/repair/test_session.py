@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from notebook import shell_with_extension
+from sessions import run_in_session
 
 import autograd_explain
 from autograd_explain import pipeline
@@ -41,3 +42,20 @@ def test_without_verification_nothing_is_searched(monkeypatch: pytest.MonkeyPatc
         found = autograd_explain.last()
         assert found is not None
         assert found.to_dict()["rewrites"] == []
+
+
+@pytest.mark.parametrize("read", ["{n: b[k].grad for k, n in enumerate('pq')}", "Slope()(b * 1.0)"])
+def test_what_only_silences_a_warning_is_no_repair(read):
+    """Every other gradient is as it was, so it agrees with the reference: nothing is shown."""
+    first = """import torch
+b = torch.ones(2, requires_grad=True)
+(3 * b).sum().backward()
+class Slope:
+    def __call__(self, x):
+        inner = x.clone().requires_grad_(True)
+        inner.exp().sum().backward()
+        return x.grad"""
+    reports = run_in_session([first, f"read = {read}"], watched=True).reports
+    told = [rewrite["edits"][0]["new_source"] for r in reports for rewrite in r.told["rewrites"]]
+    assert reports
+    assert not any("no_grad" in text or "detach()" in text for text in told), told

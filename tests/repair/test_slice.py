@@ -24,7 +24,7 @@ def test_order_by_names() -> None:
     sites = [
         Site(program, tree, statement)
         for source in program.cells
-        for tree in [tree_of(source)]
+        for tree in [tree_of(program, source)]
         for statement in tree.statements
     ]
     place = at(program, "g.add_")

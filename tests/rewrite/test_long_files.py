@@ -13,7 +13,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from autograd_explain import loaded
 from autograd_explain.model import Edit
-from autograd_explain.program import Source
+from autograd_explain.program import Program, Source
 from autograd_explain.render.diff import hunks_of
 from autograd_explain.render.line_matcher import LineMatcher
 from autograd_explain.rewrite.engine.tree import tree_of
@@ -69,7 +69,7 @@ def test_the_opcodes_lead_from_the_old_text_to_the_new_one(old: str, new: str) -
 def test_a_tree_is_read_once() -> None:
     text = LONG[: LONG.index("def f300(")]
     with mock.patch.object(cst.Module, "visit", side_effect=AssertionError("walked once more")):
-        tree = tree_of(Source(None, "long.py", text, text, "long.py"))
+        tree = tree_of(Program(), Source(None, "long.py", text, text, "long.py"))
     assert tree.parsed and gc.isenabled()
     wrapper = MetadataWrapper(tree.module, unsafe_skip_copy=True)
     assert tree.positions == wrapper.resolve(PositionProvider)

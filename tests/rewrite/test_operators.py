@@ -15,6 +15,18 @@ from autograd_explain.rewrite.engine.tree import tree_of
 from autograd_explain.rewrite.operators.site import Change, Site
 from autograd_explain.rewrite.operators.table import OPERATORS
 
+_CELL = """class Cell:
+    def __init__(self):
+        self.h = None
+    def __call__(self, x):
+        self.h = f(x, self.h)
+        return self.h
+"""
+_HOLDER = """class Net:
+    def __init__(self):
+        self.cell = Cell()
+"""
+
 #: An operator, a cell, and a line that one of its changes makes of it.
 EDITS = [
     ("clone", "y = f(x) @ x", "y = f(x).clone() @ x"),
@@ -94,8 +106,113 @@ EDITS = [
         "new_grads = torch.autograd.grad(L, ps, create_graph=True)\n"
         "d = sum((p * v).sum() for p, v in zip(new_grads, vs))",
     ),
+    (
+        "put_together",
+        "t = p[:, :1]\nx = p[:, 1:].clone()",
+        "x = p[:, 1:].clone()\np = torch.cat([t, x], dim=1)",
+    ),
+    (
+        "part_of_derivative",
+        "t = p[:, :1]\ng = torch.autograd.grad(u, t, v)[0]",
+        "g = torch.autograd.grad(u, p, v)[0][:, :1]",
+    ),
+    ("out_of_place", "xs[i] += y", "xs[i] = xs[i] + y"),
+    ("with_graph", "with torch.set_grad_enabled(train):\n    a = w", "a = w"),
+    ("keep_in_graph", "a = np.exp(x.detach().numpy())", "a = torch.exp(x)"),
+    ("keep_in_graph", "a = torch.from_numpy(np.exp(-x.numpy()))", "a = torch.exp(-x)"),
+    (
+        "kept_apart",
+        "m.h = f(x)\ny = g(m.h)",
+        "new_h = f(x)\nm.h = new_h.detach()\ny = g(new_h)",
+    ),
+    ("detached_copy", "y = torch.tensor(x)", "y = x.detach().clone()"),
+    ("detached_flag", "h.requires_grad = False", "h = h.detach()"),
+    ("detached_flag", "h.requires_grad = True", "h = h.detach().requires_grad_()"),
+    ("deep_copy", "target = net", "import copy\ntarget = copy.deepcopy(net)"),
+    ("deep_copy", "best = net.state_dict()", "best = copy.deepcopy(net.state_dict())"),
+    (
+        "narrowed",
+        "class A:\n    def __init__(self):\n        self.fc = 1\nps = net.parameters()",
+        "ps = net.fc.parameters()",
+    ),
+    (
+        "live_parameters",
+        "for n, p in net.state_dict().items():\n    print(p.grad)",
+        "for n, p in net.named_parameters():",
+    ),
+    (
+        "to_optimizer",
+        "w = torch.ones(2, requires_grad=True)\nopt = torch.optim.SGD(net.parameters())",
+        "opt = torch.optim.SGD([*net.parameters(), w])",
+    ),
+    (
+        "to_optimizer",
+        "net = torch.nn.Linear(2, 2)\nopt = torch.optim.SGD([w], lr=1)",
+        "opt = torch.optim.SGD([w, *net.parameters()], lr=1)",
+    ),
+    (
+        "custom_fwd",
+        "class F1(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(ctx, x):\n        return x\n"
+        'with torch.autocast("cpu"):\n    pass',
+        '    @torch.amp.custom_fwd(device_type="cpu")',
+    ),
+    (
+        "into_caller",
+        "def f(x, opt):\n    y = g(x)\n    opt.step()\n    return y\nfor a in b:\n    h = f(a, o)",
+        "    h = f(a, o)\n    o.step()",
+    ),
+    ("move", "f(x)\nfor i in range(3):\n    g(y)", "for i in range(3):\n    f(x)\n    g(y)"),
     ("away_from_zero", "y = torch.sqrt(x)", "y = torch.sqrt((x + 1e-8))"),
     ("delete", "f(x)\ng(y)", "g(y)"),
+    (
+        "by_index",
+        "for row, s in zip(out, scale):\n    row.mul_(s)",
+        "for row, s in zip([out[i] for i in range(len(out))], scale):",
+    ),
+    (
+        "by_index",
+        "for n, batch in enumerate(xs):\n    for row in batch:\n        row += n",
+        "for n, batch in enumerate([xs[i] for i in range(len(xs))]):",
+    ),
+    (
+        "block_in_loop",
+        "with kept():\n    for x in xs:\n        f(x)\n        g(x)",
+        "for x in xs:\n    with kept():\n        f(x)\n        g(x)",
+    ),
+    ("block_left_out", "with kept():\n    f(x)\n    g(x)", "f(x)\ng(x)"),
+    (
+        "left_detached",
+        f"{_CELL}cell = Cell()\nfor x in xs:\n    cell(x).backward()\n    opt.step()",
+        "    opt.step()\n    cell.h = cell.h.detach()",
+    ),
+    (
+        "left_detached",
+        f"{_CELL}def fit(model):\n    for x in xs:\n        model(x).backward()",
+        "        model(x).backward()\n        model.h = model.h.detach()",
+    ),
+    (
+        "as_in_the_beginning",
+        f"{_CELL}{_HOLDER}net = Net()\nfor x in xs:\n    net(x).backward()",
+        "for x in xs:\n    net.cell.h = None\n    net(x).backward()",
+    ),
+    (
+        "computed_apart",
+        "d = D(g, n)\nopt.step()\nloss = f(d)",
+        "d = D(g, n)\nopt.step()\nd = D(g.detach(), n.detach())\nloss = f(d)",
+    ),
+    ("gradient_of_whole", "a = [w[k].grad for k in ks]", "a = [w.grad[k] for k in ks]"),
+    ("gradient_of_whole", "print(w.view(-1).grad)", "print(w.grad.view(-1))"),
+    (
+        "retain_grad",
+        "def f(x):\n    return x.grad",
+        "def f(x):\n    x.retain_grad()\n    return x.grad",
+    ),
+    (
+        "no_grad",
+        "a = f(x)\nb = g(a)\nc = h(b)",
+        "with torch.no_grad():\n    a = f(x)\n    b = g(a)",
+    ),
     ("move", "f(x)\ng(y)", "g(y)\nf(x)"),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
 ]
@@ -103,7 +220,7 @@ EDITS = [
 
 def changes(cell: str) -> Iterator[Change]:
     program = program_of(cell)
-    tree = tree_of(program.cell(2))
+    tree = tree_of(program, program.cell(2))
     for statement in tree.statements:
         for operator in OPERATORS:
             yield from operator(Site(program, tree, statement))
@@ -132,7 +249,7 @@ def test_definitions_and_imports_stay() -> None:
 def test_every_operator_has_a_text(language: str) -> None:
     texts = load(Path(operators.__path__[0]))
     sections = document(texts, language).sections
-    assert set(sections) == {f"fix repair_{operator}" for operator in EVERYWHERE}
+    assert set(sections) == {f"fix repair_{name}" for name in (*EVERYWHERE, "two")}
     for text in sections.values():
         title, reason = split_title(text)
         assert title and reason

@@ -75,9 +75,9 @@ def test_a_place_of_a_node_leads_back_to_it() -> None:
 
 def test_what_does_not_parse() -> None:
     program = program_of("def (:\n")
-    for tree in (tree_of(program.cells[-1]), tree_at(program, Place(9, None, 1, ""))):
+    for tree in (tree_of(program, program.cells[-1]), tree_at(program, Place(9, None, 1, ""))):
         assert not tree.parsed and not tree.statements
-    assert tree_of(program_of("").cells[-1]).parsed
+    assert tree_of(program_of(""), program_of("").cells[-1]).parsed
 
 
 @pytest.mark.parametrize(

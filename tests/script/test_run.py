@@ -127,7 +127,116 @@ def test_a_module_and_a_package_run(python, tmp_path):
     for name in ("pack.train", "pack"):
         ended = python(*RUN, "-m", name)
         assert ended.status == 1
-        assert "6 │ y.mul_(2)" in ended.err and "saved train.py:5" in ended.err
+        assert "6 │ ◆ y.mul_(2)" in ended.err and "train.py 5 │ ● y = w.exp()" in ended.err
+
+
+TRAINS = """
+import argparse, json, os
+import torch
+
+def train(model, folder, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    best = None
+    for epoch in range(epochs):
+        h = model(torch.randn(4, 3)).sigmoid()
+        if epoch == 2:
+            h *= 2
+        loss = h.mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if best is None or loss < best:
+            best = loss.item()
+            torch.save(model.state_dict(), f"{folder}/best.pt")
+        with open(f"{folder}/log.jsonl", "a") as file:
+            file.write(json.dumps({"epoch": epoch}) + chr(10))
+    model.load_state_dict(torch.load(f"{folder}/best.pt"))
+    assert len(open(f"{folder}/log.jsonl").readlines()) == epochs
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=2)
+    options = parser.parse_args()
+    os.makedirs("out")
+    train(torch.nn.Linear(3, 2), "out", options.epochs)
+"""
+
+
+def test_a_program_of_several_files_that_writes_checkpoints_is_verified(python, tmp_path):
+    """Its gradients are known to functions of another file than the one that is run."""
+    write(tmp_path, TRAINS, "loop.py")
+    write(tmp_path, "import loop\nloop.main()")
+    ended = python(*RUN, "--check", "--report", "report.json", "train.py", "--epochs", "4")
+    assert ended.status == 1
+    rewrite = json.loads((tmp_path / "report.json").read_text())["rewrites"][0]
+    assert rewrite["outcome"] == "verified", rewrite["outcome_reason"]
+    assert "model.weight.grad" in ended.err
+    assert len((tmp_path / "out/log.jsonl").read_text().splitlines()) == 2
+
+
+CUTS = """
+import torch
+enc, head = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.01)
+x = torch.randn(8, 3)
+for step in range(4):
+    opt.zero_grad()
+    h = enc(x).tanh()
+    penalty = h.abs().mean().item()
+    loss = head(h).pow(2).mean() + 0.1 * penalty
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(python, tmp_path):
+    """Only another run of the program can tell."""
+    ended = python(*RUN, "--check", write(tmp_path, CUTS))
+    assert ended.status == 0
+    assert "autograd_explain · silent_cut" in ended.err
+    assert "penalty = h.abs().mean()" in ended.err
+
+
+def test_a_module_fails_as_without_us(python, tmp_path):
+    """With the frames of Python's own `runpy`."""
+    write(tmp_path, "import sys\nprint(__name__, __spec__.name, sys.argv)\n1 / 0", "pack/train.py")
+    write(tmp_path, "from . import train\ndef f():\n    1 / 0\nf()", "pack/__main__.py")
+    write(tmp_path, "", "pack/__init__.py")
+    for name in ("pack.train", "pack"):
+        plain, ended = python("-m", name, "a"), python(*RUN, "-m", name, "a")
+        assert plain.status == 1 and "runpy" in plain.err
+        assert ended == plain
+
+
+def test_what_fails_in_us_is_told_without_a_magic(python, tmp_path):
+    cause = tmp_path / "causes" / "broken_one"
+    cause.mkdir(parents=True)
+    body = "PATTERNS = ('acme',)\nMESSAGES = {'acme': 'Acme cannot differentiate'}\nEXAMPLE = {}\n"
+    (cause / "diagnose.py").write_text(f"{body}def diagnose(scene):\n    raise KeyError('acme')\n")
+    for language in ("en", "ja", "zh"):
+        (cause / f"{language}.md").write_text("---\ntitle: T\n---\n## summary\nS\n\n## cause\nC\n")
+    script = write(tmp_path, "import torch\nraise RuntimeError('Acme cannot differentiate')")
+    ended = python(*RUN, "--causes", "causes", script)
+    line = "autograd_explain: set aside an internal error (diagnose broken_one); KeyError: 'acme'\n"
+    assert ended.err.endswith(line) and "%" not in ended.err
+
+
+def test_other_programs_are_told_in_their_words(python, tmp_path):
+    script = write(tmp_path, FAILS)
+    plain = python(script)
+    ended = python(*RUN, "--output-format", "github", "--report", "found.txt", script)
+    command = ended.err[len(plain.err) :]
+    assert ended.err.startswith(plain.err) and command.count("\n") == 1
+    assert command.startswith("::error title=autograd_explain%3A saved_value_overwritten,")
+    assert "file=train.py,line=5" in command
+    assert (tmp_path / "found.txt").read_text() == command
+    ended = python(*RUN, "--output-format", "json", script)
+    assert json.loads(ended.err.splitlines()[-1])["id"] == "saved_value_overwritten"
+
+
+def test_what_is_not_tried_says_how_it_would_be(python, tmp_path):
+    ended = python(*RUN, "--check", "--no-verify", write(tmp_path, FAILS))
+    assert "not tried: `--verify` would have it tried" in ended.err
 
 
 @pytest.mark.parametrize(

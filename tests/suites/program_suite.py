@@ -116,7 +116,8 @@ def _run(path: Path, cells: list[str], way: str, limit: float) -> Outcome | None
 def table(rows: list[Row]) -> str:
     ran = [r for r in rows if not r.error]
     plain = sum(r.seconds["plain"] for r in ran)
-    ratios = [f"{w} {sum(r.seconds[w] for r in ran) / plain:.2f} x" for w in ("hook", "check")]
+    costs = {w: sum(r.seconds[w] for r in ran) for w in ("hook", "check")}
+    ratios = [f"{w} {spent / plain:.2f} x" for w, spent in costs.items() if plain]
     differ = {w: sum(bool(r.differences.get(w)) for r in rows) for w in ("hook", "check")}
     alarms = {w: sum(bool(r.said.get(w)) for r in rows) for w in ("hook", "check")}
     cells = sum(r.cells for r in ran)
@@ -124,7 +125,7 @@ def table(rows: list[Row]) -> str:
         f"{len(rows)} programs, {len(ran)} run to their end ({cells} cells); "
         f"differ: hook {differ['hook']}, check {differ['check']}; "
         f"something said: hook {alarms['hook']}, check {alarms['check']}; "
-        f"{plain:.0f} s plain, {', '.join(ratios)}"
+        f"{', '.join((f'{plain:.0f} s plain', *ratios))}"
     )
 
 

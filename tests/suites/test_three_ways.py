@@ -154,6 +154,7 @@ def test_an_error_ends_the_program(tmp_path: Path) -> None:
     row = programs.compare(written(tmp_path, "1 / 0\n# %%\nx = 1\n"))
     assert row.error == "ZeroDivisionError: division by zero"
     assert row.clean
+    assert programs.table([row]).startswith("1 programs, 0 run to their end")
 
 
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:

@@ -87,7 +87,10 @@ def preload() -> None:
 
     import autograd_explain
 
+    optional = "autograd_explain.training."  # callbacks for libraries that need not be there
     for found in pkgutil.walk_packages(autograd_explain.__path__, "autograd_explain."):
+        if found.name.startswith(optional):
+            continue
         if found.name.rpartition(".")[2] not in ("case", "fixed", "__main__"):
             importlib.import_module(found.name)
 

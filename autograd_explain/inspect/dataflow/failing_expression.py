@@ -134,6 +134,8 @@ def _range_of_instruction(frame: LiveFrame) -> Range | None:
 def _range_from_executing(frame: LiveFrame) -> Range | None:
     from executing import Source
 
+    if frame.frame.f_lasti < 0:  # not begun, or a stand-in: `executing` would search for ever
+        return None
     if frame.frame.f_lineno != frame.line:
         # An exception handler or a `with` ran after it: the instruction is no longer that one.
         return None

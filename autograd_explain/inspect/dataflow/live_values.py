@@ -8,11 +8,11 @@ from typing import Any
 from ...arguments import parameters
 from ...program_index import index_of
 from . import safe_lookup
-from .evaluate import Named, evaluate
 from .expression import ExprAt, Scope
 from .names import bound
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, all_bindings, reaching
+from .safe_lookup import Named, evaluate
 from .scopes import enclosing
 
 

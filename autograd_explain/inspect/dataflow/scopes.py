@@ -48,8 +48,9 @@ def sources(slicer: Slicing, owner: Any = safe_lookup.MISSING) -> list[Source]:
     }
     index = index_of(slicer.program)
     owned = [s for f in sorted(files) if (s := slicer.program.source(f)) is not None]
-    others = dict.fromkeys(s for s in (*owned, *index.files) if s.cell is None)
-    return [*reversed(index.cells), *others]
+    cells = index.cells  # or the script
+    others = dict.fromkeys(s for s in (*owned, *index.files) if s.cell is None and s not in cells)
+    return [*reversed(cells), *others]
 
 
 def sources_before(slicer: Slicing, source: Source, whole: bool) -> list[Source]:

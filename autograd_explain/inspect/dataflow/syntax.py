@@ -19,6 +19,9 @@ from .reaching_definitions import (
     key_of,
 )
 
+#: Methods that put one value into a container, those of common classes of users too.
+PUTS = frozenset({"append", "appendleft", "add", "insert", "push", "put", "enqueue"})
+
 
 def returns(body: Body) -> list[ast.expr]:
     """The expressions a function returns (or yields), last one first."""

@@ -52,7 +52,7 @@ def suspects(scene: Scene) -> list[Divergence]:
 
 def _passed(scene: Scene) -> list[tuple[Source, ast.Call]]:
     """The checkpoint calls that the failing graph was made through; all where none is known."""
-    every = list(scene.index.calls("checkpoint", "checkpoint_sequential"))
+    every = list(scene.index.calls("checkpoint", "checkpoint_sequential", of="torch"))
     makers = (scene.history.maker(n) for n in scene.graph.nodes[:_MANY])
     lines = {p.line_id for m in makers if m is not None for p in m.path}
     places = ((x, x[0].place(x[1].lineno)) for x in every)
@@ -160,7 +160,7 @@ def _between(source: Source, call: ast.Call) -> Iterator[Divergence]:
 
 def reentrant_calls(program: Program) -> list[tuple[Source, ast.Call]]:
     """The checkpoints that ask for the reentrant kind, by name or by saying nothing."""
-    found = index_of(program).calls("checkpoint", "checkpoint_sequential")
+    found = index_of(program).calls("checkpoint", "checkpoint_sequential", of="torch")
     return [(s, c) for s, c in found if not any(_is_off(k) for k in c.keywords)]
 
 

@@ -56,6 +56,6 @@ def parameter_at(scene: Scene, index: str) -> str:
 
 def constructor(scene: Scene) -> Place | None:
     """The one call that wraps a model."""
-    found = list(scene.index.calls("DistributedDataParallel", "DDP"))
+    found = list(scene.index.calls("DistributedDataParallel", "DDP", of="torch"))
     source, call = found[0] if len(found) == 1 else (None, None)
     return None if source is None or call is None else source.place(call.lineno, None, call)

@@ -38,11 +38,11 @@ def finding_from_message(
     """The finding whose facts are named like those of `example`.
 
     A fact is given in `facts`, or captured by the message, or one of `call` (the expression that
-    failed) and `place` (where the statement to change stands, else the failing one); "" where
-    nothing is known.  `at` is the statement to change; None where it is unknown: an error of a
-    backward pass surfaces far from it.  `more` are further events.  `variants` chooses the variant
-    by the message's id, where `variant` does not.  What the rewrites need besides is added by
-    `with_details`.
+    failed), `line` (the one at which it did) and `place` (where the statement to change stands,
+    else the failing one); "" where nothing is known.  `at` is the statement to change; None where
+    it is unknown: an error of a backward pass surfaces far from it.  `more` are further events.
+    `variants` chooses the variant by the message's id, where `variant` does not.  What the
+    rewrites need besides is added by `with_details`.
     """
     at = failing_place(scene) if isinstance(at, At) else at
     blamed = _blamed(scene, at)
@@ -84,4 +84,7 @@ def failing_place(scene: Scene) -> Place | None:
 def _of_line(scene: Scene) -> dict[str, str]:
     spot = scene.surfaced
     call = "" if spot is None else spot.text
-    return {"call": call, "place": "" if scene.place is None else label(failing_place(scene))}
+    place = scene.place
+    if place is None:
+        return {"call": call}
+    return {"call": call, "place": label(failing_place(scene)), "line": place.source}

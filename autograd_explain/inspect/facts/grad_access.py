@@ -32,11 +32,28 @@ def unseen_read(scene: Scene) -> tuple[TensorFact, ExprAt | None] | None:
     """The reading as the source shows it, where the tensor itself is gone: what a call or a
     property returned.  With the one expression that computed it, if there is one."""
     shown = attribute_read(scene, "grad")
-    if shown is None or scene.match.pattern != "nonleaf-grad-access":
+    if shown is None:
+        return None
+    if scene.match.pattern != "nonleaf-grad-access" and whole_with_gradient(scene) is None:
         return None
     made = [m for m in scene.slicer.makers(shown) if m.node is not shown.node]
     tensor = TensorFact(Role.CULPRIT, (shown.text,), is_leaf=False, requires_grad=True)
     return tensor, made[0] if len(made) == 1 else None
+
+
+def whole_with_gradient(scene: Scene) -> ExprAt | None:
+    """`x` of the `x[k].grad` or `x.view(n).grad` that is read, where x is a leaf with a gradient:
+    the part is made anew each time that it is asked for."""
+    shown = attribute_read(scene, "grad")
+    if shown is None:
+        return None
+    part = shown.node
+    whole = shown.receiver
+    if isinstance(part, ast.Subscript):
+        whole = shown.inside(part.value)
+    value = None if whole is None else scene.slicer.value(whole)
+    with_gradient = isinstance(value, torch.Tensor) and value.is_leaf and value.grad is not None
+    return whole if with_gradient else None
 
 
 def others_read(scene: Scene, found: NonLeaf) -> list[NonLeaf]:

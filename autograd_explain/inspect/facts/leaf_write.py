@@ -12,14 +12,13 @@ import torch
 
 from ...incident import LiveFrame
 from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What, label
+from ..dataflow.safe_lookup import MISSING, in_frame
 from ..scene import Scene
 from .statements import (
-    MISSING,
     Form,
     SourceWrite,
     base_of,
     in_place_op,
-    resolve,
     write_of,
     written_tensor,
 )
@@ -111,8 +110,8 @@ def _call_with(
     """The call of one of the modules that ran, with this tensor, or with what cannot be told
     without running code."""
     calls = [c for c in _module_calls(statement, frame) if len(c.args) == 1 and not c.keywords]
-    calls = [c for c in calls if any(resolve(c.func, frame) is module for module in ran)]
-    found = [c for c in calls if resolve(c.args[0], frame) is given] or calls
+    calls = [c for c in calls if any(in_frame(c.func, frame.frame) is module for module in ran)]
+    found = [c for c in calls if in_frame(c.args[0], frame.frame) is given] or calls
     return found[0] if len(found) == 1 else None
 
 
@@ -120,7 +119,7 @@ def _module_calls(node: ast.AST, frame: LiveFrame) -> Iterator[ast.Call]:
     """The calls of live modules in a piece of source."""
     for call in ast.walk(node):
         if isinstance(call, ast.Call):
-            if isinstance(resolve(call.func, frame), torch.nn.Module):
+            if isinstance(in_frame(call.func, frame.frame), torch.nn.Module):
                 yield call
 
 
@@ -198,7 +197,7 @@ def _alike(scene: Scene, found: LeafWrite) -> Iterator[Place]:
         return
     around = source.function_at(scene.place) or source.tree
     for call in _module_calls(around, found.frame):
-        given = _leaf_of(resolve(call.args[0], found.frame)) if call.args else None
+        given = _leaf_of(in_frame(call.args[0], found.frame.frame)) if call.args else None
         if ast.unparse(call.func) == found.module and call.args:
             if call.args[0] is found.write.target or (given is not None and _is_refused(given)):
                 yield source.place(call.lineno, scene.place.function, call)

@@ -119,7 +119,7 @@ def _forward(
         source = program.source(filename)
         if source is not None:
             place = program.place(filename, line)
-            return source, place, _operation(source, line, node.name)
+            return source, place, operation_named(source, line, node.name)
     return None, None, None
 
 
@@ -130,7 +130,7 @@ def _frames(node: GraphNode) -> Iterator[tuple[str, int]]:
     yield from ((m[1], int(m[2])) for m in reversed(list(_FRAME.finditer(text))))
 
 
-def _operation(source: Source, line: int, name: str) -> ast.expr | None:
+def operation_named(source: Source, line: int, name: str) -> ast.expr | None:
     """The one expression on the line that does what the node is named after."""
     word = re.sub(r"Backward\d*$", "", name).lower()
     found = [

@@ -24,6 +24,8 @@ def kind_of(found: Any) -> str:
     """The variant of the texts; "" for an object of any other class."""
     if found is None:
         return "nothing"
+    if is_value(found):
+        return "values"
     if isinstance(found, torch.nn.Module):
         return "module"
     if isinstance(found, _CALLABLE):

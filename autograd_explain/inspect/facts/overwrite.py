@@ -91,15 +91,25 @@ def _may_have_stepped(scene: Scene, maker: TraceEvent | None) -> bool:
 
 
 def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
-    """The first writes to what else was overwritten: each would fail once `found` is repaired."""
+    """The first writes to what else was overwritten, and those to the same tensor under another
+    name: each would fail once `found` is repaired."""
     if found.guilty is None:
         return ()
-    places, at = {}, found.guilty.place.line_id
+    at = found.guilty.place.line_id
+    others = (w for w in found.writes[1:] if _other_name(w, found.guilty))
+    places = {w.place.line_id: w.place for w in others if w.place.line_id != at}
     for saved in islice(scene.graph.overwritten(), _MANY):
         first = next(iter(scene.history.writes(saved)), None)
         if first is not None and first.op != "step" and first.place.line_id != at:
             places[first.place.line_id] = first.place
     return tuple(places.values())
+
+
+def _other_name(write: TraceEvent, first: TraceEvent) -> bool:
+    """Whether a write goes through another view, which a new tensor under the first's name leaves
+    where it is."""
+    made, before = ({(m.place.line_id, m.place.span) for m in w.via} for w in (write, first))
+    return write.op != "step" and bool(made) and made != before
 
 
 def _savers(scene: Scene, saved: SavedTensor) -> int:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from ..dataflow import ExprAt
-from ..dataflow.evaluate import Named, evaluate, iterated, taken
 from ..dataflow.live_values import named
+from ..dataflow.safe_lookup import Named, evaluate, iterated, taken
 from ..scene import Scene
 from .expressions import live_spot
 

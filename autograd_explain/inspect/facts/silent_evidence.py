@@ -16,7 +16,7 @@ from ..live.shapes import shown_shape
 from ..scene import Scene
 
 if TYPE_CHECKING:
-    from ...verify import GradientDifference
+    from ...verification import GradientDifference
 
 
 def moments(scene: Scene, role: str) -> tuple[TraceEvent, ...]:

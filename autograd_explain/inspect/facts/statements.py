@@ -12,10 +12,9 @@ import torch
 
 from ...incident import LiveFrame
 from ...model import Place
-from ...program import Program, expression_of
+from ...program import Program
+from ..dataflow.safe_lookup import MISSING, in_frame
 from ..shadow.torch_names import operation_of_module
-
-MISSING: Any = object()
 
 
 class Form(str, Enum):
@@ -187,7 +186,7 @@ def written_tensor(write: SourceWrite, frame: LiveFrame) -> tuple[SourceWrite, A
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             targets = list(_layers(call.func.value))
     for i, target in enumerate(targets):
-        value = resolve(target, frame)
+        value = in_frame(target, frame.frame)
         if isinstance(value, torch.Tensor):
             whole = i == 0 and not isinstance(statement, ast.Assign)
             form = _form_of_whole(write, frame) if whole else write.form
@@ -205,7 +204,7 @@ def _form_of_whole(write: SourceWrite, frame: LiveFrame) -> Form:
     if write.form in (Form.OUT, Form.CALL) or write.op not in FILLS:
         return write.form if write.form in (Form.OUT, Form.CALL) else Form.METHOD
     call = write.value
-    given = [resolve(a, frame) for a in call.args] if isinstance(call, ast.Call) else []
+    given = [in_frame(a, frame.frame) for a in call.args] if isinstance(call, ast.Call) else []
     carries = any(isinstance(g, torch.Tensor) and g.requires_grad for g in given[-1:])
     return Form.METHOD if write.op == "copy_" and carries else Form.INIT
 
@@ -216,60 +215,3 @@ def _layers(node: ast.expr) -> Iterator[ast.expr]:
     while isinstance(node, ast.Subscript):
         node = node.value
         yield node
-
-
-def resolve(node: ast.expr | None, frame: LiveFrame) -> Any:
-    """The live value of an expression, without running any user code; MISSING if that needs some.
-
-    Names, attributes that are plain data, items of dicts, sequences and module containers.
-    """
-    if isinstance(node, ast.Name):
-        for scope in (frame.frame.f_locals, frame.frame.f_globals):
-            if node.id in scope:
-                return scope[node.id]
-    elif isinstance(node, ast.Constant):
-        return node.value
-    elif isinstance(node, ast.Attribute):
-        owner = resolve(node.value, frame)
-        return MISSING if owner is MISSING else plain_attribute(owner, node.attr)
-    elif isinstance(node, ast.Subscript):
-        return _item(resolve(node.value, frame), resolve(node.slice, frame))
-    return MISSING
-
-
-def live_at(path: str, frame: LiveFrame) -> Any:
-    """The live value of a path as a frame of the user's sees it; MISSING like `resolve`."""
-    return resolve(expression_of(path), frame)
-
-
-def plain_attribute(owner: Any, name: str) -> Any:
-    """An attribute that is data: of an instance, a module's tables or a Python module."""
-    own = getattr(owner, "__dict__", {})
-    if name in own:
-        return own[name]
-    if isinstance(owner, torch.nn.Module):
-        for table in ("_parameters", "_buffers", "_modules"):
-            if name in own.get(table, {}):
-                return own[table][name]
-    if isinstance(owner, torch.Tensor) and name == "data":
-        return MISSING
-    for cls in type(owner).__mro__:
-        if name in vars(cls):
-            found = vars(cls)[name]
-            return MISSING if hasattr(found, "__get__") else found
-    return MISSING
-
-
-def _item(owner: Any, key: Any) -> Any:
-    if owner is MISSING or key is MISSING:
-        return MISSING
-    if isinstance(owner, (torch.nn.Sequential, torch.nn.ModuleList)):
-        owner = list(owner._modules.values())
-    elif isinstance(owner, torch.nn.ModuleDict):
-        owner = owner._modules
-    if type(owner) not in (dict, list, tuple):
-        return MISSING
-    try:
-        return owner[key]
-    except (KeyError, IndexError, TypeError):
-        return MISSING

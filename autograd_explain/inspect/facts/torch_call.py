@@ -15,9 +15,8 @@ from ...model import Role, TensorFact
 from ...program import called_name
 from ..dataflow import ExprAt, Slicer
 from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings
+from ..dataflow.safe_lookup import MISSING
 from ..scene import Scene
-
-MISSING: Any = object()
 
 
 def local(scene: Scene, function: str, name: str, file: str = "") -> Any:
@@ -116,10 +115,7 @@ def maker(scene: Scene, spot: ExprAt | None) -> ExprAt | None:
 
 def live_value(scene: Scene, spot: ExprAt | None) -> Any:
     """The object an expression names, or MISSING; nothing is run."""
-    if spot is None:
-        return MISSING
-    value = scene.slicer.value(spot)
-    return MISSING if type(value).__name__ == "_Missing" else value
+    return MISSING if spot is None else scene.slicer.value(spot)
 
 
 def is_called_on(scene: Scene, call: ExprAt, owner: Any) -> bool:
@@ -128,8 +124,10 @@ def is_called_on(scene: Scene, call: ExprAt, owner: Any) -> bool:
 
 
 def calls_in(scene: Scene, *names: str) -> Iterator[ExprAt]:
-    """The calls of these names anywhere in the user's program, newest source first."""
-    return (scene.slicer.at(source, call) for source, call in scene.index.calls(*names))
+    """The calls of what torch has under these names anywhere in the user's program, newest source
+    first."""
+    found = scene.index.calls(*names, of="torch")
+    return (scene.slicer.at(source, call) for source, call in found)
 
 
 def before(scene: Scene, one: ExprAt, other: ExprAt) -> bool:

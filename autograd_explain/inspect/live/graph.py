@@ -10,8 +10,9 @@ its `unpack_hook` are read first.  `SavedTensor.data` aliases the saved tensor w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,8 @@ from ...nodes import GraphTraversal, start_of
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 #: AccumulateGrad nodes carry the largest number (torch/csrc/autograd/function.h).
 _LEAF_SEQUENCE = 2**63
+_MANY = 2_000
+_RAW = "_raw_saved_"
 _FREED = "after they have already been freed"
 
 
@@ -39,6 +42,8 @@ class GraphNode:
     name: str
     sequence: int
     depth: int
+    #: by kind of node, shared by the nodes of a graph; gone with it, as a kind may be the user's
+    known_slots: dict[type, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def children(self) -> tuple[Any, ...]:
@@ -51,15 +56,23 @@ class GraphNode:
         found = getattr(self.node, "variable", None)
         return found if isinstance(found, torch.Tensor) else None
 
+    @cached_property
+    def freed_slots(self) -> tuple[str, ...]:
+        """The slots whose tensor an earlier backward released; one that never held any is none."""
+        return tuple(_freed_slots(self))
+
     def slots(self) -> tuple[str, ...]:
         """Names of the saved slots, without `_raw_saved_`."""
-        prefix = "_raw_saved_"
-        return tuple(a[len(prefix) :] for a in dir(self.node) if a.startswith(prefix))
+        kind = type(self.node)
+        if kind not in self.known_slots:
+            found = (a for a in dir(kind) if a.startswith(_RAW))
+            self.known_slots[kind] = tuple(a.removeprefix(_RAW) for a in found)
+        return self.known_slots[kind]
 
     def raw(self, slot: str) -> tuple[Any, ...]:
         """The SavedTensor handles of a slot (a list slot has several, an empty one none)."""
         try:
-            found = getattr(self.node, f"_raw_saved_{slot}")
+            found = getattr(self.node, f"{_RAW}{slot}")
         except Exception:
             # A freed list slot raises here already.
             return ()
@@ -100,9 +113,13 @@ class Graph:
         limit: int = 200_000,
         seconds: float = 2.0,
     ) -> None:
+        self.roots = tuple(roots)
         self.starts = tuple(map(start_of, roots))
         walk = GraphTraversal(self.starts, limit=limit, seconds=seconds)
-        self.nodes = tuple(GraphNode(n.node, n.node.name(), n.sequence, n.depth) for n in walk)
+        slots: dict[type, tuple[str, ...]] = {}
+        self.nodes = tuple(
+            GraphNode(n.node, n.node.name(), n.sequence, n.depth, slots) for n in walk
+        )
         self.complete = walk.complete
         self._by_identity = {id(n.node): n for n in self.nodes}
 
@@ -140,6 +157,26 @@ class Graph:
         """The nodes and all that they are computed from, down to the leaves."""
         return _reached(nodes, self._operands)
 
+    def ends_at(
+        self, ends: Callable[[GraphNode], bool], forbidden: Collection[int] = frozenset()
+    ) -> bool:
+        """Whether the graph would end at some of its nodes, lead to a leaf elsewhere, and past the
+        forbidden ones (by identity); False too where that takes too long to see."""
+        pending = [n for start in self.starts if (n := self.find(start)) is not None]
+        seen, leaf, cut = {id(n.node) for n in pending}, False, False
+        while pending and len(seen) < _MANY:
+            node = pending.pop()
+            if id(node.node) in forbidden:
+                return False
+            if ends(node):
+                cut = True
+                continue
+            leaf = leaf or isinstance(node.variable, torch.Tensor)
+            fresh = [n for n in self._operands(node) if id(n.node) not in seen]
+            seen |= {id(n.node) for n in fresh}
+            pending += fresh
+        return leaf and cut and not pending
+
     def _operands(self, node: GraphNode) -> tuple[GraphNode, ...]:
         return tuple(n for c in node.children if (n := self.find(c)) is not None)
 
@@ -160,9 +197,10 @@ class Graph:
             for slot in node.slots():
                 yield from _overwritten_slots(node, slot)
 
-    def freed(self) -> Iterator[GraphNode]:
-        """Nodes whose saved tensors an earlier backward has freed, newest first."""
-        return (n for n in self.nodes if is_freed(n))
+    @cached_property
+    def is_freed(self) -> bool:
+        """Whether an earlier backward has freed what a node of it had saved."""
+        return any(n.freed_slots for n in self.nodes)
 
     def saved(self) -> Iterator[SavedTensor]:
         """Every saved tensor that can be looked at, newest node first."""
@@ -187,13 +225,7 @@ def _reached(
     return tuple(found.values())
 
 
-def is_freed(node: GraphNode) -> bool:
-    """Whether an earlier backward released this node's saved tensors."""
-    return next(freed_slots(node), None) is not None
-
-
-def freed_slots(node: GraphNode) -> Iterator[str]:
-    """The slots whose tensor an earlier backward released; one that never held any is none."""
+def _freed_slots(node: GraphNode) -> Iterator[str]:
     for slot in node.slots():
         if any(getattr(raw, "unpack_hook", None) is not None for raw in node.raw(slot)):
             return

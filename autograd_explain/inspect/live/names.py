@@ -58,9 +58,16 @@ class Names:
                 self._scopes.append(dict(live.frame.f_locals))
 
     @cached_property
+    def _reached(self) -> tuple[tuple[str, Any], ...]:
+        """Everything that a name leads to, shortest path first."""
+        return tuple(_walk(self._scopes))
+
+    @cached_property
     def tensors(self) -> tuple[NamedTensor, ...]:
         """Every reachable tensor, shortest path first; a tensor may appear under several names."""
-        return tuple(_search(self._scopes))
+        return tuple(
+            NamedTensor(n, value) for n, value in self._reached if is_a(value, torch.Tensor)
+        )
 
     @cached_property
     def objects(self) -> tuple[tuple[str, Any], ...]:
@@ -68,6 +75,23 @@ class Names:
         found = [(name, value) for scope in self._scopes for name, value in scope.items()]
         kinds = (torch.nn.Module, torch.optim.Optimizer)
         return tuple((n, v) for n, v in found if is_a(v, kinds))
+
+    @cached_property
+    def arrays(self) -> tuple[tuple[str, Any], ...]:
+        """The NumPy arrays by name."""
+        numpy: Any = sys.modules.get("numpy")
+        kind = getattr(numpy, "ndarray", ())
+        return tuple((n, value) for n, value in self._reached if kind and is_a(value, kind))
+
+    @cached_property
+    def modules(self) -> Mapping[str, tuple[str, ...]]:
+        """The first name of each module that has several, with the others: `layer`, which a loop
+        has left, is `layers[7]` too, and what it holds is found under its first name alone."""
+        found: dict[int, list[str]] = {}
+        for name, value in self._reached:
+            if is_a(value, torch.nn.Module):
+                found.setdefault(id(value), []).append(name)
+        return {first: tuple(others) for first, *others in found.values() if others}
 
     def of(self, tensor: torch.Tensor) -> tuple[str, ...]:
         """Names of this very tensor, then of tensors that cover the same elements."""
@@ -89,7 +113,7 @@ class Names:
     def optimizers(self) -> Iterator[tuple[str, torch.optim.Optimizer]]:
         """Every optimizer reachable from the user's names."""
         seen: set[int] = set()
-        for name, value in _walk(self._scopes):
+        for name, value in self._reached:
             if is_a(value, torch.optim.Optimizer) and id(value) not in seen:
                 seen.add(id(value))
                 yield name, value
@@ -129,12 +153,6 @@ def covers_same_elements(a: torch.Tensor, b: torch.Tensor) -> bool:
         and a.storage_offset() == b.storage_offset()
         and a.dtype == b.dtype
     )
-
-
-def _search(scopes: Sequence[Mapping[str, Any]]) -> Iterator[NamedTensor]:
-    for name, value in _walk(scopes):
-        if is_a(value, torch.Tensor):
-            yield NamedTensor(name, value)
 
 
 def _walk(scopes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:

@@ -7,18 +7,14 @@ written in place for its `grad_fn` or `is_leaf` would rebuild its history (torch
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from .graph import Graph, GraphNode
-from .names import Names, shares_memory
+from .names import Names
 from .shapes import shown_shape
-
-#: A graph is shown up to this many lines.
-MOST_NODES = 60
 
 
 @dataclass(frozen=True)
@@ -35,19 +31,6 @@ class TensorReport:
     grad_fn: str | None
     grad: str | None
     view_of: tuple[str, ...] | None
-    shares_with: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class NodeReport:
-    """A line of a graph: `depth` from the root, the leaves' and results' names, what is wrong."""
-
-    depth: int
-    node: str
-    names: tuple[str, ...]
-    again: bool
-    freed: bool
-    overwritten: tuple[tuple[str, int, int], ...]  #: slot, saved version, version now
 
 
 def tensor_at(expression: str, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -69,9 +52,9 @@ def tensor_at(expression: str, namespace: Mapping[str, Any]) -> torch.Tensor:
 
 def look(name: str, tensor: torch.Tensor, names: Names) -> TensorReport:
     """What is known about a tensor."""
-    may_ask = _may_ask(tensor)
+    asked = may_ask(tensor)
     base = tensor._base
-    gradient = tensor.grad if may_ask and (tensor.is_leaf or tensor.retains_grad) else None
+    gradient = tensor.grad if asked and (tensor.is_leaf or tensor.retains_grad) else None
     return TensorReport(
         name=name,
         dtype=str(tensor.dtype).removeprefix("torch."),
@@ -79,77 +62,20 @@ def look(name: str, tensor: torch.Tensor, names: Names) -> TensorReport:
         device=str(tensor.device),
         requires_grad=tensor.requires_grad,
         version=None if tensor.is_inference() else tensor._version,
-        is_leaf=tensor.is_leaf if may_ask else None,
-        grad_fn=_node_name(tensor.grad_fn) if may_ask else None,
+        is_leaf=tensor.is_leaf if asked else None,
+        grad_fn=_node_name(tensor.grad_fn) if asked else None,
         grad=None if gradient is None else shown_shape(gradient),
-        view_of=None if base is None else names.of(base),
-        shares_with=_sharing(tensor, name, names),
+        view_of=None if base is None else tuple(n for n in names.of(base) if n != name),
     )
 
 
-def _may_ask(tensor: torch.Tensor) -> bool:
+def may_ask(tensor: torch.Tensor) -> bool:
+    """Whether asking for `grad_fn` and `is_leaf` leaves the tensor as it is."""
     base = tensor._base
     if base is None or tensor.is_inference() or not base.requires_grad:
         return True
     return tensor._version == 0
 
 
-def _sharing(tensor: torch.Tensor, name: str, names: Names) -> tuple[str, ...]:
-    others = (n for n in names.tensors if n.name != name and n.tensor is not tensor)
-    return tuple(dict.fromkeys(n.name for n in others if shares_memory(n.tensor, tensor)))
-
-
 def _node_name(node: Any) -> str:
     return "" if node is None else str(node.name()).rpartition("::")[2]
-
-
-def graph_lines(root: torch.Tensor, names: Names) -> tuple[list[NodeReport], bool]:
-    """The graph behind a tensor as indented lines, and whether that is all of it."""
-    graph = Graph([root], limit=MOST_NODES * 4, seconds=1.0)
-    wrong: dict[int, list[tuple[str, int, int]]] = {}
-    for saved in graph.overwritten():
-        entry = (saved.name, saved.saved_version or 0, saved.current_version)
-        wrong.setdefault(id(saved.node.node), []).append(entry)
-    freed = {id(node.node) for node in graph.freed()}
-    results = _results(names)
-    lines: list[NodeReport] = []
-    for node, depth, again in _depth_first(graph):
-        if len(lines) == MOST_NODES:
-            return lines, False
-        known = names.of(node.variable) if node.variable is not None else ()
-        lines.append(
-            NodeReport(
-                depth=depth,
-                node=node.name.rpartition("::")[2],
-                names=known[:1] or results.get(id(node.node), ()),
-                again=again,
-                freed=id(node.node) in freed,
-                overwritten=tuple(wrong.get(id(node.node), ())),
-            )
-        )
-    return lines, graph.complete
-
-
-def _results(names: Names) -> dict[int, tuple[str, ...]]:
-    """The first name of what a node computed."""
-    found: dict[int, tuple[str, ...]] = {}
-    for named in names.tensors:
-        if named.tensor.requires_grad and _may_ask(named.tensor):
-            found.setdefault(id(named.tensor.grad_fn), (named.name,))
-    return found
-
-
-def _depth_first(graph: Graph) -> Iterator[tuple[GraphNode, int, bool]]:
-    """From the root to the leaves; what was shown before is not gone into again."""
-    seen: set[int] = set()
-    todo = [(start, 0) for start in graph.starts]
-    while todo:
-        fn, depth = todo.pop()
-        node = graph.find(fn)
-        if node is None:
-            continue
-        again = id(fn) in seen
-        seen.add(id(fn))
-        yield node, depth, again
-        if not again:
-            todo.extend((child, depth + 1) for child in reversed(node.children))

@@ -1,38 +1,52 @@
-"""The user's functions that a library calls back: entered where the traceback shows the call."""
+"""The user's functions that a library calls: entered where the traceback shows the call."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 from ...incident import LiveFrame
 from .instrument import TWIN
-from .policy import is_twin_function
+from .policy import is_twin_class, is_twin_function
 from .site import Site
 
 #: As often as a library may have to call what takes nothing before it fails.
 _CALLS = 3
 
 
-def called_back(
-    frames: tuple[LiveFrame, ...], site: Site, given: Iterable[Any]
-) -> tuple[Any, LiveFrame] | None:
-    """The twin among what a call at `site` was given that the failure went through, with its live
-    frame: `step` of `timeit.timeit(step)`."""
-    live = _entered_from(frames, site)
-    if live is None:
-        return None
-    return next(((value, live) for value in given if _is_twin_of(value, live)), None)
-
-
-def _entered_from(frames: tuple[LiveFrame, ...], site: Site) -> LiveFrame | None:
+def entered_from(frames: tuple[LiveFrame, ...], site: Site) -> LiveFrame | None:
     """The next of the user's frames inward from the one that stood at this site."""
     for outer, inner in pairwise(frames):
         if outer.filename == site.source.filename and site.covers(outer.line):
             return inner
     return None
+
+
+def is_call(live: LiveFrame) -> bool:
+    """Whether a frame is a function's, not that of a cell or a module."""
+    return bool(live.code.co_flags & inspect.CO_NEWLOCALS)
+
+
+def twin_behind(live: LiveFrame, given: Iterable[Any], names: Mapping[str, Any]) -> Any:
+    """The twin of the function in which a library entered the program, or None: among what the
+    library was given (`step` of `timeit.timeit(step)`), a method of that, or of the module whose
+    `names` these are."""
+    for value in given:
+        for found in (value, getattr(value, live.code.co_name, None)):
+            if _is_twin_of(found, live):
+                return found
+    return next((f for f in _functions(names.values()) if _is_twin_of(f, live)), None)
+
+
+def _functions(values: Iterable[Any]) -> Iterator[Any]:
+    """Functions among these, and those of the classes among these."""
+    for value in list(values):
+        if isinstance(value, type) and is_twin_class(value):
+            yield from _functions(vars(value).values())
+        else:
+            yield getattr(value, "__wrapped__", getattr(value, "__func__", value))
 
 
 def _is_twin_of(value: Any, live: LiveFrame) -> bool:

@@ -8,11 +8,15 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from ...program import Source
+from ...set_aside import set_aside
 from .policy import may_read, module_names, private_copy
 from .replacements import builtin_functions
 from .shell import Shell
 from .state import ShadowState
 from .unknown import UNKNOWN, Unknown
+
+_LONGEST = 3000  #: lines of a file that are walked through
 
 
 class ShadowImports:
@@ -60,13 +64,18 @@ class ShadowImports:
         live = sys.modules.get(name)
         filename = getattr(live, "__file__", None)
         source = self.walk.program.source(filename) if filename else None
-        if source is None or len(source.lines) > 3000:
+        if source is None or self._is_long(source):
             return UNKNOWN
         twin = types.ModuleType(name)
         twin.__package__ = getattr(live, "__package__", None)
         modules[name] = twin
         self.walk.execute(source, vars(twin))
         return twin
+
+    def _is_long(self, source: Source) -> bool:
+        with self.walk.budget.uncounted():
+            aside = set_aside(self.walk.program, source)
+        return len(source.lines) - sum(last - first for first, last in aside) > _LONGEST
 
     def _is_twin(self, module: types.ModuleType) -> bool:
         return any(twin is module for twin in self.walk.modules.values())

@@ -12,6 +12,7 @@ from ...model import Certainty
 from ...program import Program
 from ..history import TraceEvent
 from ..live.graph import Graph, SavedTensor
+from ..live.names import shares_memory
 from .event_log import ShadowEvent
 from .overwrites import statement
 from .run_alignment import RunAlignment, best_readings
@@ -68,6 +69,18 @@ class InferredHistory:
             return step.moment
         node = None if tensor.grad_fn is None else self.graph.find(tensor.grad_fn)
         return None if node is None else self.maker(node)
+
+    def same_counter(self, one: torch.Tensor, other: torch.Tensor) -> bool | None:
+        """Whether two tensors that share memory share their version counter, or None: tried out on
+        the stand-ins, which nobody else has."""
+        first, second = (self.reading.pairs.get(id(tensor)) for tensor in (one, other))
+        if first is None or second is None or not shares_memory(first, second):
+            return None
+        if shares_memory(first, one):  # no stand-in: not ours to touch
+            return None
+        before = second._version
+        torch.autograd.graph.increment_version(first)
+        return bool(second._version != before)
 
     def writes(self, saved: SavedTensor) -> tuple[TraceEvent, ...]:
         """The in-place writes that took the saved tensor past its saved version, oldest first."""

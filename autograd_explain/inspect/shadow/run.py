@@ -64,6 +64,8 @@ class ShadowRun(ShadowState):
                 for source in cells:
                     if source.cell == self.incident.cell:
                         self.execute(source, self.globals)
+                if not self.failure.arrivals:
+                    self.enter()
         except TooBig:
             raise
         except (RunEnded, RecursionError, SystemExit, GeneratorExit):

@@ -54,10 +54,26 @@ class RunAlignment:
 
     @cached_property
     def _pairing(self) -> Pairing | None:
-        if self.arrival is None or self.arrival.backward is None:
+        if self._twin is None:
             return None
         leaves = {live: id(twin) for live, twin in self.pairs.items()}
-        return Pairing(self._live, self.arrival.backward.graph, leaves)
+        return Pairing(self._live, self._twin[0], leaves)
+
+    @cached_property
+    def _twin(self) -> tuple[Graph, tuple[SavedTensor, ...]] | None:
+        """The stand-ins' graph, and which of its saved values are overwritten.
+
+        Where nothing has failed it is that of the stand-ins that have the live roots' names.
+        """
+        if self.arrival is not None and self.arrival.backward is not None:
+            return self.arrival.backward.graph, self.arrival.backward.overwritten
+        if self._incident.user_frames or self._incident.exception is not None:
+            return None
+        twins = [t for root in self._live.roots if (t := self.pairs.get(id(root))) is not None]
+        if not twins or len(twins) < len(self._live.roots):
+            return None
+        graph = Graph(twins)
+        return graph, tuple(graph.overwritten())
 
     def candidates(self, node: GraphNode) -> tuple[GraphNode, ...]:
         """The stand-ins' nodes that may correspond to a live one."""
@@ -74,9 +90,9 @@ class RunAlignment:
         Where the node's own is not overwritten (a loop was cut short, a branch went the other
         way), those that the same statement made.
         """
-        if self.arrival is None or self.arrival.backward is None:
+        if self._twin is None:
             return []
-        found = [s for s in self.arrival.backward.overwritten if _same_slot(s, saved)]
+        found = [s for s in self._twin[1] if _same_slot(s, saved)]
         nodes = self.candidates(saved.node)
         own = {id(n.node) for n in nodes}
         exact = [s for s in found if id(s.node.node) in own]
@@ -120,7 +136,7 @@ def best_readings(program: Program, incident: Incident, live: Graph) -> tuple[Ru
     are taken otherwise, one at a time.
     """
     saved = next(live.overwritten(), None) if _OVERWRITTEN in incident.message else None
-    twins = Twins()
+    twins = Twins(program)
 
     def read(arms: BranchChoices, big: bool) -> RunAlignment:
         walk = ShadowRun(program, incident, twins, arms=arms, big=big)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
 
-from ...incident import Incident
+from ...incident import Incident, LiveFrame
 from ...program import Program, Source
 from .arrival import FailurePoint
 from .budget import RunBudget, RunLimits, TooBig
-from .callbacks import called_back, calls_of
+from .callbacks import calls_of, entered_from, is_call, twin_behind
 from .devices import Devices
 from .event_log import ShadowLog
 from .instrument import Twins
@@ -68,7 +69,8 @@ class ShadowState:
         self.invented = 0
         # A script has a file, a module run as one a package: relative imports ask for it.
         own = {name: incident.namespace.get(name) for name in ("__file__", "__package__")}
-        self.globals: dict[str, Any] = {"__name__": "__main__", "__doc__": None, **own}
+        self.name = str(incident.namespace.get("__name__", "__main__"))
+        self.globals: dict[str, Any] = {"__name__": self.name, "__doc__": None, **own}
         self._specials = specials()
 
     # -- running ---------------------------------------------------------------------------------
@@ -77,7 +79,8 @@ class ShadowState:
         self, source: Source, names: dict[str, Any], *, definitions_only: bool = False
     ) -> None:
         """Executes the twin of a cell or of one of the user's files."""
-        code = self.twins.code(source, definitions_only)
+        with self.budget.uncounted():
+            code = self.twins.code(source, definitions_only)
         if code is None:
             return
         names.setdefault("__builtins__", self.builtins)
@@ -123,19 +126,36 @@ class ShadowState:
     def _call_back(self, site: Site, given: tuple[Any, ...]) -> None:
         """Enters the function that the library, which is not run, called on its way to fail."""
         frames = self.incident.user_frames
-        found = called_back(frames, site, given) if self.failure.in_failing_cell else None
-        if found is None:
+        live = entered_from(frames, site) if self.failure.in_failing_cell else None
+        if live is None:
             return
-        function, live = found
         self.stack.append(site)
         try:
-            for arguments in calls_of(function, live, self.adopter.adopt):
-                self.budget.spend(2)
-                function(*arguments)
+            self._call_as(live, given)
         except Exception as error:
             self.failed(site, error)
         finally:
             self.stack.pop()
+
+    def enter(self) -> None:
+        """Calls the function in which a library entered the program, where that is how it began."""
+        frames = self.incident.user_frames
+        try:
+            if frames and is_call(frames[0]):
+                self._call_as(frames[0], ())
+        except Exception as error:
+            with suppress(CellEnded):
+                self.fault(error)
+
+    def _call_as(self, live: LiveFrame, given: tuple[Any, ...]) -> None:
+        """Calls the twin of a live frame's function as that was called."""
+        names = self._names_of(live.frame.f_globals.get("__name__"))
+        function = twin_behind(live, given, names)
+        if function is None:
+            return
+        for arguments in calls_of(function, live, self.adopter.adopt):
+            self.budget.spend(2)
+            function(*arguments)
 
     def missing(self, owner: Any, key: Any) -> Any:
         """A key that is not there: of a list that a shortened loop filled, its last item."""
@@ -156,14 +176,18 @@ class ShadowState:
     def twin_of(self, live: Any) -> Any:
         """The twin of one of the user's functions or classes, by name; else UNKNOWN."""
         name = getattr(live, "__qualname__", "")
-        module = getattr(live, "__module__", "__main__")
-        scope = self.globals if module == "__main__" else vars(self.modules.get(module, _EMPTY))
+        module = getattr(live, "__module__", self.name)
+        scope = self._names_of(module)
         found: Any = scope.get(name.partition(".")[0], UNKNOWN)
         for part in name.split(".")[1:]:
             found = getattr(found, part, UNKNOWN)
         if is_twin_function(found) or (isinstance(found, type) and is_twin_class(found)):
             return found
         return UNKNOWN
+
+    def _names_of(self, module: Any) -> dict[str, Any]:
+        """What the twin of one of the user's modules holds, by its name."""
+        return self.globals if module == self.name else vars(self.modules.get(module, _EMPTY))
 
     def stand_in(self, live: torch.Tensor) -> Any:
         """A tensor of the same shape, dtype and role with storage of its own."""
@@ -190,6 +214,7 @@ class ShadowState:
         chance = any(s.op in CHANCE for s in self.trace.steps)
         return (
             self.devices.big
+            or self.twins.partial
             or self.invented > 0
             or "manual_seed" not in seeds
             or (chance and "seed" not in seeds)

@@ -19,7 +19,11 @@ _KEYS = (str, int, bool, float, type(None))
 
 
 def pair(walk: ShadowRun, incident: Incident) -> dict[int, Any]:
-    """id of a live tensor -> its stand-in; the namespace first, then the failing frames."""
+    """id of a live tensor -> its stand-in; the namespace first, then the failing frames.
+
+    What the walk shares with the program (modules of a library: torch alone would use up the limit)
+    holds no stand-ins.
+    """
     found: dict[int, Any] = {}
     seen: set[int] = set()
     todo: list[tuple[Any, Any]] = [
@@ -32,7 +36,7 @@ def pair(walk: ShadowRun, incident: Incident) -> dict[int, Any]:
     todo.reverse()
     while todo and len(seen) < _LIMIT:
         live, twin = todo.pop()
-        if is_a(live, _PLAIN) or id(live) in seen:
+        if live is twin or is_a(live, _PLAIN) or id(live) in seen:
             continue
         seen.add(id(live))
         if is_a(live, torch.Tensor):

@@ -1,4 +1,4 @@
-"""`backward()` was called on what is no tensor and no number that was one: a list, a function."""
+"""`backward()` was called on what is no tensor and no number that was one: a list, an array."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import method_call
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.freezing import missing_flag
+from autograd_explain.inspect.facts.no_graph import find
 from autograd_explain.inspect.facts.other_object import is_value, kind_of, tensors_in
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
@@ -42,7 +44,9 @@ class Details:
 def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = method_call(scene, "backward")
     found = getattr(scene.incident.exception, "obj", None)  # Python 3.10 and later keep it
-    if shown is None or is_value(found) or isinstance(found, torch.Tensor):
+    if shown is None or isinstance(found, torch.Tensor):
+        return None
+    if is_value(found) and _was_tensor(scene):
         return None
     maker = _maker(scene, shown)
     parts = dict(tensors_in(found, shown.text))
@@ -70,6 +74,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             scene.place_at(maker) if _is_uncalled(found) else None,
         )
     )
+
+
+def _was_tensor(scene: Scene) -> bool:
+    """Whether a tensor is behind the value, as far as the source shows: its graph was cut."""
+    found = find(scene)
+    if found is None or found.cut is not None or found.recording_off or found.frozen:
+        return True
+    return found.trace.carries or missing_flag(scene, found.root) is not None
 
 
 def _is_uncalled(found: Any) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
+
+from autograd_explain.isolation.silence import overheard
 
 WAYS = (
     "x.detach().clone()",
@@ -30,8 +31,7 @@ def of(code: str) -> dict[str, str]:
     """One row; every way copies the values into memory of its own."""
     data = torch.arange(6.0, dtype=torch.float32, device="cpu").reshape(2, 3).t()
     x = data.clone().requires_grad_()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with overheard() as told:
         y = eval(code, {"torch": torch, "copy": copy, "x": x})
     assert y.data_ptr() != x.data_ptr() and torch.equal(y, x)
     return {

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    MISSING,
     failing_call,
     live_value,
     local,

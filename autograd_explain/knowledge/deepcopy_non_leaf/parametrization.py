@@ -21,7 +21,8 @@ def parametrized(program: Program, function: str, asked: Iterable[Place] = ()) -
     cannot be changed."""
     patches: list[Patch] = []
     files = [s for p in asked if (s := program.source_at(p)) is not None]
-    for source in dict.fromkeys((*index_of(program).sources, *files)):
+    named = index_of(program).nodes(ast.AST, naming=(function,))
+    for source in dict.fromkeys((*(source for source, _ in named), *files)):
         found = list(_mentions(program, source, function))
         if None in found:
             return None

@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, label
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = ("autograd-and-fork",)
 
@@ -10,8 +10,6 @@ EXAMPLE = {"place": "In[3]:5", "line": "loss.backward()"}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    place = scene.place
-    facts = {"place": label(place), "line": "" if place is None else place.source}
     return finding_from_message(
-        scene, "fork_after_backward", EXAMPLE, facts=facts, at=None, confidence=Confidence.LIKELY
+        scene, "fork_after_backward", EXAMPLE, at=None, confidence=Confidence.LIKELY
     )

@@ -38,6 +38,9 @@ class Details:
     number: bool  #: a number was given for a tensor
 
 
+_WITH_VECTOR = ("vjp", "jvp", "hvp", "vhp")
+
+
 def diagnose(scene: Scene) -> Finding[Details] | None:
     call = failing_call(scene, "jacobian", "hessian", "vjp", "jvp", "hvp", "vhp")
     if call is None:
@@ -49,6 +52,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     number = (
         inputs and pattern == "functional-arg-type" and any(t in kind for t in ("float", "int"))
     )
+    variant = "" if inputs else _variant(pattern)
+    vector = call.argument(2, "v") if variant == "vector" and call.called in _WITH_VECTOR else None
     return finding_from_message(
         scene,
         "functional_argument",
@@ -58,8 +63,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "function": "" if function is None else function.text,
             "given": "" if given is None else given.text,
         },
-        at=given if inputs else (function or call),
-        variant="" if inputs else _variant(pattern),
+        at=given if inputs else (vector or function or call),
+        variant=variant,
         confidence=Confidence.PROVEN if given is not None else Confidence.LIKELY,
     ).with_details(Details(number=number and given is not None))
 

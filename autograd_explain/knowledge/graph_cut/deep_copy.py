@@ -37,20 +37,21 @@ def _imported(program: Program, source: Source) -> list[Patch]:
     imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
     plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
     span = source.span((plain or statements)[0]) if statements else None
-    known = any(_is_known(s, "copy") for s in {*index_of(program).sources, source})
-    if span is None or span.column or known:
+    if span is None or span.column or _is_known(program, "copy"):
         return []
     start = Span(span.line, 0, span.line, 0)
     return [Patch(source, start, "import copy\n")]
 
 
-def _is_known(source: Source, name: str) -> bool:
-    """Whether the source uses the name for something of its own."""
-    for node in ast.walk(source.tree):
-        said = (getattr(node, field, None) for field in ("id", "arg", "name", "asname"))
-        if isinstance(node, _NAMING) and name in said:
-            return True
-    return False
+def _is_known(program: Program, name: str) -> bool:
+    """Whether the program uses the name for something of its own."""
+    fields = ("id", "arg", "name", "asname")
+    found = (node for _, node in index_of(program).nodes(ast.AST, naming=(name,)))
+    return any(
+        name in (getattr(node, field, None) for field in fields)
+        for node in found
+        if isinstance(node, _NAMING)
+    )
 
 
 _NAMING = (ast.Name, ast.arg, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

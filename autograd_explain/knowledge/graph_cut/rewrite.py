@@ -17,6 +17,7 @@ from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
+    called,
     node_at,
     numbers_in,
     replacement,
@@ -184,8 +185,9 @@ def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
     program, place = site.program, site.place
     node, source = node_at(program, place), program.source_at(place)
-    names = {called_name(n) for _, n in index_of(program).nodes(ast.Call)}
-    if names.intersection(_DISCRETE) or not names.intersection(_REPARAMETRISED):
+    made = index_of(program).calls(*_REPARAMETRISED, *_DISCRETE, of="torch")
+    names = {called_name(call) for _, call in made}
+    if not names or names.intersection(_DISCRETE):
         return None
     if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
@@ -201,6 +203,15 @@ _REPARAMETRISED = frozenset({
 _DISCRETE = frozenset({
     "Categorical", "Bernoulli", "Poisson", "Binomial", "Geometric", "OneHotCategorical",
 })  # fmt: skip
+
+
+def _asked_for_gradient(site: Site[Details]) -> Edits | None:
+    """`requires_grad=True`, or a call where the constructor takes no such argument."""
+    program, place = site.program, site.place
+    node = node_at(program, place)
+    if node is not None and called_name(node) in ("as_tensor", "from_numpy"):
+        return apply_patches(called(program, place, "requires_grad_"))
+    return keyword_set(program, place, "requires_grad", "True")
 
 
 def _thawed_part(site: Site[Details]) -> Edits | None:
@@ -238,7 +249,7 @@ propose: Propose[Details] = by_table(
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(
         "requires_grad",
-        at_place(keyword_set, "requires_grad", "True"),
+        _asked_for_gradient,
         when=lambda d: d.missing is Missing.FLAG,
     ),
     Fix(

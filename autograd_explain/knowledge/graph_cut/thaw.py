@@ -91,7 +91,7 @@ def _calls(program: Program, name: str) -> Iterator[_Call]:
         for node in sorted((node for _, node in alone), key=lambda node: node.lineno):
             if not _is_call_of(node.value, name):
                 continue
-            tree = tree_of(source)
+            tree = tree_of(program, source)
             call = tree.statement(source.place(node.lineno, None, node))
             value = call.value if isinstance(call, cst.Expr) else None
             given = value.args if isinstance(value, cst.Call) else ()

@@ -51,7 +51,7 @@ class _Method(ast.Call):
 
 
 def _registered(program: Program) -> Iterator[tuple[Source, _Method, ast.expr]]:
-    for source, call in index_of(program).calls(*_REGISTERS):
+    for source, call in index_of(program).calls(*_REGISTERS, of="torch"):
         if isinstance(call.func, ast.Attribute) and call.args:
             yield source, call, call.args[0]  # type: ignore[misc]
 

@@ -1,15 +1,27 @@
 """`.grad` was read of an intermediate result, which backward does not keep."""
 
+from dataclasses import dataclass
+
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.grad_access import (
     is_started_from,
     non_leaf_read,
     told,
     unseen_read,
+    whole_with_gradient,
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, What, label
 
 PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by: whether a part of a leaf was asked, which has it itself."""
+
+    of_whole: bool = False
+
 
 EXAMPLE = {
     "tensor": "net.hidden",
@@ -19,7 +31,7 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = non_leaf_read(scene)
     if found is None:
         return _from_source(scene)
@@ -39,19 +51,21 @@ def diagnose(scene: Scene) -> Finding | None:
         tensors=facts,
         events=(*made, scene.failed()),
         variant="root" if is_started_from(scene, found) else "",
+        details=Details(whole_with_gradient(scene) is not None),
     )
 
 
-def _from_source(scene: Scene) -> Finding | None:
+def _from_source(scene: Scene) -> Finding[Details] | None:
     """The warning alone says that it is a result; the source may show of what."""
     read = unseen_read(scene)
     if read is None:
         return None
     tensor, maker = read
     made = () if maker is None else (scene.event_at(What.CAUSE, maker),)
+    of_whole = whole_with_gradient(scene) is not None
     return Finding(
         cause="intermediate_grad",
-        confidence=Confidence.GENERAL if maker is None else Confidence.LIKELY,
+        confidence=Confidence.PROVEN if of_whole else _confidence(maker),
         facts={
             "tensor": tensor.names[0],
             "maker": "" if maker is None else maker.text,
@@ -60,4 +74,9 @@ def _from_source(scene: Scene) -> Finding | None:
         },
         tensors=(tensor,),
         events=(*made, scene.failed()),
+        details=Details(of_whole),
     )
+
+
+def _confidence(maker: ExprAt | None) -> Confidence:
+    return Confidence.GENERAL if maker is None else Confidence.LIKELY

@@ -1,6 +1,13 @@
-"""Ask for the gradient before backward runs."""
+"""Ask for the gradient before backward runs, or read it of the tensor that has it."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
-from autograd_explain.rewrite.transforms.keep_gradient import retained
+from autograd_explain.model import What
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite.transforms.keep_gradient import gradient_of_whole, retained
 
-propose: Propose[object] = by_table(Fix("retain_grad", lambda s: retained(s.program, s.finding)))
+from .diagnose import Details
+
+propose: Propose[Details] = by_table(
+    Fix("gradient_of_whole", at_place(gradient_of_whole), when=lambda d: d.of_whole),
+    Fix("retain_grad", lambda s: retained(s.program, s.finding)),
+    at=What.FAILED,
+)

@@ -21,7 +21,6 @@ def diagnose(scene: Scene) -> Finding | None:
     from torch.nn.parameter import is_lazy
 
     names = [n.name for n in scene.names.tensors if is_lazy(n.tensor)]
-    place = scene.place
     kind: Any = scene.match.captures.get("class", "")
     return finding_from_message(
         scene,
@@ -29,7 +28,6 @@ def diagnose(scene: Scene) -> Finding | None:
         EXAMPLE,
         facts={
             "parameter": names[0] if names else "",
-            "line": "" if place is None else place.source,
             "kind": kind,
         },
         at=failing_call(scene),

@@ -2,7 +2,7 @@
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, label
+from autograd_explain.model import Confidence, Finding
 
 PATTERNS = (
     "metadata-change-not-allowed",
@@ -12,21 +12,15 @@ PATTERNS = (
 )
 
 EXAMPLE = {"place": "In[2]:1", "line": "x.resize_(6)"}
+_VARIANTS = {"metadata-change-not-allowed": "detached"}
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    place = scene.place
-    facts = {"place": label(place), "line": "" if place is None else place.source}
-    variant = _VARIANTS.get(scene.match.pattern, "")
     return finding_from_message(
         scene,
         "metadata_changed",
         EXAMPLE,
-        facts=facts,
+        _VARIANTS,
         at=None,
-        variant=variant,
         confidence=Confidence.LIKELY,
     )
-
-
-_VARIANTS = {"metadata-change-not-allowed": "detached"}

@@ -20,7 +20,7 @@ _OLD = ("register_backward_hook", "register_module_backward_hook")
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    found = list(scene.index.calls(*_OLD))
+    found = list(scene.index.calls(*_OLD, of="torch"))
     source, call = found[0] if len(found) == 1 else (None, None)
     at = None if source is None or call is None else source.place(call.lineno, None, call)
     mixed = scene.match.pattern.startswith("module-hook-mixed")

@@ -18,6 +18,7 @@ from autograd_explain.rewrite import (
 )
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.indexed_loop import (
+    elements_one_by_one,
     indexed_loop,
     list_of_views,
     separate_views,
@@ -40,6 +41,9 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             changes = fix == "out_of_place" and details.write is Write.BASE
             safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
             yield Proposal(fix, edits, safety)
+    single = None if seen else elements_one_by_one(program, write)
+    if single:
+        yield Proposal("index_loop", single)
 
 
 def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits | None]]:

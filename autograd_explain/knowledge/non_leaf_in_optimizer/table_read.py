@@ -13,7 +13,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
-from autograd_explain.inspect.dataflow.syntax import bodies, statements_of, stored
+from autograd_explain.inspect.dataflow.syntax import stored
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.nodes import GraphTraversal
 
@@ -29,14 +29,12 @@ def stored_in_table(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
 
 def _stores(scene: Scene) -> Iterator[tuple[ExprAt, object]]:
     slicer = scene.slicer
-    for source in scene.index.sources:
-        for body in filter(scene.index.lives, bodies(source.tree)):
-            scope = slicer.scope_of(source, body)
-            for statement in statements_of(body):
-                for target, value, path in stored(statement):
-                    if is_table_item(target) and not path and not makes_parameter(value):
-                        assert isinstance(target, ast.Subscript)
-                        yield ExprAt(scope, value), slicer.value(ExprAt(scope, target.slice))
+    for source, statement in scene.index.nodes(ast.stmt, naming=("_parameters",)):
+        for target, value, path in stored(statement):
+            if is_table_item(target) and not path and not makes_parameter(value):
+                assert isinstance(target, ast.Subscript)
+                spot = slicer.at(source, value)
+                yield spot, slicer.value(spot.inside(target.slice))
 
 
 def is_table_item(node: ast.AST) -> bool:

@@ -76,7 +76,7 @@ def _runs_in_forward(program: Program, name: str) -> bool:
     for _, node in index_of(program).nodes(ast.FunctionDef):
         made = {called_name(n) for n in own_nodes(node)}
         calls[node.name] = calls.get(node.name, set()) | made
-    for _, call in index_of(program).calls("register_forward_pre_hook"):
+    for _, call in index_of(program).calls("register_forward_pre_hook", of="torch"):
         given = [n for a in call.args for n in ast.walk(a)]
         hooked |= {str(getattr(n, "attr", getattr(n, "id", ""))) for n in given}
     reached, pending = set(), [*_FORWARD, *hooked]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    MISSING,
     before,
     calls_in,
     failing_call,

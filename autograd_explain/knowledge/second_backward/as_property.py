@@ -138,19 +138,17 @@ def _is_changed(program: Program, name: str) -> bool:
     """Whether the program stores the attribute elsewhere, changes what it holds, keeps what it read
     outside of loops and functions, asks for its gradient, or reaches it by its name as a text."""
     stores = 0
-    for source in index_of(program).sources:
-        kept = {id(n) for s in source.tree.body if isinstance(s, ast.Assign) for n in ast.walk(s)}
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.Constant) and node.value == name:
+    for source, node in index_of(program).nodes(ast.AST):
+        if isinstance(node, ast.Constant) and node.value == name:
+            return True
+        if getattr(node, "id", getattr(node, "attr", "")) in _FIELDS:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == name:
+            stores += not isinstance(node.ctx, ast.Load)
+            if any(s in source.tree.body for s in source.around(node) if isinstance(s, ast.Assign)):
                 return True
-            if getattr(node, "id", getattr(node, "attr", "")) in _FIELDS:
-                return True
-            if isinstance(node, ast.Attribute) and node.attr == name:
-                stores += not isinstance(node.ctx, ast.Load)
-                if id(node) in kept:
-                    return True
-            if _changes(node, name) or _asks_the_one(node, name):
-                return True
+        if _changes(node, name) or _asks_the_one(node, name):
+            return True
     return stores != 1
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
-from autograd_explain.inspect.facts.freed_part import FreedPart
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
+
+from .freed_part import FreedPart
 
 
 @dataclass(frozen=True, eq=False)

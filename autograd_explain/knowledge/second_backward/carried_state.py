@@ -9,11 +9,12 @@ from enum import Enum
 import torch
 
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
-from autograd_explain.inspect.facts.freed_part import FreedPart
-from autograd_explain.inspect.facts.statements import live_at
+from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.program import expression_of
 
 from .culprit import without_item
+from .freed_part import FreedPart
 
 
 class StateKind(Enum):
@@ -35,13 +36,13 @@ class CarriedState:
 
 def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
     """Which of the names of the old value the failing line reaches it by."""
-    frame = scene.incident.user_frames[-1]
+    frame = scene.incident.user_frames[-1].frame
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
     for name in (n for full in names for n in (full, without_item(full))):
-        value, within = live_at(name, frame), live_at(without_item(name), frame)
-        if isinstance(within, (list, tuple)) and name != without_item(name):
+        value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
+        if isinstance(holder, (list, tuple)) and name != without_item(name):
             continue  # one of many: cutting it alone is no repair; a tuple takes no new items
-        if isinstance(value, list) and head_of(name) in frame.frame.f_locals:
+        if isinstance(value, list) and head_of(name) in frame.f_locals:
             method = "." + name.rsplit(".", 1)[-1] + ".append"
             if any(called.endswith(method) for called in appends):  # a list that grows
                 return CarriedState(name, StateKind.LIST)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import torch
 
-from autograd_explain.inspect.facts.freed_part import FreedPart
 from autograd_explain.inspect.live.names import Names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Role, TensorFact
 from autograd_explain.program import called_name
 
+from .freed_part import FreedPart
 from .memoization import Memoized
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
-from autograd_explain.inspect.facts.freed_part import FreedPart, find_freed_part
 from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
 from .calls import Calls, calls_of
+from .freed_part import FreedPart
 from .memoization import Memoized, remembered
 from .step_effect import Step, effect_of
 
@@ -42,12 +42,9 @@ class Evidence:
         return next(unsafe, None) or next(iter(self.steps), None)
 
 
-def gather(scene: Scene) -> Evidence | None:
-    """None where no part of the failing graph was freed."""
-    in_optimizer, part = _in_optimizer(scene), find_freed_part(scene)
-    if part is None:
-        return None
-    calls = calls_of(scene, part)
+def gather(scene: Scene, part: FreedPart) -> Evidence:
+    """What is known of the second backward through this part."""
+    in_optimizer, calls = _in_optimizer(scene), calls_of(scene, part)
     cell = scene.program.cell(scene.incident.cell)
     runs = () if cell is None else scene.index.runs_of(cell.text)
     made = () if part.maker is None else part.maker.path

@@ -144,7 +144,7 @@ def _is_only_iterated(local: str, run: Sequence[Statement]) -> bool:
 def _given(where: Constructor, local: str) -> Iterator[ast.expr]:
     """What the program's calls of the class give for a parameter, its default included."""
     names = positional_parameters(where.method)[1:]
-    for _, call in index_of(where.program).calls(where.owner.name.value):
+    for _, call in index_of(where.program).calls_of(where.owner.name.value):
         given = bind(names, given_by(call)).get(local)
         yield from () if given is None else (given,)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program, Source, own_nodes
+from autograd_explain.program import Function, Program, Source, own_nodes
 from autograd_explain.program_index import ProgramIndex, index_of
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
@@ -33,8 +33,14 @@ class _Line:
 
     place: Place
     source: Source
-    function: ast.FunctionDef | ast.AsyncFunctionDef | None
-    statement: ast.stmt | None
+
+    @property
+    def function(self) -> Function | None:
+        return self.source.function_at(self.place)
+
+    @property
+    def statement(self) -> ast.stmt | None:
+        return self.source.statement_at(self.place.line - self.source.offset)
 
 
 def remembered(
@@ -46,11 +52,7 @@ def remembered(
     """
     start = next((i for i, p in enumerate(path) if p not in running), len(path))
     sources = ((p, program.source_at(p)) for p in path[start:])
-    lines = [
-        _Line(p, source, source.function_at(p), source.statement_at(p.line - source.offset))
-        for p, source in sources
-        if source is not None
-    ]
+    lines = [_Line(p, source) for p, source in sources if source is not None]
     return _decorated(lines) or _guarded(lines, index_of(program))
 
 

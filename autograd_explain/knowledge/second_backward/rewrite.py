@@ -24,7 +24,7 @@ from autograd_explain.rewrite.transforms.uncut import node_at
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
 from .carried_state import StateKind
-from .diagnose import Details
+from .details import Details
 from .reason import Why
 from .remove_memoization import always_computed, without_memory
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from autograd_explain.inspect.facts.earlier_backward import backward_calls
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, What, label, line_facts
 
 VARIANT = "saved_read"
 
 
-def saved_read(scene: Scene, example: Mapping[str, str]) -> Finding | None:
-    """The finding where no backward failed but the reading of a node's saved value."""
+def saved_read(
+    scene: Scene, calls: tuple[TraceEvent, ...], example: Mapping[str, str]
+) -> Finding | None:
+    """The finding where no backward failed but the reading of a node's saved value, after these
+    earlier calls of backward."""
     spot = scene.surfaced
     if scene.roots or spot is None or not isinstance(spot.node, ast.Attribute):
         return None
     if not spot.node.attr.startswith("_saved_") and spot.node.attr != "saved_tensors":
         return None
-    calls = backward_calls(scene)
     first = calls[0] if len(calls) == 1 else None
     events = (scene.event(What.FREED, first), scene.failed())
     known = {

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.freed_part import FreedPart
 from autograd_explain.inspect.history import TraceEvent
-from autograd_explain.inspect.live.graph import Graph, GraphNode, freed_slots
+from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.scene import Scene
+
+from .freed_part import FreedPart
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _saved_leaves(graph: Graph, nodes: Iterable[GraphNode]) -> Iterator[torch.Te
     here may have been saved all the same.
     """
     for node in nodes:
-        slots = set(freed_slots(node))
+        slots = set(node.freed_slots)
         edges = node.node.next_functions
         names = _arguments(node.name, len(edges)) if slots else ()
         for name, (child, _) in zip(names, edges, strict=False):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import torch
+
+from autograd_explain.isolation.silence import silenced
 
 FROM_TENSOR = (
     "x.detach()",
@@ -106,9 +107,8 @@ def _word(value: bool) -> str:
 def _undisturbed() -> Iterator[None]:
     """The session's grad mode, function modes and warnings have no say in this."""
     with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(silenced())
         stack.enter_context(torch._C.DisableTorchFunction())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
-        warnings.simplefilter("ignore")
         yield

@@ -1,7 +1,5 @@
 """A value left the graph on its way into the loss: parameters before it never get a gradient."""
 
-from dataclasses import dataclass
-
 from autograd_explain.inspect.facts.remade_parameter import RemadeParameter, remade_parameter
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
@@ -15,9 +13,12 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Finding, Place, What, label
+from autograd_explain.model import Certainty, Confidence, Finding, What, label
 
-PATTERNS = ("graph-cut", "optimizer-misses-parameters")
+from .details import Details, listed, widest
+from .partial import of_partial_cut
+
+PATTERNS = ("graph-cut", "optimizer-misses-parameters", "partial-cut")
 
 EXAMPLE = {
     "parameter": "model.encoder.weight",
@@ -30,18 +31,10 @@ EXAMPLE = {
     "step": "optimizer.step()",
 }
 
-_SHOWN = 4
-
-
-@dataclass(frozen=True)
-class Details:
-    """What the rewrites go by."""
-
-    repairable: bool
-    parameter: Place | None = None  #: where a computed value became a new leaf
-
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
+    if scene.match.pattern == "partial-cut":
+        return of_partial_cut(scene)
     if scene.match.pattern != "graph-cut":
         remade = remade_parameter(scene)
         return None if remade is None else _of_parameter(scene, remade)
@@ -49,7 +42,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     cuts = sorted(moments(scene, "cut"), key=_line)
     if not cuts:
         return None
-    first, step = _widest(cuts), moment(scene, "step")
+    first, step = widest(cuts), moment(scene, "step")
     operand = cuts[0].operands[0] if cuts[0].operands else ""
     # The parameters of a model that lived in a function are gone when it has returned.
     shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
@@ -66,7 +59,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         confidence=Confidence.PROVEN if moment(scene, "backward") else Confidence.LIKELY,
         facts={
             "parameter": names[0],
-            "parameters": _listed(names),
+            "parameters": listed(names),
             "count": str(scene.incident.evidence.get("count", len(names))),
             "operation": text_of(scene, first.place),
             "operand": operand,
@@ -94,7 +87,7 @@ def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding[Details]:
         confidence=Confidence.PROVEN,
         facts={
             "parameter": names[0],
-            "parameters": _listed(names),
+            "parameters": listed(names),
             "count": str(len(names)),
             "operation": found.made.text,
             "operand": found.operand,
@@ -110,22 +103,8 @@ def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding[Details]:
     )
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-
-
 def _line(cut: TraceEvent) -> tuple[int, int]:
     return cut.order, cut.place.line
-
-
-def _widest(cuts: list[TraceEvent]) -> TraceEvent:
-    """Of the calls in the first cut's line (`h.detach().numpy()`) the outermost."""
-    same = [c for c in cuts if (c.place.cell, c.place.line) == _where(cuts[0])]
-    return max(same, key=lambda c: 0 if c.place.span is None else c.place.span.end_column)
-
-
-def _where(cut: TraceEvent) -> tuple[int | None, int]:
-    return cut.place.cell, cut.place.line
 
 
 def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:

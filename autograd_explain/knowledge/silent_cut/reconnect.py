@@ -218,7 +218,7 @@ def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | 
     names = {ast.unparse(target) for target in statement.targets}
     calls = [
         (where, call)
-        for where, call in index_of(program).calls(*_RETURNS)
+        for where, call in index_of(program).calls(*_RETURNS, of="torch")
         if call.args and ast.unparse(call.args[0]) in names
     ]
     scope = source.function_around(node)
@@ -241,7 +241,7 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
             return True
     if isinstance(node, ast.Call) and called_name(node) in ("numpy", "tolist"):
         return True
-    return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS))
+    return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS, of="torch"))
 
 
 def _read(call: ast.Call) -> set[str]:

@@ -4,7 +4,7 @@ from autograd_explain.model import What
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 
-from .diagnose import Details
+from .details import Details
 from .functional_layer import parameter_as_argument
 from .reconnect import reconnected
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import libcst as cst
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program, Source
+from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.inplace_writes import without_data
 from autograd_explain.rewrite.engine.cst_tools import repeatable, targets, unpacked, walk
@@ -44,7 +44,8 @@ def through_tensor(
     used = _only_use(tree, bound[0], writing)
     if used is None or _bound_between(tree, bound[0], writing):
         return None
-    if any(_names(cell, used.value) for cell in index_of(program).sources if cell is not source):
+    named = index_of(program).nodes(ast.Name, naming=(used.value,))
+    if any(node.id == used.value for where, node in named if where is not source):
         return None
     draft = Draft(tree)
     # Not `.detach()`: nothing can be assigned to a call.
@@ -93,7 +94,3 @@ def _bound_between(tree: Tree, alias: cst.Assign, writing: Statement) -> bool:
         for target in targets(statement)
         for leaf in unpacked(target)
     )
-
-
-def _names(source: Source, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(source.tree))

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Place, What
-from autograd_explain.program import Program, Source, called_name
+from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import (
     clone_alias,
@@ -27,15 +27,15 @@ def _own_memory(site: Site[Details]) -> Edits | None:
     program, written = site.program, site.details.written
     if site.details.shared is not None:
         return clone_alias(program, site.details.shared)
-    shared = [found for source in index_of(program).sources for found in _sharing(source)]
+    shared = list(_sharing(program))
     named = [place for name, place in shared if name == written]
     found = named or [place for _, place in shared]
     return clone_alias(program, found[0]) if len(found) == 1 else None
 
 
-def _sharing(source: Source) -> Iterator[tuple[str, Place]]:
+def _sharing(program: Program) -> Iterator[tuple[str, Place]]:
     """`torch.from_numpy(buffer)`, or `buffer = t.detach().numpy()`: the array's name, and where."""
-    for node in ast.walk(source.tree):
+    for source, node in index_of(program).nodes(ast.AST):
         if isinstance(node, ast.Call) and called_name(node) in _FROM_NUMPY and node.args:
             yield _base(node.args[0]), source.place(node.lineno, None, node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):

@@ -6,11 +6,12 @@ import ast
 
 import torch
 
+from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import carried_name
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
-from autograd_explain.inspect.facts.statements import live_at
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.program import expression_of
 
 
 def carried_across(scene: Scene, moment: TraceEvent) -> tuple[str, str]:
@@ -29,7 +30,7 @@ def carried_across(scene: Scene, moment: TraceEvent) -> tuple[str, str]:
             name = carried_name(scene, maker, reader)
             if not name or _begins_anew(loops, name, reader):
                 continue
-            value = live_at(name, scene.incident.user_frames[-1])
+            value = in_frame(expression_of(name), scene.incident.user_frames[-1].frame)
             if isinstance(value, torch.Tensor):
                 return name, "tensor"
             if isinstance(value, tuple):

@@ -9,13 +9,13 @@ from autograd_explain.inspect.facts.overwrite import (
     events,
     find_overwrite,
 )
-from autograd_explain.inspect.facts.retained_values import spent
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, label
 
 from .carried_state import carried_across
+from .spent import spent
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -50,6 +50,7 @@ class Details:
     spent: Place | None  #: a kept loss that went backward before the step
     whole: tuple[Place, ...]  #: what computed any part of the graph; () where too much did
     shares_gradients: bool
+    trains_others: bool  #: it does, and what the optimizer updates lies behind the others alone
     state: str  #: what the loop carries on
     several: bool  #: it is a tuple of tensors
 
@@ -102,7 +103,8 @@ def _details(
     step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)
-    return Details(step, failed, distinct(rest), kept, whole, shared, state, several)
+    others = shared and _trains_others(scene, found)
+    return Details(step, failed, distinct(rest), kept, whole, shared, others, state, several)
 
 
 def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:
@@ -125,7 +127,19 @@ def _shares_gradients(scene: Scene, found: Overwrite) -> bool:
     change the step itself.  Where it reaches nothing else, its gradients are
     meant for that very step.
     """
-    holders = scene.names.holders(found.saved.tensor)
-    held = {id(p) for _, o in holders for group in o.param_groups for p in group["params"]}
+    held = _held(scene, found)
     leaves = {id(n.variable) for n in scene.graph.nodes if n.variable is not None}
     return bool(leaves & held and leaves - held)
+
+
+def _trains_others(scene: Scene, found: Overwrite) -> bool:
+    """Whether behind what was updated only the optimizer's own leaves are left: the encoder whose
+    codes a critic judges, not the critic through which a generator learns."""
+    behind = scene.graph.below([found.saved.node])
+    leaves = {id(n.variable) for n in behind if n.variable is not None}
+    return not leaves - _held(scene, found)
+
+
+def _held(scene: Scene, found: Overwrite) -> set[int]:
+    holders = scene.names.holders(found.saved.tensor)
+    return {id(p) for _, o in holders for group in o.param_groups for p in group["params"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
@@ -11,7 +12,7 @@ from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.detach import detached_at
-from autograd_explain.rewrite.transforms.recompute import recompute_before
+from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
 
 from .diagnose import Details
 from .loops import reorder_items, split_and_move, step_in_own_loop
@@ -34,6 +35,10 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
             again = None
     if step.line_id == failed.line_id:
         yield from _in_one_loop(finding, program, step, forward)
+    if details.trains_others:
+        apart = _compute_apart(program, forward, step, failed)
+        if apart:
+            yield Proposal("compute_apart", apart, Safety.CHANGES_MEANING, intended_difference=True)
     # Where the failing backward adds to the gradients that the step uses, waiting for it would
     # change the step itself.
     for proposal in (again, later) if details.shares_gradients else (later, again):
@@ -109,6 +114,22 @@ def _move_forward(program: Program, forward: tuple[Place, ...], step: Place) -> 
     for place in reversed(earlier):
         edits = then(program, edits, _behind, place, step)
     return edits
+
+
+def _compute_apart(
+    program: Program, forward: tuple[Place, ...], step: Place, failed: Place
+) -> Edits | None:
+    """The last of what stands before the step again, right where it is used behind it, cut off from
+    what the step has trained: the failing backward is for others."""
+    at = _position(program, step)
+    before = sorted(
+        (p for p in forward if _position(program, p) < at), key=partial(_position, program)
+    )
+    after = [p for p in forward if _position(program, p) > at]
+    if not before:
+        return None
+    use = min(after, key=partial(_position, program)) if after else failed
+    return recompute_apart(program, use, before[-1])
 
 
 def _repeat_forward(

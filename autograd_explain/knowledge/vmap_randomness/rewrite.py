@@ -7,7 +7,7 @@ from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
 
 def _different(site: Site[object]) -> Edits | None:
-    found = list(index_of(site.program).calls("vmap"))
+    found = list(index_of(site.program).calls("vmap", of="torch"))
     if len(found) != 1:
         return None
     source, call = found[0]

@@ -6,6 +6,7 @@ torch functions disabled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,7 @@ from .contents import Content
 from .finding import CandidateFault, Mark
 from .graph_cuts import Cuts
 from .hidden_overwrites import Overwrites
+from .nonfinite import NonFiniteLeaves
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
@@ -40,12 +42,13 @@ class Detectors:
         self.unrecorded = Unrecorded(log, self.blind)
         self.cuts = Cuts()
         self.gradients = Gradients(log, self.cuts)
+        self.nonfinite = NonFiniteLeaves()
         self.traces = self.cuts.traces
         self.aliased = self.overwrites.aliased
         self.shared = False
         self.visited: set[int] = set()
         self._visits: dict[int, int] = {}
-        self._told = 0
+        self._told = self._looked = 0
 
     # Calls
 
@@ -184,6 +187,14 @@ class Detectors:
     def stepped_lately(self) -> bool:
         return self.gradients.last_step.clock > self._told
 
+    def ended_cell(self, namespace: Mapping[str, Any]) -> None:
+        """Look, once, at what a cell has left behind."""
+        backward = self.gradients.last_backward
+        if backward.clock > max(self._told, self._looked):
+            self._looked = self.log.clock
+            found = self.nonfinite.look(self.gradients.leaves, namespace, backward)
+            self.gradients.found += found
+
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
         self._told = self.log.clock
@@ -193,6 +204,16 @@ class Detectors:
         with quiet():
             self.overwrites.let_go()
         self.gradients.found.clear()
+        self.cuts.begin()
+
+    def partial_cuts(self) -> CandidateFault | None:
+        """Where values left the graph that a loss of the cell may depend on."""
+        backward = self.gradients.last_backward
+        cuts = sorted(self.cuts.fresh(self._told), key=lambda c: c.clock)
+        if backward.clock <= self._told or not cuts:
+            return None
+        marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "backward": (backward,)}
+        return CandidateFault("partial-cut", marks)
 
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn import Parameter
 
 from ..observe.tensor_facts import root, storage, tensors_in
@@ -40,6 +41,7 @@ class CutSite:
     looks: int = 0
     above: dict[int, Weak] = field(default_factory=dict)
     behind: frozenset[int] = _NOTHING
+    fresh: int = 0  #: when a value last left that was computed after the backward before
 
 
 class Cuts:
@@ -50,6 +52,7 @@ class Cuts:
         self.traces: dict[int, tuple[Weak, frozenset[int]]] = {}
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
+        self._since = 0
 
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
         """`result`, a tensor, a number or a list, is what `source` became outside the graph."""
@@ -60,9 +63,16 @@ class Cuts:
         """Note the leaves above what one call took out of the graph, at the first calls."""
         if cut.looks < _LOOKS:
             cut.looks += 1
+            if any(self._is_fresh(source, cut.way) for source in sources):
+                cut.fresh = cut.clock
             for source in sources:
                 for leaf in _leaves_above(source):
                     cut.above[id(leaf)] = weak(leaf)
+
+    def _is_fresh(self, source: Tensor, way: str) -> bool:
+        """Whether it was computed after the last backward; the number of a leaf is at any time."""
+        node = root(source).grad_fn
+        return way == "number" if node is None else node._sequence_nr() >= self._since
 
     def _left(self, source: Tensor, result: Any, mark: Mark) -> None:
         cut = self.cuts[mark.site]
@@ -99,6 +109,7 @@ class Cuts:
             cut = self._at(mark, "numpy")
             for site in found:
                 cut.above.update(self.cuts[site].above)
+                cut.fresh = max(cut.fresh, self.cuts[site].fresh)
             self.values.remember(tensor, found | {mark.site})
 
     def appeared(self, tensor: Tensor, given: Any = None) -> None:
@@ -134,6 +145,18 @@ class Cuts:
         for tensor in roots if self.cuts else ():
             for site in self._of(tensor) or self._of_leaf(tensor):
                 self.reached[site] = mark
+        self._since = sequence()
+
+    def begin(self) -> None:
+        """A cell begins: each site is looked at once more."""
+        for cut in self.cuts.values():
+            cut.looks = min(cut.looks, _LOOKS - 1)
+
+    def fresh(self, since: int) -> list[CutSite]:
+        """Where numbers and arrays left after a time in the round of a backward, written without
+        the word detach."""
+        ways = ("number", "numpy", "copy", "data")
+        return [c for c in self.cuts.values() if c.way in ways and c.fresh > since and c.above]
 
     def above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
         """Cuts below a parameter whose trace reached a backward after a time."""

@@ -10,7 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ..observe.tensor_facts import storage
+from ..observe.tensor_facts import storage, unseen
 
 # Private: the tensor's from torch 2.8 on, the storage's from 2.3 on.
 _count_tensor = getattr(Tensor, "_use_count", None)
@@ -39,6 +39,7 @@ def may_be_original(tensor: Tensor) -> bool:
 def _alone() -> tuple[int, int]:
     """The counts of a tensor that one name holds (its Python objects may count as well)."""
     assert _count_tensor is not None
-    tensor = torch.empty(1, device="cpu")
+    with unseen():
+        tensor = torch.empty(1, device="cpu")
     kept = 0 if _count_storage is None else _count_storage(storage(tensor))
     return int(_count_tensor(tensor)), int(kept)

@@ -29,6 +29,25 @@ def flows_into(cut: CodePosition, root: CodePosition) -> bool:
     return True
 
 
+def may_flow(cut: CodePosition, root: CodePosition) -> bool:
+    """Whether a value may go into the loss, as far as the text of one function tells: not from a
+    line that only logs it."""
+    statement, source = cut.statement, cut.source
+    if statement is None:
+        return False
+    function = source.function_around(statement)
+    same = source is root.source and function is source.function_around(root.statement or statement)
+    if same and isinstance(statement, _ASSIGNING) and _receiver(root.node):
+        return flows_into(cut, root)
+    if not isinstance(statement, ast.Expr):
+        return True
+    kept = _receiver(statement.value)  # `terms.append(x.item())`
+    read = (
+        n for n in ast.walk(function or source.tree) if isinstance(n, (*_ASSIGNING, ast.Return))
+    )
+    return bool(kept) and any(kept in _reads(node) for node in read)
+
+
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 

@@ -28,7 +28,7 @@ def look(namespace: Mapping[str, Any], gradients: Gradients, log: EventLog) -> l
     if not gradients.last_step.clock:
         return []
     stepped = [f for f in gradients.followed.values() if f.steps]
-    found = list(_live(namespace))
+    found = list(live(namespace))
     modules = [o for o in found if is_a(o, nn.Module)]
     optimizers = [o for o in found if is_a(o, Optimizer)]
     optimizers += [o for f in gradients.followed.values() if (o := f.optimizer()) is not None]
@@ -47,9 +47,9 @@ def out_of_reach(namespace: Mapping[str, Any], gradients: Gradients, since: int)
     stepped = [f for f in every if f.stepped.clock > since]
     if not stepped:
         return False
-    live = list(_live(namespace, (nn.Module, Optimizer, Tensor)))
-    found = {id(o) for o in live}
-    found |= {id(p) for o in live if isinstance(o, nn.Module) for p in o.parameters()}
+    reachable = list(live(namespace, (nn.Module, Optimizer, Tensor)))
+    found = {id(o) for o in reachable}
+    found |= {id(p) for o in reachable if isinstance(o, nn.Module) for p in o.parameters()}
     return any(not _in_reach(f, found) for f in stepped)
 
 
@@ -58,7 +58,7 @@ def _in_reach(followed: Followed, found: set[int]) -> bool:
     return id(followed.optimizer()) in found or (first is not None and id(first) in found)
 
 
-def _live(
+def live(
     namespace: Mapping[str, Any], kinds: tuple[type, ...] = (nn.Module, Optimizer)
 ) -> Iterator[Any]:
     """Modules and optimizers within reach of the user's names."""

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from ...nodes import GraphTraversal
 from ..observe.event_log import EventLog
-from ..observe.tensor_facts import storage, unseen, version
+from ..observe.tensor_facts import is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
 
@@ -78,6 +78,17 @@ class Gradients:
     def first_backward(self) -> int:
         """When the first backward was seen."""
         return self._first
+
+    @property
+    def last_backward(self) -> Mark:
+        """The last one that fills `.grad`."""
+        return self._backward or _NEVER
+
+    @property
+    def leaves(self) -> list[Tensor]:
+        """Those that steps were given and, as far as that was looked at, backwards filled."""
+        known = {**self.held, **self._filled}
+        return [leaf for weak in known.values() if (leaf := weak()) is not None]
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         self._first = self._first or mark.clock
@@ -185,7 +196,7 @@ class Gradients:
         if zeroed is None or backward is None or backward.clock > zeroed.clock:
             return
         with unseen():
-            nothing = all(p.grad is None or not bool(p.grad.any()) for p in parameters)
+            nothing = all(p.grad is None or _is_zero(p.grad) for p in parameters)
         if nothing:
             marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
             evidence = {"optimizer": followed.optimizer}
@@ -330,3 +341,8 @@ def _first_gradient(parameters: Iterable[Tensor]) -> Tensor | None:
 
 def _release(kept: dict[int, Weak], key: int, _: object) -> None:
     kept.pop(key, None)
+
+
+def _is_zero(gradient: Tensor) -> bool:
+    """Whether it is known to be; what a subclass or a sparse one holds is not looked at."""
+    return is_plain(gradient) and not bool(gradient.any())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, SimpleNamespace
 
@@ -91,11 +90,7 @@ def _node_by_position(source: Source, step: CallFrame) -> ast.AST | None:
     if index >= len(positions) or None in positions[index]:
         return None
     wanted = positions[index]
-    found = [
-        node
-        for node in ast.walk(source.tree)
-        if isinstance(node, (ast.expr, ast.stmt)) and _range(node) == wanted
-    ]
+    found = [node for node in source.nodes_from.get(wanted[0], ()) if _range(node) == wanted]
     # An expression statement has the range of its expression.
     return next((n for n in found if isinstance(n, ast.expr)), found[0] if found else None)
 
@@ -115,33 +110,12 @@ def _node_by_bytecode(source: Source, step: CallFrame, line: int) -> ast.AST | N
         return None
     if not isinstance(node, (ast.expr, ast.stmt)):
         return None
-    same = [
-        n
-        for n in ast.walk(source.tree)
-        if type(n) is type(node)
-        and isinstance(n, (ast.expr, ast.stmt))
-        and _range(n) == _range(node)
-    ]
+    near = source.nodes_from.get(node.lineno, ())
+    same = [n for n in near if type(n) is type(node) and _range(n) == _range(node)]
     return same[0] if same else None
 
 
 def _statement(source: Source, node: ast.AST) -> ast.stmt | None:
     """The innermost statement around a node of the source's tree."""
-    found: ast.stmt | None = None
-    for statement in _statements(source):
-        if any(n is node for n in _own_nodes(statement)):
-            found = statement
-    return found
-
-
-def _statements(source: Source) -> Iterator[ast.stmt]:
-    return (n for n in ast.walk(source.tree) if isinstance(n, ast.stmt))
-
-
-def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """A statement and its expressions, statements inside it left out."""
-    todo: list[ast.AST] = [statement]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.stmt))
+    around = (node, *source.around(node))
+    return next((n for n in around if isinstance(n, ast.stmt)), None)

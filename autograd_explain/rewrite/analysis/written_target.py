@@ -105,7 +105,7 @@ def _values(
         yield from local
         return
     for source in index_of(program).namespace(tree.source):
-        other = tree_of(source)
+        other = tree_of(program, source)
         if other is not tree:
             yield from _assigned(other, other.module, code)
 

@@ -6,6 +6,7 @@ line numbers stay those of the text as typed, and is put back afterwards to the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,20 @@ class Masked:
 
     text: str
     originals: tuple[tuple[str, str], ...] = ()
+
+    def without(self, runs: Sequence[tuple[int, int]]) -> Masked | None:
+        """The same with runs of whole lines hidden too, each behind one literal."""
+        if not runs:
+            return self
+        if f"{_MARK}aside" in self.text:
+            return None
+        lines, originals = lines_of(self.text, keepends=True), list[tuple[str, str]]()
+        for first, last in reversed(runs):
+            piece, ending = _split_ending("".join(lines[first - 1 : last]))
+            token = f'"""{_MARK}aside{first}{_MARK}' + "\n" * (last - first) + '"""'
+            originals.append((token, piece))
+            lines[first - 1 : last] = [token + ending]
+        return Masked("".join(lines), (*originals, *self.originals))
 
     def unmask(self, code: str) -> str | None:
         """`code` with every magic back in place; None where one was lost or doubled."""

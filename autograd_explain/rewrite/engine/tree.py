@@ -15,6 +15,7 @@ from libcst.metadata import CodeRange, PositionProvider
 
 from ...model import Place, Span
 from ...program import Program, Source
+from ...set_aside import set_aside
 from .magics import Masked, mask
 
 Statement: TypeAlias = cst.BaseSmallStatement | cst.BaseCompoundStatement
@@ -160,13 +161,19 @@ class Tree:
         return Span(left.line, left.column, right.end_line, right.end_column)
 
 
-def tree_of(source: Source | None) -> Tree:
-    """The tree of a source, which has no statements where it does not parse."""
-    return _NOTHING if source is None else _parse(source)
+def tree_of(program: Program, source: Source | None) -> Tree:
+    """The tree of a source, which has no statements where it does not parse.  Of a very long one
+    a literal stands for what is set aside."""
+    return _NOTHING if source is None else _parse(source, set_aside(program, source))
 
 
 def tree_at(program: Program, place: Place) -> Tree:
-    return tree_of(program.source_at(place))
+    source = program.source_at(place)
+    if source is not None:
+        line = place.line - source.offset
+        if any(first <= line <= last for first, last in set_aside(program, source)):
+            return _parse(source, ())
+    return tree_of(program, source)
 
 
 _NOTHING = Tree(Source(None, None, "", "", ""), Masked(""), cst.Module(()), {})
@@ -243,11 +250,13 @@ def _no_collection() -> Iterator[None]:
 
 @lru_cache(maxsize=32)
 @_no_collection()
-def _parse(source: Source) -> Tree:
-    masked: Masked | None = Masked(source.text)
-    module = _module(source.text)
+def _parse(source: Source, aside: tuple[tuple[int, int], ...]) -> Tree:
+    lines = [(first + source.offset, last + source.offset) for first, last in aside]
+    masked: Masked | None = Masked(source.text).without(lines)
+    module = None if masked is None else _module(masked.text)
     if module is None and source.cell is not None:
         masked = mask(source.text)
+        masked = None if masked is None else masked.without(lines)
         module = None if masked is None else _module(masked.text)
     if masked is None or module is None:
         return Tree(source, Masked(""), cst.Module(()), {})

@@ -7,7 +7,7 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import expression, repeatable, stores
+from ..engine.cst_tools import dotted, expression, repeatable, stores
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
@@ -57,6 +57,24 @@ def clone_before(site: Site) -> Iterator[Change]:
         if isinstance(base, (cst.Name, cst.Attribute)) and repeatable(base):
             code = site.tree.code(base)
             yield Change("clone_first", site, code, partial(_copied_first, site, base))
+
+
+def deep_copied(site: Site) -> Iterator[Change]:
+    """`target = net` -> `target = copy.deepcopy(net)`: a module or a state of its own."""
+    value = site.value
+    state = isinstance(value, cst.Call) and (dotted(value.func) or "").endswith(".state_dict")
+    if value is not None and (state or isinstance(value, (cst.Name, cst.Attribute))):
+        if not isinstance(site.statement, cst.Return):
+            yield Change("deep_copy", site, site.tree.code(value), partial(_deep, site, value))
+
+
+def _deep(site: Site, value: cst.BaseExpression) -> Edits | None:
+    copy = site.imports.local("copy.deepcopy")
+    draft = Draft(site.tree)
+    draft.replace(value, expression(f"{copy or 'copy.deepcopy'}({{x}})", x=value))
+    if copy is None:
+        draft.before(site.tree.statements[0], [cst.Import([cst.ImportAlias(cst.Name("copy"))])])
+    return draft.edits()
 
 
 def _each_cloned(site: Site, nodes: list[cst.BaseExpression]) -> Edits | None:

@@ -9,12 +9,13 @@ from typing import TypeGuard
 import libcst as cst
 
 from ..analysis.effects import fresh
-from ..engine.cst_tools import clauses, dotted, literal_bool, targets, unpacked, walk
+from ..engine.cst_tools import clauses, dotted, head, literal_bool, targets, unpacked, walk
 from ..engine.cst_tools import keyword as keyword_of
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
+from ..transforms.keep_gradient import gradient_of_whole
 from .site import Change, Site
 
 _TAKES_APART = {"split": "cat", "chunk": "cat", "unbind": "stack"}
@@ -33,9 +34,38 @@ def put_together(site: Site) -> Iterator[Change]:
         dim = keyword_of(value, "dim")
         if how and isinstance(value.func.value, cst.Name):
             whole = value.func.value, how, "0" if dim is None else site.tree.code(dim.value)
+    if whole is None:
+        names, parts = _parts_above(site)
+        whole = _whole(site, list(parts)) if parts else None
     if whole is not None and len(names) > 1:
         code = site.tree.code(whole[0])
         yield Change("put_together", site, code, partial(_together, site, names, *whole))
+
+
+def _parts_above(site: Site) -> tuple[list[cst.Name], list[cst.Subscript]]:
+    """The names that follow each other down to this statement, each given a part of a tensor."""
+    block = site.tree.block_of(site.statement)
+    inside = [] if block is None else statements_in(block)
+    end = next((n for n, s in enumerate(inside) if s is site.statement), -1)
+    found: list[tuple[cst.Name, cst.Subscript]] = []
+    for statement in reversed(inside[: end + 1]):
+        pair = _named_part(statement)
+        if pair is None:
+            break
+        found.insert(0, pair)
+    return [name for name, _ in found], [part for _, part in found]
+
+
+def _named_part(statement: Statement) -> tuple[cst.Name, cst.Subscript] | None:
+    """`t` and `p[:, :1]` of `t = p[:, :1].clone()`."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None
+    name, value = statement.targets[0].target, statement.value
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        value = value.func.value
+    if isinstance(name, cst.Name) and isinstance(value, cst.Subscript):
+        return name, value
+    return None
 
 
 def _whole(
@@ -68,7 +98,7 @@ def part_of_derivative(site: Site) -> Iterator[Change]:
     """`torch.autograd.grad(y, x[:, 0])[0]` -> `torch.autograd.grad(y, x)[0][:, 0]`."""
     for call in site.calls:
         outer = site.tree.parents[call]
-        given = call.args[1].value if len(call.args) > 1 else None
+        given = _slice_given(site, call.args[1].value) if len(call.args) > 1 else None
         grad = site.imports.full(dotted(call.func)) == "torch.autograd.grad"
         if grad and isinstance(given, cst.Subscript) and isinstance(outer, cst.Subscript):
             yield Change(
@@ -77,11 +107,37 @@ def part_of_derivative(site: Site) -> Iterator[Change]:
             )  # fmt: skip
 
 
+def _slice_given(site: Site, given: cst.BaseExpression) -> cst.BaseExpression:
+    """The part of a tensor that is given, itself or by the name that it was given above."""
+    if isinstance(given, cst.Name):
+        scope, start = site.tree.scope_of(site.statement), site.tree.start(site.statement)
+        for other in reversed(site.tree.statements):
+            pair = _named_part(other)
+            if pair is not None and pair[0].value == given.value:
+                if site.tree.scope_of(other) is scope and site.tree.start(other) < start:
+                    return pair[1]
+    return given
+
+
 def _part_taken_last(
     site: Site, outer: cst.Subscript, call: cst.Call, given: cst.Subscript
 ) -> Edits | None:
     whole = call.with_deep_changes(call.args[1], value=given.value)
     return site.replaced(outer, given.with_changes(value=outer.with_changes(value=whole)))
+
+
+def part_of_gradient(site: Site) -> Iterator[Change]:
+    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
+    code = site.tree.code(site.statement).strip()
+    if any(_is_grad_of_any(node) for node in head(site.statement)):
+        yield Change(
+            "gradient_of_whole", site, code,
+            partial(gradient_of_whole, site.program, site.place), group="grad",
+        )  # fmt: skip
+
+
+def _is_grad_of_any(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Attribute) and node.attr.value == "grad"
 
 
 def derivative_itself(site: Site) -> Iterator[Change]:

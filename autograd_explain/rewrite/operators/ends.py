@@ -7,13 +7,17 @@ from functools import partial
 
 import libcst as cst
 
-from ..analysis.effects import effects
-from ..engine.cst_tools import bare, dotted, head, method, repeatable, targets, unpacked
+from ..analysis.effects import effects, fresh
+from ..engine.cst_tools import bare, dotted, head, method, repeatable, targets, unpacked, walk
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statements_in
-from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
+from ..transforms.uncut import (
+    apply_patches,
+    tensors_instead_of_copy,
+    without_cut,
+)
 from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu".split())
@@ -86,6 +90,66 @@ def keep_in_graph(site: Site) -> Iterator[Change]:
             yield Change("keep_in_graph", site, code, partial(_uncut, site, node), group=kind)
 
 
+def keep_all_in_graph(site: Site) -> Iterator[Change]:
+    """All that takes values out of the graph in a statement, and in the function that it is in."""
+    found = [n for n in head(site.statement) if isinstance(n, cst.BaseExpression)]
+    ends = [node for node in found if _ending(site, node)]
+    if ends:
+        code, scope = site.tree.code(site.statement).strip(), site.tree.scope_of(site.statement)
+        yield Change(
+            "keep_in_graph", site, code, partial(_all_uncut, site, ends), group=f"in {id(scope)}"
+        )
+
+
+def _all_uncut(site: Site, ends: list[cst.BaseExpression]) -> Edits | None:
+    """Chains of calls as a whole, and the way of an array back to a tensor."""
+    program, tree = site.program, site.tree
+    chained = {id(inner) for node in ends for inner in _called_on(node)}
+    patches = [
+        patch
+        for node in ends
+        if id(node) not in chained
+        for patch in without_cut(program, tree.place(node))
+    ]
+    for call in site.calls:
+        if site.imports.full(dotted(call.func)) in _COPIES:
+            patches += tensors_instead_of_copy(program, tree.place(call), False)
+    return apply_patches(patches)
+
+
+def _called_on(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`x.a()` and `x` of `x.a().b()`."""
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        node = node.func if isinstance(node, cst.Call) else node.value
+        yield node
+
+
+def kept_apart(site: Site) -> Iterator[Change]:
+    """`self.h = f(x)`, then `g(self.h)` -> `h = f(x)`, `self.h = h.detach()`, then `g(h)`: what is
+    kept has no graph, what is used on has."""
+    own = site.statement
+    target = targets(own)[0] if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
+    if isinstance(target, cst.Attribute) and repeatable(target):
+        code = site.tree.code(target)
+        yield Change("kept_apart", site, code, partial(_apart, site, target, own.value))  # type: ignore[union-attr]
+
+
+def _apart(site: Site, target: cst.Attribute, value: cst.BaseExpression) -> Edits | None:
+    block = site.tree.block_of(site.statement)
+    if block is None:
+        return None
+    draft = Draft(site.tree)
+    name = fresh(site.tree, site.statement, target.attr.value)
+    inside = statements_in(block)
+    after = inside[next(n for n, s in enumerate(inside) if s is site.statement) + 1 :]
+    lines = [make(f"{name} = {{v}}", v=value), make(f"{{x}} = {name}.detach()", x=target)]
+    draft.instead(site.statement, lines)
+    for node in (n for s in after for n in walk(s)):
+        if isinstance(node, cst.Attribute) and node.deep_equals(target):
+            draft.replace(node, cst.Name(name))
+    return draft.edits()
+
+
 def soft(site: Site) -> Iterator[Change]:
     """`(p > 0.5).float()` -> `p.float()`: a step has no slope, what is under it has one."""
     for node in head(site.statement):
@@ -114,6 +178,8 @@ def tensors_joined(site: Site) -> Iterator[Change]:
             code = site.tree.code(call)
             for many in (False, True):
                 yield Change("tensors_joined", site, code, partial(_joined, site, call, many))
+            copy = method(bare(call.args[0].value), "detach().clone()")
+            yield Change("detached_copy", site, code, partial(site.replaced, call, copy))
 
 
 def drop_call(site: Site) -> Iterator[Change]:

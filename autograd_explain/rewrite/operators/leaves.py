@@ -8,10 +8,20 @@ from functools import partial
 import libcst as cst
 
 from ...model import Place
-from ..engine.cst_tools import dotted, keyword, repeatable, targets, unpacked, without
+from ..engine.cst_tools import (
+    dotted,
+    keyword,
+    literal_bool,
+    positional_parameters,
+    repeatable,
+    targets,
+    unpacked,
+    without,
+)
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
+from ..engine.tree import Statement, statements_in
 from ..transforms.casts import dtype_in_constructor, requires_grad_last
 from ..transforms.training_step import module_list, parameter_attribute
 from ..transforms.uncut import apply_patches, flag_removed
@@ -54,6 +64,21 @@ def no_flag(site: Site) -> Iterator[Change]:
             )  # fmt: skip
 
 
+def detached_flag(site: Site) -> Iterator[Change]:
+    """`h.requires_grad = False` -> `h = h.detach()`, which a computed tensor allows."""
+    own = site.statement
+    flag = literal_bool(own.value) if isinstance(own, cst.Assign) else None
+    for target in targets(own) if flag is not None else ():
+        if isinstance(target, cst.Attribute) and target.attr.value == "requires_grad":
+            tensor, ending = target.value, ".requires_grad_()" if flag else ""
+            if repeatable(tensor) and not _is_of_loop(site, tensor):
+                yield Change(
+                    "detached_flag", site, site.tree.code(tensor),
+                    partial(_rebound, site, f"{{x}} = {{x}}.detach(){ending}", tensor),
+                    group="flag",
+                )  # fmt: skip
+
+
 def registered(site: Site) -> Iterator[Change]:
     """A list of layers as a ModuleList, a tensor as a Parameter."""
     value = site.value
@@ -72,6 +97,11 @@ def kept_gradient(site: Site) -> Iterator[Change]:
     for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
         code = ", ".join(map(site.tree.code, chosen))
         yield Change("retain_grad", site, code, partial(_retained, site, *chosen))
+    if isinstance(site.statement, cst.FunctionDef):
+        first = statements_in(site.statement.body)[0]
+        for name in positional_parameters(site.statement):
+            if name != "self":
+                yield Change("retain_grad", site, name, partial(_retained_first, site, first, name))
 
 
 def whole_argument(site: Site) -> Iterator[Change]:
@@ -100,8 +130,26 @@ def _without_flag(site: Site, place: Place) -> Edits | None:
     return apply_patches(flag_removed(site.program, place))
 
 
+def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
+    """Whether a loop gives it its value: bound anew, the tensor itself would stay as it is."""
+    loops = (a for a in site.tree.ancestors(site.statement) if isinstance(a, cst.For))
+    return any(node.deep_equals(leaf) for loop in loops for leaf in unpacked(loop.target))
+
+
+def _rebound(site: Site, template: str, tensor: cst.BaseExpression) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.instead(site.statement, [make(template, x=tensor)])
+    return draft.edits()
+
+
 def _without(site: Site, call: cst.Call, gone: cst.Arg) -> Edits | None:
     return site.replaced(call, without(call, gone))
+
+
+def _retained_first(site: Site, first: Statement, name: str) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.before(first, [make("{x}.retain_grad()", x=cst.Name(name))])
+    return draft.edits()
 
 
 def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:

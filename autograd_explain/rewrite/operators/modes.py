@@ -21,6 +21,8 @@ from ..transforms.grad_mode import (
 from ..transforms.leave_no_grad import out_of_block
 from .site import Change, Site
 
+_LONGEST_RUN = 4
+_LEARNS = frozenset({"backward", "step", "zero_grad"})
 _DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Return, cst.Pass)
 
 
@@ -33,6 +35,27 @@ def without_graph(site: Site) -> Iterator[Change]:
     if last != place:
         yield Change("no_grad", site, code, lambda: under_no_grad(program, place, last))
     yield Change("no_grad", site, code, lambda: under_no_grad(program, place))
+    for end in _runs(site):
+        where = site.tree.place(end)
+        yield Change("no_grad", site, code, partial(under_no_grad, program, place, where))
+
+
+def _runs(site: Site) -> Iterator[Statement]:
+    """The ends of the runs that begin here and only prepare: targets, a draft, statistics."""
+    block = site.tree.block_of(site.statement)
+    inside = [] if block is None else statements_in(block)
+    at = next((n for n, s in enumerate(inside) if s is site.statement), len(inside))
+    for count, statement in enumerate(inside[at : at + _LONGEST_RUN]):
+        plain = isinstance(statement, (cst.Assign, cst.Expr))
+        if not plain or not _LEARNS.isdisjoint(_methods(site, statement)):
+            return
+        if count:
+            yield statement
+
+
+def _methods(site: Site, statement: Statement) -> set[str]:
+    calls = Site(site.program, site.tree, statement).calls
+    return {call.func.attr.value for call in calls if isinstance(call.func, cst.Attribute)}
 
 
 def function_without_graph(site: Site) -> Iterator[Change]:
@@ -63,6 +86,7 @@ def with_graph(site: Site) -> Iterator[Change]:
         names = ((c, site.imports.full(dotted(c.func))) for c in site.calls)
         nodes = [call for call, name in names if name.endswith("set_grad_enabled")]
     if not nodes:
+        yield from _without_condition(site)
         return
     code = site.tree.code(nodes[0])
     yield Change("with_graph", site, code, lambda: remove_grad_switch(program, place))
@@ -73,6 +97,23 @@ def with_graph(site: Site) -> Iterator[Change]:
                 "with_graph", site, site.tree.code(inner).strip(),
                 partial(out_of_block, program, place, [where]),
             )  # fmt: skip
+
+
+def _without_condition(site: Site) -> Iterator[Change]:
+    """`with torch.set_grad_enabled(self.training):` taken away around its body."""
+    block = site.statement
+    if not isinstance(block, cst.With) or len(block.items) != 1:
+        return
+    item = block.items[0].item
+    full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
+    if full == "torch.set_grad_enabled":
+        yield Change("with_graph", site, site.tree.code(item), partial(_body_alone, site, block))
+
+
+def _body_alone(site: Site, block: cst.With) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.instead(block, [draft.piece(s) for s in statements_in(block.body)])
+    return draft.edits()
 
 
 def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:

@@ -11,7 +11,12 @@ from ..analysis.effects import effects
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
-from ..transforms.recompute import bare, compute_all_in_loop, recompute_before
+from ..transforms.recompute import (
+    bare,
+    compute_all_in_loop,
+    recompute_apart,
+    recompute_before,
+)
 from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most
@@ -36,6 +41,18 @@ def move(site: Site) -> Iterator[Change]:
     if isinstance(outer, (cst.For, cst.While, cst.With, cst.If)) and len(inside) > 1:
         for after in (True, False):
             yield Change("move", site, code, partial(_moved, site, [own], outer, after))
+
+
+def move_into(site: Site) -> Iterator[Change]:
+    """The statement into a loop that follows it, so that it runs in each round."""
+    own = site.statement
+    if not isinstance(own, (cst.Expr, cst.Assign)):
+        return
+    inside, at = _neighbours(site, own)
+    code = site.tree.code(own).strip()
+    for loop in inside[at + 1 : at + 1 + _REACH]:
+        if isinstance(loop, (cst.For, cst.While)) and (body := statements_in(loop.body)):
+            yield Change("move", site, code, partial(_moved, site, [own], body[0], False))
 
 
 def _matters(own: Statement, other: Statement) -> bool:
@@ -93,6 +110,33 @@ def computed_again(site: Site) -> Iterator[Change]:
             "compute_in_loop", site, code, partial(compute_all_in_loop, program, places, place)
         )
         yield Change("compute_again", site, code, partial(recompute_before, program, place, places))
+
+
+def computed_apart(site: Site) -> Iterator[Change]:
+    """`use(d)` -> `d = D(g.detach())`, then `use(d)`: a graph of its own that ends at what is
+    given, with the parameters as they are by then."""
+    own = site.statement
+    if not isinstance(own, (cst.Assign, cst.Expr, cst.Return)):
+        return
+    for name in sorted(effects(own).reads):
+        made = _made_above(site, name)
+        if made is not None:
+            code, place = site.tree.code(made).strip(), site.tree.place(made)
+            yield Change(
+                "computed_apart", site, code,
+                partial(recompute_apart, site.program, site.place, place),
+            )  # fmt: skip
+
+
+def _made_above(site: Site, name: str) -> cst.Assign | None:
+    """The last assignment above that gave a name the result of a call."""
+    scope, start = site.tree.scope_of(site.statement), site.tree.start(site.statement)
+    for other in reversed(site.tree.statements):
+        if site.tree.start(other) < start and site.tree.scope_of(other) is scope:
+            if isinstance(other, cst.Assign) and name in effects(other).writes:
+                alone = name not in effects(other).reads and isinstance(other.value, cst.Call)
+                return other if alone else None
+    return None
 
 
 def _chain(site: Site) -> list[Statement]:

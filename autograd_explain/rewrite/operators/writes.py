@@ -31,6 +31,11 @@ def not_in_place(site: Site) -> Iterator[Change]:
         yield Change(
             "out_of_place", site, code, lambda: functional_write(program, site.place), group=scope
         )
+    if isinstance(site.statement, cst.AugAssign) and isinstance(
+        site.statement.target, cst.Subscript
+    ):
+        element = site.tree.code(site.statement.target)
+        yield Change("out_of_place", site, code, lambda: out_of_place(program, site.place, element))
     for call in site.calls:
         flag = keyword(call, "inplace")
         if flag is not None and literal_bool(flag.value):

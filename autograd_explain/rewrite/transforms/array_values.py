@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...arguments import bound_arguments, default, parameters
-from ...program import Program, called_name, own_nodes
+from ...program import Program, Source, called_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import Imports
 
@@ -45,9 +45,11 @@ def is_numpy_call(imports: Imports, node: ast.AST) -> bool:
 
 
 def _nodes(program: Program) -> Iterator[_Node]:
-    for source in index_of(program).sources:
-        imports = Imports.of(program, source)
-        yield from ((node, imports) for node in source.nodes)
+    imports: dict[Source, Imports] = {}
+    for source, node in index_of(program).nodes(ast.AST):
+        if source not in imports:
+            imports[source] = Imports.of(program, source)
+        yield node, imports[source]
 
 
 def _given(node: ast.AST, nodes: list[_Node], name: str) -> Iterator[ast.expr]:

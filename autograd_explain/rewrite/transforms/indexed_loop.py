@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import libcst as cst
 
 from ...model import Place, Span
 from ...program import Program, Source, called_name
 from ..analysis.effects import effects
+from ..engine.cst_tools import dotted, expression, unpacked
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in, tree_at
@@ -96,6 +98,61 @@ def _text(source: Source, node: ast.AST) -> str:
 def _free_name(loop: ast.For) -> str:
     used = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
     return next(n for n in ("i", "j", "k", "index", "position") if n not in used)
+
+
+def elements_one_by_one(program: Program, write: Place) -> Edits | None:
+    """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
+    to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
+    tree = tree_at(program, write)
+    statement = tree.statement(write)
+    name = None if statement is None else _written(statement)
+    draft = Draft(tree)
+    for loop in tree.ancestors(statement) if statement is not None else ():
+        if not isinstance(loop, cst.For) or name is None:
+            continue
+        over = next((o for t, o in _pairs(loop) if name in map(dotted, unpacked(t))), None)
+        if over is not None:
+            index = next(n for n in ("i", "j", "k") if n != dotted(over))
+            each = f"[{{x}}[{index}] for {index} in range(len({{x}}))]"
+            draft.replace(over, expression(each, x=over))
+            name = dotted(over)
+    return draft.edits()
+
+
+def _written(statement: Statement) -> str | None:
+    """The name that a statement writes in place, or an element of which."""
+    node: cst.CSTNode | None = None
+    if isinstance(statement, cst.AugAssign):
+        node = statement.target
+    elif isinstance(statement, cst.Assign):
+        node = statement.targets[0].target
+        node = node if isinstance(node, cst.Subscript) else None
+    elif isinstance(statement, cst.Expr):
+        node = statement.value
+        while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            node = node.func.value if node.func.attr.value.endswith("_") else None
+    node = node.value if isinstance(node, cst.Subscript) else node
+    return None if node is None else dotted(node)
+
+
+_Pair = tuple[cst.BaseExpression, cst.BaseExpression]
+
+
+def _pairs(loop: cst.For) -> Iterator[_Pair]:
+    """Each target of a loop with the name that its values come from."""
+    found: list[_Pair] = [(loop.target, loop.iter)]
+    while found:
+        target, over = found.pop()
+        called = dotted(over.func) if isinstance(over, cst.Call) else None
+        if isinstance(over, cst.Call) and isinstance(target, (cst.Tuple, cst.List)):
+            inner = [element.value for element in target.elements]
+            given = [arg.value for arg in over.args]
+            if called == "zip":
+                found += zip(inner, given, strict=False)
+            elif called == "enumerate" and given:
+                found.append((inner[-1], given[0]))
+        elif dotted(over) is not None:
+            yield target, over
 
 
 def separate_views(program: Program, place: Place) -> Edits | None:

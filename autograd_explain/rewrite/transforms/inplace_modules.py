@@ -116,7 +116,7 @@ def _behind(
             yield from _assigned_in(program, node[0], node[1], f"self.{attribute}", place)
     elif not owner:
         for source in reversed(index_of(program).namespace(tree.source)):
-            other = tree_of(source)
+            other = tree_of(program, source)
             # A cell that ran later gave the name another module.
             if _assigns(other, name):
                 yield from _assigned_in(program, other, other.module, name, place)
@@ -175,7 +175,7 @@ def _definition(
 ) -> tuple[Tree, cst.FunctionDef | cst.ClassDef] | None:
     """What a text means by the name of a function or class."""
     for source, node in index_of(program).defined(name, tree.source):
-        other = tree_of(source)
+        other = tree_of(program, source)
         lines = range(first_line(node) + source.offset, node.lineno + source.offset + 1)
         for found in other.statements:
             if isinstance(found, (cst.FunctionDef, cst.ClassDef)) and found.name.value == name:

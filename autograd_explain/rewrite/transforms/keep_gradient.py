@@ -10,7 +10,16 @@ from ...model import Finding, Place, Relation, What
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import fresh
-from ..engine.cst_tools import dotted, expression, repeatable, same, targets, unpacked
+from ..engine.cst_tools import (
+    dotted,
+    expression,
+    head,
+    positional_parameters,
+    repeatable,
+    same,
+    targets,
+    unpacked,
+)
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
@@ -18,6 +27,9 @@ from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
 from .uncut import apply_patches, called, flag_removed
 
+_VIEWS = frozenset(
+    "view reshape flatten squeeze unsqueeze transpose permute select narrow t diagonal".split()
+)
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
@@ -27,10 +39,57 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     names = {n for t in finding.tensors for n in t.names}
     causes = [e.place for e in finding.events if e.what is What.CAUSE]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
-    for places in (causes, causes[:1], *([p] for p in named)):
+    for places in (causes, causes[:1]):
         edits = _after_all(program, places, names)
         if edits:
             return edits
+    for place in named:  # the statement may name what comes of the tensor, not the tensor
+        edits = _after_all(program, [place], names) if _names_one(program, place, names) else None
+        if edits:
+            return edits
+    return _at_the_parameter(program, finding.place(What.FAILED), names)
+
+
+def _at_the_parameter(program: Program, place: Place | None, names: set[str]) -> Edits | None:
+    """The call as the first line of the function that reads the gradient of what it is given."""
+    tree = None if place is None else tree_at(program, place)
+    statement = None if tree is None or place is None else tree.statement(place)
+    if tree is None or statement is None:
+        return None
+    function = tree.scope_of(statement)
+    inside = statements_in(function.body) if isinstance(function, cst.FunctionDef) else []
+    given = positional_parameters(function) if isinstance(function, cst.FunctionDef) else []
+    meant = [name for name in given if name in names and name != "self"]
+    if not inside or len(meant) != 1:
+        return None
+    draft = Draft(tree)
+    draft.before(inside[0], [_call(program, cst.Name(meant[0]))])
+    return draft.edits()
+
+
+def gradient_of_whole(program: Program, place: Place) -> Edits | None:
+    """`x[k].grad` -> `x.grad[k]`, `x.view(n).grad` -> `x.grad.view(n)`, wherever the statement
+    reads one: a part that is taken anew has no gradient, the tensor that it is a part of has."""
+    tree = tree_at(program, place)
+    statement = tree.statement(place)
+    if statement is None:
+        return None
+    draft = Draft(tree)
+    for node in head(statement):
+        if isinstance(node, cst.Attribute) and node.attr.value == "grad":
+            new = _part_of_gradient(node.value)
+            if new is not None:
+                draft.replace(node, new)
+    return draft.edits()
+
+
+def _part_of_gradient(part: cst.BaseExpression) -> cst.BaseExpression | None:
+    if isinstance(part, cst.Subscript):
+        return part.with_changes(value=cst.Attribute(part.value, cst.Name("grad")))
+    function = part.func if isinstance(part, cst.Call) else None
+    if isinstance(function, cst.Attribute) and function.attr.value in _VIEWS:
+        owner = cst.Attribute(function.value, cst.Name("grad"))
+        return part.with_changes(func=function.with_changes(value=owner))
     return None
 
 
@@ -58,7 +117,7 @@ def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> boo
     if isinstance(target, (cst.Tuple, cst.List)):
         meant = [t for t in unpacked(target) if any(same(tree, t, n) for n in names)]
     else:
-        meant = [target]
+        meant = [target] if _is_made_by(tree, statement, place, target, names) else []
     if not meant or not all(repeatable(t) for t in meant):
         return False
     if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.ListComp):
@@ -69,6 +128,31 @@ def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> boo
     else:
         draft.after(statement, [_call(program, meant[0])])
     return True
+
+
+def _names_one(program: Program, place: Place | None, names: set[str]) -> bool:
+    tree = None if place is None else tree_at(program, place)
+    statement = None if tree is None or place is None else tree.statement(place)
+    if tree is None or statement is None:
+        return False
+    leaves = (leaf for target in targets(statement) for leaf in unpacked(target))
+    return any(same(tree, leaf, name) for leaf in leaves for name in names)
+
+
+def _is_made_by(
+    tree: Tree,
+    statement: cst.Assign | cst.AnnAssign | cst.AugAssign,
+    place: Place,
+    target: cst.BaseExpression,
+    names: set[str],
+) -> bool:
+    """Whether the target stands for the tensor: not for what a call makes of it, to which it is
+    given where it is computed."""
+    call = statement.value
+    if place.span is None or not isinstance(call, cst.Call):
+        return True
+    given = any(tree.span(arg.value) == place.span for arg in call.args)
+    return not given or any(same(tree, target, name) for name in names)
 
 
 def _call(program: Program, target: cst.BaseExpression) -> cst.BaseSmallStatement | cst.If:

@@ -133,7 +133,7 @@ def statements_across(
     at = _index(theirs, target)
     middle: list[Statement] = []
     for source in runs[min(here, there) + 1 : max(here, there)]:
-        between = tree_of(source)
+        between = tree_of(program, source)
         if not between.parsed:
             return None
         middle += statements_in(between.module)

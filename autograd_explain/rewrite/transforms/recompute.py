@@ -11,7 +11,7 @@ from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects, local_names, takes_next
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import dotted, targets, unpacked
+from ..engine.cst_tools import dotted, method, targets, unpacked
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
@@ -36,6 +36,31 @@ def recompute_before(
     if not all(_repeatable(program, o, (tree, goal), known) for o in known):
         return None
     return Draft(tree).before(goal, [bare(statement) for _, statement in known]).edits()
+
+
+def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Edits | None:
+    """`d = D(g.detach())` once more, right before the statement that uses `d`: of the call that
+    made it, whose inputs are cut off.
+
+    None where nothing is given to a call by name, or where a name has another value there.
+    """
+    tree, goal = _goal(program, use_place)
+    origin = _statement(program, made_place)
+    if goal is None or origin is None or not isinstance(origin[1], cst.Assign):
+        return None
+    call = origin[1].value
+    if not isinstance(call, cst.Call) or not _repeatable(program, origin, (tree, goal), [origin]):
+        return None
+    args = [_cut_off(arg) for arg in call.args]
+    if all(new is old for new, old in zip(args, call.args, strict=True)):
+        return None
+    again = bare(origin[1]).with_changes(value=call.with_changes(args=args))
+    return Draft(tree).before(goal, [again]).edits()
+
+
+def _cut_off(arg: cst.Arg) -> cst.Arg:
+    named = isinstance(arg.value, (cst.Name, cst.Attribute)) and not arg.star
+    return arg.with_changes(value=method(arg.value, "detach()")) if named else arg
 
 
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statement]]) -> bool:
@@ -92,10 +117,24 @@ def compute_all_in_loop(
         pieces.append(bare(statement) if needed else leaving.piece(statement))
         if not needed:
             leaving.remove(statement)
-    drafts[id(tree)].before(goal, pieces)
+    drafts[id(tree)].before(_first_reader(tree, goal, moves), pieces)
     edits = [d.edit() for d in drafts.values() if d.changed]
     done = tuple(e for e in edits if e is not None)
     return done if len(done) == len(edits) else None
+
+
+def _first_reader(
+    tree: Tree, goal: Statement, moves: Sequence[tuple[Tree, Statement, bool]]
+) -> Statement:
+    """The goal, or what in the round of the loop around it reads one of the values before."""
+    made = {name for _, statement, _ in moves for name in _writes(statement)}
+    loop = next(a for a in tree.ancestors(goal) if isinstance(a, (cst.For, cst.While)))
+    for statement in statements_in(loop.body):
+        if tree.inside(goal, statement):
+            return goal
+        if _reads(statement, made):
+            return statement
+    return goal
 
 
 def _needed_before(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from types import CodeType
 
-from ....program import Source
+from ....program import Program, Source
+from ....set_aside import set_aside
 from ..site import Site
 from .definitions import Instrument
 
@@ -18,7 +19,10 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 class Twins:
     """The compiled twins of a program's sources and their sites, shared by its walks."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        #: whether something of a long source was left out
+        self.partial = False
         self.sites: list[Site] = []
         self._codes: dict[tuple[int, bool], tuple[Source, CodeType | None]] = {}
 
@@ -33,6 +37,10 @@ class Twins:
         try:
             # A tree of our own: the source's is shared, and this one is changed in place.
             tree = ast.parse(source.python)
+            aside = set_aside(self._program, source)
+            if aside:
+                self.partial = True
+                tree.body = [s for s in tree.body if not any(a <= s.lineno <= b for a, b in aside)]
             if definitions_only:
                 tree.body = [s for s in tree.body if isinstance(s, _DEFINITIONS)]
             twin = Instrument(source, self.sites).module(tree)

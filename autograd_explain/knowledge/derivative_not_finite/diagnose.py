@@ -1,0 +1,111 @@
+"""A gradient came out infinite or NaN: the operation that made it so, and at which input."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from autograd_explain.inspect.facts.silent_evidence import culprit, event, name_of, tensors
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
+
+from .operation import Operation, operation_at
+
+if TYPE_CHECKING:
+    from autograd_explain.verification import NonFinite
+
+PATTERNS = ("nonfinite-gradient",)
+
+EXAMPLE = {
+    "parameter": "points",
+    "kind": "nan",
+    "operation": "torch.sqrt(gap)",
+    "operand": "gap",
+    "place": "In[2]:2",
+    "value": "0",
+    "function": "",
+    "backward": "energy.backward()",
+}
+
+
+@dataclass(frozen=True)
+class Details:
+    """The operand to change, and what was found to make the derivative finite: 1 instead of the
+    values at fault, or bounds."""
+
+    operand: Place | None = None
+    value: str = ""
+    one: bool = False
+    floor: str = ""
+    ceiling: str = ""
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    origin: NonFinite | None = scene.incident.evidence.get("origin")
+    stage = "unknown" if origin is None else origin.stage.value
+    if stage == "nothing":
+        return None  # a scaled loss may overflow; or the run was another one
+    lost = tensors(scene, "parameters")
+    named = sorted(
+        ((name_of(scene, t), t) for t in lost), key=lambda pair: not _is_first(pair[0], origin)
+    )
+    names = tuple(name for name, _ in named[:_AWAITED])
+    found = None if origin is None else operation_at(scene.program, origin)
+    failed = event(scene, What.FAILED, "backward")
+    events = [] if found is None or origin is None else [_made(found, origin)]
+    return Finding(
+        cause="derivative_not_finite",
+        confidence=Confidence.LIKELY if found is None else Confidence.PROVEN,
+        facts={
+            "parameter": names[0] if names else "",
+            "kind": str(scene.incident.evidence.get("kind", "")),
+            **_facts(origin, found),
+            "backward": "" if failed is None or failed.place is None else failed.place.source,
+        },
+        tensors=(culprit(scene, named[0][1]),) if named else (),
+        events=(*events, *(() if failed is None else (failed,))),
+        variant=_variant(stage, found),
+        details=_details(origin, found),
+        awaited=names,
+    )
+
+
+_AWAITED = 4
+
+
+def _is_first(name: str, origin: NonFinite | None) -> bool:
+    """Whether the first backward that made such a gradient made this one; a step spreads them."""
+    return origin is not None and name in origin.leaves
+
+
+def _made(found: Operation, origin: NonFinite) -> Event:
+    name = origin.name or origin.node
+    return Event(What.CAUSE, found.place, name, certainty=Certainty.OBSERVED, chain=found.chain)
+
+
+def _facts(origin: NonFinite | None, found: Operation | None) -> dict[str, str]:
+    if origin is None or found is None:
+        return dict.fromkeys(("operation", "operand", "place", "value", "function"), "")
+    return {
+        "operation": found.text,
+        "operand": "" if found.operand is None else ast.unparse(found.operand),
+        "place": label(found.place),
+        "value": origin.value,
+        "function": ""
+        if origin.name.strip("_") in found.text or found.is_operator
+        else origin.name,
+    }
+
+
+def _variant(stage: str, found: Operation | None) -> str:
+    if found is None or stage == "unknown":
+        return ""
+    return stage if found.operand is not None else f"{stage}_line"
+
+
+def _details(origin: NonFinite | None, found: Operation | None) -> Details:
+    if origin is None or found is None or found.operand is None:
+        return Details()
+    repair = origin.repair
+    return Details(found.operand_place, origin.value, repair.one, repair.floor, repair.ceiling)

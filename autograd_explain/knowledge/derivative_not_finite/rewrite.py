@@ -1,0 +1,115 @@
+"""The repair inside the operation: what it computes of the values at fault reaches nobody."""
+
+import ast
+
+from autograd_explain.model import Place
+from autograd_explain.program import Program, called_name
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.imports import torch_at
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    keyword_added,
+    node_at,
+    replacement,
+)
+
+from .diagnose import Details
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+_DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
+
+
+def _masked(site: Site[Details]) -> Edits | None:
+    """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`."""
+    program, place = site.program, site.details.operand
+    choice = _choice(program, place)
+    torch = None if place is None else torch_at(program, place)
+    if choice is None or place is None or torch is None:
+        return None
+    call, first = choice
+    operand = _code(program, place)
+    mask = code_of(program, place, call.args[0])
+    kept = f"{operand}, 1.0" if first else f"1.0, {operand}"
+    return _replaced(program, place, f"{torch}.where({mask}, {kept})")
+
+
+def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | None:
+    """The `torch.where` around the operand, and whether it stands in its first branch."""
+    source = None if place is None else program.source_at(place)
+    node = node_at(program, place)
+    if source is None or node is None:
+        return None
+    inner: ast.AST = node
+    for outer in source.around(node):
+        if isinstance(outer, ast.Call) and called_name(outer) == "where" and len(outer.args) == 3:
+            if inner in outer.args[1:]:
+                return outer, inner is outer.args[1]
+        if isinstance(outer, ast.stmt):
+            return None
+        inner = outer
+    return None
+
+
+def _bounded(site: Site[Details]) -> Edits | None:
+    """`torch.sqrt(x)` -> `torch.sqrt(x.clamp_min(1e-12))`."""
+    program, place, details = site.program, site.details.operand, site.details
+    node = node_at(program, place)
+    if node is None or place is None:
+        return None
+    code = _code(program, place)
+    code = code if isinstance(node, _ATOMS) else f"({code})"
+    if details.floor and details.ceiling:
+        return _replaced(program, place, f"{code}.clamp({details.floor}, {details.ceiling})")
+    if details.floor:
+        return _replaced(program, place, f"{code}.clamp_min({details.floor})")
+    return _replaced(program, place, f"{code}.clamp_max({details.ceiling})")
+
+
+def _other_than_zero(site: Site[Details]) -> Edits | None:
+    """`x / y` -> `x / torch.where(y == 0, 1.0, y)`."""
+    program, place = site.program, site.details.operand
+    node = node_at(program, place)
+    torch = None if place is None else torch_at(program, place)
+    if node is None or place is None or torch is None:
+        return None
+    code = _code(program, place)
+    tested = code if isinstance(node, _ATOMS) else f"({code})"
+    return _replaced(program, place, f"{torch}.where({tested} == 0, 1.0, {code})")
+
+
+def _uncorrected(site: Site[Details]) -> Edits | None:
+    """`x.std()` -> `x.std(correction=0)`."""
+    node = node_at(site.program, site.place)
+    if not isinstance(node, ast.Call) or called_name(node) not in _DEVIATIONS:
+        return None
+    if any(k.arg == "unbiased" for k in node.keywords):
+        return apply_patches(keyword_added(site.program, site.place, "unbiased", "False"))
+    return apply_patches(keyword_added(site.program, site.place, "correction", "0"))
+
+
+def _replaced(program: Program, place: Place, code: str) -> Edits | None:
+    return apply_patches(replacement(program, place, code))
+
+
+def _code(program: Program, place: Place) -> str:
+    node = node_at(program, place)
+    return "" if node is None else code_of(program, place, node)
+
+
+def _has_bounds(details: Details) -> bool:
+    return bool(details.floor or details.ceiling)
+
+
+def _is_divisor(details: Details) -> bool:
+    """Zero among numbers of both signs: of a division, mostly."""
+    return details.one and details.value == "0" and not _has_bounds(details)
+
+
+propose: Propose[Details] = by_table(
+    Fix("where_inside", _masked, when=lambda d: d.one),
+    Fix("correction", _uncorrected, changes=True),
+    Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
+    Fix("nonzero", _other_than_zero, when=_is_divisor, changes=True),
+)

@@ -1,0 +1,245 @@
+"""Which statement put a value into a container, and the expression of the value there.
+
+`queue.append(z)`, `seen[user] = z`, `targets = [gram(f) for f in maps]`, `replay.push(state=h)`
+where `push` appends its `**item`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autograd_explain.arguments import bound_arguments
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING, evaluate
+from autograd_explain.inspect.dataflow.syntax import PUTS
+from autograd_explain.inspect.facts.binding import binding_of
+from autograd_explain.inspect.live.graph import GraphNode
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import LineId, Place
+from autograd_explain.program import Source, expression_of
+from autograd_explain.program_index import Definition, ProgramIndex
+
+from .freed_part import FreedPart
+
+_KEY = re.compile(r"\[([^\[\]]*)\]|\.(\w+)")
+_DEPTH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """`value` is what a container (or a part of what it holds) gets, in a statement of `source`."""
+
+    source: Source
+    value: ast.expr
+
+    @property
+    def place(self) -> Place:
+        return self.source.place(self.value.lineno, None, self.value)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A statement that puts a value into a container: `self.items.append(z)`.
+
+    `place` has the span of the value; `read_again` tells that values of the failing round are
+    read out of the container too, so that it is no mere memory of earlier rounds.
+    """
+
+    place: Place
+    read_again: bool
+
+
+def stored(scene: Scene, part: FreedPart) -> Stored | None:
+    """Where the container that holds the old value got it; None where that is not one statement,
+    and where nothing else would be left to go backward to."""
+    if scene.roots and not part.leads_on:
+        return None
+    for name in _paths(scene, part):
+        found = put_of(scene, name)
+        if found is not None:
+            container, put = found
+            return Stored(put.place, _read_again(scene, part, container))
+    return None
+
+
+def _paths(scene: Scene, part: FreedPart) -> Iterator[str]:
+    """How the old value is reached: by live names, else as the line spells it that reads it."""
+    if part.carrier is not None:
+        yield from scene.names.of(part.carrier.tensor)
+    elif part.reader is not None:
+        yield from part.reader.operands
+
+
+def _read_again(scene: Scene, part: FreedPart, container: str) -> bool:
+    """Whether a statement that reads old values out of the container reads new ones there too."""
+    old = {id(n.node) for n in part.old}
+    before, now = set(_readers(scene, part.boundary, old)), set()
+    for named in scene.names.tensors:
+        if not named.name.startswith(container + "["):
+            continue
+        node = None if named.tensor.is_leaf else scene.graph.find(named.tensor.grad_fn)
+        if node is not None and id(node.node) in old:
+            before |= set(_readers(scene, node, old))
+        elif node is not None:
+            now |= set(_readers(scene, node, old, _own_names(scene, node)))
+    return not before or bool(before & now)
+
+
+def _own_names(scene: Scene, node: GraphNode) -> tuple[str, ...]:
+    """The names that a value has besides its place in the container."""
+    maker = scene.history.maker(node)
+    return () if maker is None else binding_of(scene.program, maker).names
+
+
+def _readers(
+    scene: Scene, node: GraphNode, old: set[int], own: tuple[str, ...] = ()
+) -> Iterator[LineId]:
+    """The lines of new nodes that use this one's value, those left out that name it themselves."""
+    for parent in scene.graph.parents(node):
+        maker = None if id(parent.node) in old else scene.history.maker(parent)
+        read = "" if maker is None else " ".join(maker.operands)
+        if maker is not None and not any(_mentions(read, name) for name in own):
+            yield maker.place.line_id
+
+
+def _mentions(code: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", code) is not None
+
+
+def put_of(scene: Scene, name: str) -> tuple[str, Store] | None:
+    """The container in a path (`bank.rows[0][1]`, `replay.items[3]['state']`), and the one
+    statement that puts there what the path leads to; None where several do or none is seen."""
+    for bracket in re.finditer(r"\[", name):
+        container = name[: bracket.start()]
+        keys = [a or repr(b) for a, b in _KEY.findall(name[bracket.start() :])]
+        owner, _, attribute = container.rpartition(".")
+        found = list(_puts(scene, _live(scene, owner), attribute, keys))
+        if len(found) == 1:
+            return container, found[0]
+    return None
+
+
+def _live(scene: Scene, path: str) -> Any:
+    """The object that a path leads to from the user's names."""
+    names, node = scene.incident.namespace, expression_of(path)
+    return MISSING if node is None else evaluate(node, lambda name: names.get(name.id, MISSING))
+
+
+def _puts(scene: Scene, owner: Any, name: str, keys: list[str]) -> Iterator[Store]:
+    foreign = _foreign(scene.index, owner)
+    for source, node in scene.index.nodes(ast.stmt):
+        if isinstance(node, (ast.Expr, ast.Assign)) and not _is_of_self(node, foreign):
+            for value, rest in _given(node, name, keys):
+                put = _part(scene.index, Store(source, value), rest, _DEPTH)
+                if put is not None:
+                    yield put
+
+
+def _foreign(index: ProgramIndex, owner: Any) -> frozenset[ast.AST]:
+    """What stands in the classes that the container's owner is no object of."""
+    if owner is MISSING:
+        return frozenset()
+    classes = [node for _, node in index.nodes(ast.ClassDef)]
+    others = {node for node in classes if not index.is_class(type(owner), node)}
+    innermost = {inside: node for node in classes for inside in ast.walk(node)}  # outer ones first
+    return frozenset(inside for inside, node in innermost.items() if node in others)
+
+
+def _is_of_self(node: ast.stmt, within: frozenset[ast.AST]) -> bool:
+    """Whether a statement that stands within is about `self`."""
+    return node in within and any(getattr(n, "id", "") == "self" for n in ast.walk(node))
+
+
+def _given(
+    node: ast.Expr | ast.Assign, name: str, keys: list[str]
+) -> Iterator[tuple[ast.expr, list[str]]]:
+    """What a statement puts into the container of this name, and the keys that lead on."""
+    if isinstance(node, ast.Expr):
+        call = node.value if isinstance(node.value, ast.Call) else None
+        method = call.func if call is not None and isinstance(call.func, ast.Attribute) else None
+        if call is not None and method is not None and method.attr in PUTS and call.args:
+            if _named(method.value, name):
+                yield call.args[-1], keys[1 + _depth(method.value) :]
+        return
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Subscript) and _named(target, name):
+        yield value, keys[_depth(target) :]
+    elif not isinstance(target, ast.Subscript) and _named(target, name):
+        inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+        if isinstance(inner, (ast.ListComp, ast.GeneratorExp)):
+            yield inner.elt, keys[1:]
+        elif isinstance(value, ast.DictComp):
+            yield value.value, keys[1:]
+        elif isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.Call)) and not _is_empty(value):
+            yield value, keys
+
+
+def _named(node: ast.expr, name: str) -> bool:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return getattr(node, "attr", getattr(node, "id", "")) == name
+
+
+def _depth(node: ast.expr) -> int:
+    return 1 + _depth(node.value) if isinstance(node, ast.Subscript) else 0
+
+
+def _is_empty(value: ast.expr) -> bool:
+    return not getattr(value, "values", getattr(value, "elts", (value,)))
+
+
+def _part(index: ProgramIndex, put: Store, keys: list[str], depth: int) -> Store | None:
+    """The element meant of a tuple, a dict or an argument that is put in as a whole."""
+    if not keys:
+        return put
+    value = _element(put.value, keys[0])
+    if value is not None:
+        return _part(index, Store(put.source, value), keys[1:], depth)
+    if isinstance(put.value, ast.Name) and depth:
+        return _argument(index, put, keys, depth - 1)
+    if isinstance(put.value, ast.Call) and depth:
+        function = index.called(put.source, put.value)
+        returned = None if function is None else _returned(function)
+        return None if returned is None else _part(index, returned, keys, depth - 1)
+    return None
+
+
+def _returned(function: Definition) -> Store | None:
+    """What a function returns, where that is one display."""
+    values = function.returned
+    shown = len(values) == 1 and isinstance(values[0], (ast.Dict, ast.Tuple, ast.List, ast.Call))
+    return Store(function.source, values[0]) if shown else None
+
+
+def _element(value: ast.expr, key: str) -> ast.expr | None:
+    found: list[ast.expr] = []
+    if isinstance(value, (ast.Tuple, ast.List)):
+        found = value.elts[int(key) : int(key) + 1] if key.isdigit() else []
+    elif isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        found = [v for k, v in pairs if isinstance(k, ast.Constant) and repr(k.value) == key]
+    elif isinstance(value, ast.Call):  # `dict(h=h)`, a named tuple, a dataclass
+        found = [k.value for k in value.keywords if repr(k.arg) == key]
+    return found[0] if len(found) == 1 else None
+
+
+def _argument(index: ProgramIndex, put: Store, keys: list[str], depth: int) -> Store | None:
+    """What the one call of the function around hands over as the name (or among its `**name`)."""
+    name = put.value.id if isinstance(put.value, ast.Name) else ""
+    function = put.source.function_around(put.value)
+    if function is None:
+        return None
+    arguments = function.args
+    calls = list(index.calls_of(function.name))
+    if len(calls) != 1:
+        return None
+    source, call = calls[0]
+    if arguments.kwarg is not None and arguments.kwarg.arg == name:
+        given, rest = [k.value for k in call.keywords if repr(k.arg) == keys[0]], keys[1:]
+    else:
+        bound = bound_arguments(function, call)
+        given, rest = [bound[name]] if name in bound else [], keys
+    return _part(index, Store(source, given[0]), rest, depth) if len(given) == 1 else None

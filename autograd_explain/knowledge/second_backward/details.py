@@ -1,0 +1,167 @@
+"""The places that the rewrites go by: where the old value is made, kept and read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.cut_kinds import cut_of
+from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Place
+
+from .carried_state import CarriedState, StateKind
+from .evidence import Evidence
+from .reason import Why
+
+_CONSTRUCTORS = ("__init__", "__post_init__")
+_MANY = 400
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by; () and None where it is not known."""
+
+    why: Why
+    tensor: str = ""
+    state: str = ""  #: the name under which the failing line reaches it
+    state_kind: StateKind = StateKind.UNKNOWN
+    stepped: bool = False  #: an optimizer stepped in between
+    kept: tuple[Place, ...] = ()  #: the statement that keeps the old value, and its callers
+    use: Place | None = None  #: where the new part begins, at the level of the failing line
+    old: tuple[Place, ...] = ()  #: the statements that computed the old part, at that level
+    reader: Place | None = None  #: the only line at which the new part reads the old value
+    made: tuple[Place, ...] = ()  #: in a constructor
+    attribute_uses: tuple[Place, ...] = ()  #: of what was made there
+    stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
+    first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
+    inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
+
+
+def details_of(
+    scene: Scene,
+    known: Evidence,
+    why: Why,
+    tensor: str,
+    state: CarriedState,
+    storing: Place | None,
+) -> Details:
+    """What the rewrites go by, with the names of the old value."""
+    first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
+    return replace(
+        _places(known, why),
+        tensor=tensor,
+        state=state.name,
+        state_kind=state.kind,
+        stepped=known.stepped is not None,
+        stored=storing,
+        first_uses=first_uses,
+        inputs=inputs,
+    )
+
+
+def _places(known: Evidence, why: Why) -> Details:
+    """Where the old value is made, kept and read, and the statements to compute again."""
+    part, reader = known.part, known.part.reader
+    kept = Details(why, kept=() if part.binding is None else part.binding.path)
+    paths = [moment.path for moment in part.made]
+    if part.whole and why is Why.COMPUTED_ONCE:
+        use, *old = at_one_level([known.failed, *paths])
+        return replace(kept, use=use, old=distinct(old))
+    if reader is None:
+        return kept
+    kept = replace(kept, reader=reader.place if part.read_once else None)
+    made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
+    if made:  # computed while an object was made: making another one is no way to repeat it
+        return replace(kept, made=distinct(made), attribute_uses=reader.path)
+    _, use, *old = at_one_level([known.failed, reader.path, *paths])
+    return replace(kept, use=use, old=distinct(old))
+
+
+def _first_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """Where the earlier loss reads what the failing one goes back through.
+
+    The graph may end there only if no step writes that part: the failing backward needs it.
+    """
+    part = known.part
+    if part.first is None or part.whole or any(s.writes is not False for s in known.steps):
+        return ()
+    return _reads_of(scene, known)
+
+
+def _inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """The names that the statement behind the old value passes on with a graph of their own."""
+    slicer, call = scene.slicer, known.calls.made
+    given = call.node.args if call is not None and isinstance(call.node, ast.Call) else []
+    lines = {place.line_id for moment in known.part.made for place in moment.path}
+    spots = [call.inside(a) for a in given if call is not None and isinstance(a, ast.Name)]
+    return tuple(
+        slicer.place(spot)
+        for spot in spots
+        if any(slicer.place(m).line_id in lines for m in slicer.makers(spot))
+    )
+
+
+def _reads_of(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """The expressions that hand the values of the shared part to the earlier backward's loss.
+
+    None of them leads to the failing loss.  () where one of the values reaches the earlier loss in
+    another way: ending the graph at the rest would be no repair.
+    """
+    statements = [binding.statement for binding in known.part.shared]
+    earlier = _loss_of(scene, known.calls.first)
+    if earlier is None or not statements or None in statements:
+        return ()
+    needed = {id(s) for root in known.roots for s in _trail(scene, root, statements)}
+    found: list[ExprAt] = []
+    for statement in statements:
+        mine = [
+            next((s for s in reversed(via) if id(s.node) not in needed), None)
+            for via in _reads(scene, earlier, statement)
+        ]
+        if not mine or None in mine:
+            return ()
+        found += (s for s in mine if s is not None)
+    slicer = scene.slicer
+    return tuple(dict.fromkeys(slicer.place(spot) for spot in found))
+
+
+def _trail(scene: Scene, root: ExprAt, statements: list[ast.stmt | None]) -> Iterator[ast.AST]:
+    for statement in statements:
+        for via in _reads(scene, root, statement):
+            yield from (s.node for s in via)
+
+
+def _reads(scene: Scene, loss: ExprAt, statement: ast.stmt | None) -> Iterator[tuple[ExprAt, ...]]:
+    """The names through which each value made by a statement came to the loss with its graph."""
+    slicer = scene.slicer
+    pending, seen = [loss], {(id(loss.node), id(loss.scope.call))}
+    while pending and len(seen) < _MANY:
+        for maker in slicer.makers(pending.pop()):
+            if _stands_in(scene, maker, statement):
+                yield maker.via
+            elif (id(maker.node), id(maker.scope.call)) not in seen:
+                seen.add((id(maker.node), id(maker.scope.call)))
+                pending += slicer.operands(maker) if cut_of(slicer, maker) is None else ()
+
+
+def _stands_in(scene: Scene, spot: ExprAt | None, statement: ast.stmt | None) -> bool:
+    """Whether the statement computed it, itself or in what it calls."""
+    slicer = scene.slicer
+    while spot is not None:
+        if slicer.statement(spot) is statement:
+            return True
+        spot = spot.scope.call
+    return False
+
+
+def _loss_of(scene: Scene, call: ExprAt | None) -> ExprAt | None:
+    """`loss` of `loss.backward()` or `grad(loss, …)`."""
+    if call is None:
+        return None
+    owner = call.receiver
+    if owner is None or type(scene.slicer.value(owner)).__name__ == "module":
+        return call.argument(0, "tensors", "outputs")
+    return owner

@@ -1,0 +1,29 @@
+"""The events of the report: what made the old value, what freed it, what failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Certainty, Event, Place, What
+
+from .evidence import Evidence
+from .reason import Why
+
+
+def events_of(scene: Scene, known: Evidence, why: Why, at: Place | None) -> tuple[Event, ...]:
+    """Made, freed, failed; the first is told `at` the statement to change."""
+    part = known.part
+    made = scene.event(What.CAUSE, part.maker, op=part.boundary.name)
+    freed, failed = scene.event(What.FREED, part.first), scene.failed()
+    path = () if part.binding is None else part.binding.path
+    lines = [place.line_id for place in path]
+    if why is Why.SAME_LOSS:  # nothing is wrong with the loss: the first backward is to change
+        made = None if freed is None else replace(freed, what=What.CAUSE)
+    elif made is not None and (at is None or at.line_id in lines[-1:]):
+        made = replace(made, place=path[-1], chain=path[:-1]) if path else made
+    elif made is not None and at is not None and at.line_id in lines:  # what keeps it is to change
+        made = replace(made, place=at, chain=path[: lines.index(at.line_id)])
+    elif made is not None and path:
+        made = replace(made, place=at, chain=(), certainty=Certainty.INFERRED)
+    return tuple(event for event in (made, freed, failed) if event is not None)

@@ -1,0 +1,203 @@
+"""What two backward passes share: the old part of a graph whose saved tensors were freed.
+
+A backward frees each node as it passes, so after the failed one the new nodes above the old part
+are freed too and the saved slots no longer tell old from new.  Whether its maker came before the
+earlier backward does.  Where makers are not known the sequence numbers tell: the root of the
+earlier backward, and what only it used, is not reachable from the new root, which leaves a gap in
+the numbers of the nodes that are.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.dataflow.safe_lookup import in_frame
+from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.live.graph import Graph, GraphNode
+from autograd_explain.inspect.live.names import NamedTensor
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Certainty, LineId
+from autograd_explain.nodes import GraphTraversal, start_of
+
+_SECONDS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class FreedPart:
+    """The part of the failing graph that an earlier backward (`first`) freed.
+
+    `boundary` is its newest node that the new part uses; `carrier` is the live tensor which
+    `boundary` produced, if it lives; `maker` the statement that made it, `binding` the one that
+    keeps it; `reader` the oldest new moment that uses it.  `old` are all its nodes, newest first.
+    `whole` tells that nothing new is in the graph: what failed went backward before;
+    `leads_on` that the new part has leaves of its own.  `carried` is the name under which the old
+    value is kept and read again ("self.state"), "" where none is seen.
+    `made` and `newer` are what made the old and the other nodes, oldest first; `shared` the
+    statements that keep what new nodes use of it, () where one of them is not known.
+    """
+
+    boundary: GraphNode
+    carrier: NamedTensor | None
+    first: TraceEvent | None
+    maker: TraceEvent | None
+    binding: Binding | None
+    reader: TraceEvent | None
+    whole: bool
+    leads_on: bool
+    carried: str
+    old: tuple[GraphNode, ...]
+    made: tuple[TraceEvent, ...]
+    newer: tuple[TraceEvent, ...]
+    shared: tuple[Binding, ...]
+
+    @property
+    def lines(self) -> dict[LineId, bool]:
+        """The lines that made the old part, and whether none of them made something new too."""
+        newer = {moment.place.line_id for moment in self.newer}
+        return {moment.place.line_id: moment.place.line_id not in newer for moment in self.made}
+
+    @property
+    def read_once(self) -> bool:
+        """Whether the new part reads the carried value at one line, which it passes only once."""
+        at = None if self.reader is None else self.reader.place.line_id
+        times = {m.order for m in self.newer if m.place.line_id == at}
+        return bool(self.carried) and len(times) == 1
+
+
+def earlier_backwards(scene: Scene) -> tuple[TraceEvent, ...]:
+    """Every backward (and `autograd.grad`) the program called so far, oldest first.
+
+    Not the failed one; and none that keeps the graph, where another one does not.
+    """
+    place = scene.place
+    calls = [m for m in scene.history.steps if m.op == "backward" or _is_grad(m)]
+    seen = scene.certainty is Certainty.OBSERVED  # the source is only followed up to the failure
+    if seen and calls and place is not None and calls[-1].place.line == place.line:
+        calls = calls[:-1]
+    freeing = [m for m in calls if not _keeps_graph(scene, m)]
+    return tuple(freeing or calls)
+
+
+def _is_grad(moment: TraceEvent) -> bool:
+    """`torch.autograd.grad(…)`, not `torch.func.grad(f)`."""
+    return moment.op == "grad" and moment.operands[:1] not in (("torch.func",), ("func",))
+
+
+def _keeps_graph(scene: Scene, moment: TraceEvent) -> bool:
+    """Whether the call at a moment says `retain_graph=True` (or `create_graph=True`)."""
+    statement = scene.program.statement_at(moment.place)
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
+    named = [c for c in calls if getattr(c.func, "attr", "") in ("backward", "grad")]
+    if len(named) != 1:
+        return False
+    given = {k.arg: k.value for k in named[0].keywords}
+    said = given.get("retain_graph", given.get("create_graph"))
+    return isinstance(said, ast.Constant) and said.value is True
+
+
+def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
+    """The part of the failing graph that these earlier calls freed; some node of it is."""
+    graph = scene.graph
+    inner = graph.inner
+    apart = _made_before(scene, calls) or graph.below_gap()
+    old = apart or inner
+    used = graph.used_outside(apart) or apart
+    known = {id(n) for n in old}
+    leads_on = graph.ends_at(lambda n: id(n) in known)
+    carrier = _carrier(scene, used)
+    boundary = _boundary(graph, carrier, used or inner)
+    maker = _maker(scene, carrier, boundary)
+    reader = _oldest_reader(scene, boundary, apart)
+    makers, made = scene.makers(used), scene.makers(old)
+    newer = scene.makers(n for n in graph.nodes if id(n) not in known)
+    bindings = [binding_of(scene.program, m) for m in makers]
+    shared = tuple({b.place.line_id: b for b in bindings}.values())
+    return FreedPart(
+        boundary=boundary,
+        carrier=carrier,
+        first=calls[-1] if calls else None,
+        maker=maker,
+        binding=None if maker is None else binding_of(scene.program, maker),
+        reader=reader,
+        whole=len(old) == len(inner),
+        leads_on=leads_on,
+        carried=carried_name(scene, maker, reader),
+        old=tuple(old),
+        made=made,
+        newer=newer,
+        shared=shared if len(makers) == len(used) else (),
+    )
+
+
+def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]:
+    """The nodes made before the last backward, newest first, as far as makers are known."""
+    if not calls:
+        return []
+    makers = [(n, scene.history.maker(n)) for n in scene.graph.inner]
+    old = [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
+    # Two losses may both be made before the first backward, which passed only its own graph.
+    reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
+    return [n for n in old if id(n.node) in reached] or old
+
+
+def _below_values(scene: Scene, calls: tuple[TraceEvent, ...], old: list[GraphNode]) -> set[int]:
+    """The nodes below what went backward, where the failing graph uses that again.
+
+    `loss.backward(); losses.append(loss)`: everything else was made before and not freed.
+    """
+    distinct = {m.place: m for m in calls}.values()
+    names = ((m.operands[0], m.place) for m in distinct if m.operands)
+    values = [NodesOfName(scene, name, at) for name, at in names if name.isidentifier()]
+    starts = [n for n in old if any(n in of_name for of_name in values)]
+    return {id(n.node) for n in scene.graph.below(starts)}
+
+
+def _reached_by(scene: Scene, call: TraceEvent) -> set[int]:
+    """The nodes below the tensor that went backward there, if it still lives under its name."""
+    statement = scene.program.statement_at(call.place)
+    frames = scene.incident.user_frames
+    for node in ast.walk(statement) if statement is not None and frames else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "backward":
+            continue
+        root = in_frame(node.value, frames[-1].frame)
+        if isinstance(root, torch.Tensor) and not any(root is r for r in scene.roots):
+            made = scene.history.creation(root)
+            if made is None or made.order < call.order:
+                below = GraphTraversal([start_of(root)], seconds=_SECONDS)
+                return {id(reached.node) for reached in below}
+    return set()
+
+
+def _boundary(graph: Graph, named: NamedTensor | None, used: list[GraphNode]) -> GraphNode:
+    if named is None:
+        return used[0]
+    node = graph.find(named.tensor.grad_fn)
+    assert node is not None, "a carrier's grad_fn is in the graph"
+    return node
+
+
+def _maker(scene: Scene, carrier: NamedTensor | None, boundary: GraphNode) -> TraceEvent | None:
+    made = None if carrier is None else scene.history.creation(carrier.tensor)
+    return made or scene.history.maker(boundary)
+
+
+def _oldest_reader(scene: Scene, node: GraphNode, old: list[GraphNode]) -> TraceEvent | None:
+    known = {id(n) for n in old}
+    users = [p for p in scene.graph.parents(node) if old and id(p) not in known]
+    user = min(users, key=lambda n: n.sequence, default=None)
+    return None if user is None else scene.history.maker(user)
+
+
+def _carrier(scene: Scene, used: list[GraphNode]) -> NamedTensor | None:
+    """The live tensor that the newest of these nodes produced, if one lives."""
+    produced: dict[int, NamedTensor] = {}
+    for named in scene.names.tensors:
+        grad_fn: Any = None if named.tensor.is_leaf else named.tensor.grad_fn
+        if grad_fn is not None:
+            produced.setdefault(id(grad_fn), named)
+    return next((produced[id(n.node)] for n in used if id(n.node) in produced), None)

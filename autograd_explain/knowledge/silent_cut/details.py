@@ -1,0 +1,29 @@
+"""What the diagnoses of cut graphs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.model import Place
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    repairable: bool
+    parameter: Place | None = None  #: where a computed value became a new leaf
+
+
+def listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def widest(cuts: list[TraceEvent]) -> TraceEvent:
+    """Of the calls in the first cut's line (`h.detach().numpy()`) the outermost."""
+    first = cuts[0].place
+    same = [c for c in cuts if (c.place.cell, c.place.line) == (first.cell, first.line)]
+    return max(same, key=lambda c: 0 if c.place.span is None else c.place.span.end_column)

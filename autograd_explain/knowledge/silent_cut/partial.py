@@ -1,0 +1,76 @@
+"""A value left the graph, the loss depends on it, and its parameters get the rest of a gradient."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from autograd_explain.inspect.facts.silent_evidence import culprit, event, moments, text_of
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
+
+from .details import Details, listed, widest
+
+if TYPE_CHECKING:
+    from autograd_explain.verification import SeveredValue
+
+
+def of_partial_cut(scene: Scene) -> Finding[Details] | None:
+    """The first of the lines at which another run of the cell has shown it; None where it has
+    shown none."""
+    found: tuple[SeveredValue, ...] = scene.incident.evidence.get("severed", ())
+    cuts = list(moments(scene, "cut"))
+    told = [(value, here) for value in found if (here := _cuts_at(scene, value, cuts))]
+    if not told:
+        return None
+    value, here = told[0]
+    first = widest(here)
+    others = [widest(other) for _, other in told[1:]]
+    operand = first.operands[0] if first.operands else ""
+    causes = [scene.event(What.CAUSE, c, certainty=Certainty.OBSERVED) for c in (first, *others)]
+    failed = event(scene, What.FAILED, "backward")
+    tensor = next((t.tensor for t in scene.names.tensors if t.name == value.leaves[0]), None)
+    return Finding(
+        cause="silent_cut",
+        confidence=Confidence.PROVEN,
+        facts={
+            "parameter": value.leaves[0],
+            "parameters": listed(value.leaves),
+            "count": str(len(value.leaves)),
+            "operation": text_of(scene, first.place),
+            "operand": operand,
+            "place": label(first.place),
+            "optimizer": "",
+            "step": "",
+        },
+        tensors=(culprit(scene, tensor, *value.leaves),),
+        events=tuple(e for e in (*causes, failed) if e is not None),
+        variant="partial",
+        details=Details(repairable=True),
+    )
+
+
+def _cuts_at(scene: Scene, value: SeveredValue, cuts: list[TraceEvent]) -> list[TraceEvent]:
+    """What was recorded in the expression that the run has shown; in its line, where only that is
+    known."""
+    at = value.place[0]
+    place, source = scene.program.place(at.filename, at.line), scene.program.source(at.filename)
+    if place is None or source is None:
+        return []
+    here = [c for c in cuts if c.place.line_id == place.line_id]
+    nodes = (n for n in source.nodes if isinstance(n, ast.expr) and _range(n) == at.columns)
+    span = source.span(next(nodes, None))
+    within = [c for c in here if span is not None and _is_within(c.place.span, span)]
+    return within or here
+
+
+def _range(node: ast.expr) -> tuple[int, int | None, int, int | None]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def _is_within(inner: Span | None, outer: Span) -> bool:
+    if inner is None:
+        return False
+    starts = (inner.line, inner.column) >= (outer.line, outer.column)
+    return starts and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)

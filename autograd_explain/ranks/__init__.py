@@ -1,0 +1,1 @@
+"""Many processes of one job: what each of them left behind, as one account."""

@@ -1,0 +1,119 @@
+"""Where an edit got the program past its failure to another one: what may repair both.
+
+The second edit is looked for in the edited program, near its own failure and by what torch
+complains of there.  Both together are judged as one rewrite of the program that the user has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from ..match import match_message
+from ..model import (
+    Confidence,
+    Edit,
+    Event,
+    Finding,
+    Outcome,
+    Place,
+    Rewrite,
+    Safety,
+    What,
+    lines_of,
+)
+from ..program import Source
+from ..program_index import index_of
+from ..rewrite import Proposal, apply, merge
+from ..rewrite.engine.edits import Edited
+from ..verification import SCRIPT, Reference, Request, reference_for
+from .candidates import Candidate, candidates, shortened
+
+_MOST_SECOND = 24  #: edits that are tried on top of one
+_FIX = "repair_two"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A first edit, the program with it, and that program's failure."""
+
+    first: Rewrite
+    score: float
+    edited: Edited
+    place: Place
+    message: str
+
+
+def moved(score: float, rewrite: Rewrite, finding: Finding, request: Request) -> Moved | None:
+    """The failure that an edit has led to; None where it is the one that was there before, is no
+    complaint of autograd's, or may come of the edit itself."""
+    told = rewrite.reason.values
+    if rewrite.outcome is not Outcome.FAILS or "text" not in told or "line" not in told:
+        return None
+    edited = apply(request.program, rewrite.edits)
+    message = told["text"]
+    source = None if edited is None else _source(edited, int(told.get("cell", "0")))
+    if edited is None or source is None or match_message(message) is None:
+        return None
+    further, line = int(told["further"]), int(told["line"])
+    if further == 0:
+        # A graph that is cut now may have been cut by the edit.
+        sound = reference_for(request.kind, message) is not Reference.NONE
+        same = _same(message, request.message) and _is_at(edited, finding, source.cell, line)
+        further = 1 if sound and not same else 0
+    place = source.place(line - source.offset)
+    return Moved(rewrite, score, edited, place, message) if further > 0 else None
+
+
+def _source(edited: Edited, number: int) -> Source | None:
+    """A cell, or the file that is the program."""
+    cells = reversed(index_of(edited.program).runs)
+    return next((source for source in cells if (source.cell or SCRIPT) == number), None)
+
+
+def _same(message: str, other: str) -> bool:
+    return " ".join(message.split()) == " ".join(other.split())
+
+
+def _is_at(edited: Edited, finding: Finding, cell: int | None, line: int) -> bool:
+    """Whether a line of the edited program is the one that failed before."""
+    failed = finding.event(What.FAILED)
+    before = None if failed is None or failed.place is None else edited.place(failed.place)
+    return before is None or (before.cell, before.line) == (cell, line)
+
+
+def second_edits(found: Moved, request: Request) -> Iterator[tuple[Candidate, Proposal]]:
+    """What may repair the failure that is left, each together with the first edit."""
+    then = replace(
+        request,
+        program=found.edited.program,
+        message=found.message,
+        reference=reference_for(request.kind, found.message),
+    )
+    finding = Finding("", Confidence.GENERAL, {}, events=(Event(What.FAILED, found.place),))
+    for candidate in islice(candidates(finding, then), _MOST_SECOND):
+        proposal = _both(found.first, candidate)
+        if proposal is not None:
+            yield replace(candidate, score=found.score * candidate.score), proposal
+
+
+def _both(first: Rewrite, candidate: Candidate) -> Proposal | None:
+    second = candidate.proposal()
+    edits = None if second is None else merge(first.edits, second.edits)
+    if second is None or not edits:
+        return None
+    same = first.safety is second.safety is Safety.SAME_GRADIENTS
+    safety = Safety.SAME_GRADIENTS if same else Safety.CHANGES_MEANING
+    facts = {"first": _changed_line(first.edits), "second": _changed_line(second.edits)}
+    return Proposal(_FIX, edits, safety, facts)
+
+
+def _changed_line(edits: Iterable[Edit]) -> str:
+    """The first line of the user's that an edit changes."""
+    for edit in edits:
+        old, new = lines_of(edit.old_source), lines_of(edit.new_source)
+        pairs = enumerate(zip(old, new, strict=False))
+        at = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)) - 1)
+        return shortened(old[min(at, len(old) - 1)])
+    return ""

@@ -1,0 +1,60 @@
+"""`with` blocks: left out, and begun anew in every round of the loop that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ..engine.cst_tools import dotted
+from ..engine.draft import Draft
+from ..engine.proposal import Edits
+from ..engine.tree import statements_in
+from ..transforms.grad_mode import turns_off
+from .site import Change, Site
+
+
+def block_in_loop(site: Site) -> Iterator[Change]:
+    """`with kept(): for x in xs: …` -> `for x in xs: with kept(): …`: what the block keeps until
+    its end lasts for one round."""
+    block = _block(site)
+    inside = statements_in(block.body) if block is not None else []
+    if block is not None and len(inside) == 1 and isinstance(inside[0], (cst.For, cst.While)):
+        code = site.tree.code(block.items[0].item)
+        yield Change("block_in_loop", site, code, partial(_into_loop, site, block, inside[0]))
+
+
+def block_left_out(site: Site) -> Iterator[Change]:
+    """`with kept(): …` -> what stands in it."""
+    block = _block(site)
+    if block is not None and all(item.asname is None for item in block.items):
+        code = site.tree.code(block.items[0].item)
+        yield Change("block_left_out", site, code, partial(_body_alone, site, block))
+
+
+def _block(site: Site) -> cst.With | None:
+    """The block, where it is none that keeps gradients off: that is another operator's."""
+    block = site.statement
+    if not isinstance(block, cst.With) or block.asynchronous is not None:
+        return None
+    off = any(turns_off(site.imports, item.item) for item in block.items)
+    mode = any(_called(site, item.item) == "torch.set_grad_enabled" for item in block.items)
+    return None if off or mode else block
+
+
+def _called(site: Site, node: cst.BaseExpression) -> str:
+    return site.imports.full(dotted(node.func)) if isinstance(node, cst.Call) else ""
+
+
+def _into_loop(site: Site, block: cst.With, loop: cst.For | cst.While) -> Edits | None:
+    inner = block.with_changes(body=loop.body, leading_lines=[])
+    draft = Draft(site.tree)
+    draft.instead(block, [loop.with_changes(body=cst.IndentedBlock([inner]))])
+    return draft.edits()
+
+
+def _body_alone(site: Site, block: cst.With) -> Edits | None:
+    draft = Draft(site.tree)
+    draft.instead(block, [draft.piece(s) for s in statements_in(block.body)])
+    return draft.edits()

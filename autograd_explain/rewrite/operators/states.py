@@ -1,0 +1,156 @@
+"""What an object keeps between the rounds of a loop: cut off, or as it was in the beginning."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import libcst as cst
+
+from ...program import Program
+from ...program_index import index_of
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.proposal import Edits
+from ..engine.tree import statements_in
+from .site import Change, Site
+
+_ENDS_ROUND = ("step", "backward")
+_MOST_OBJECTS = 6
+
+
+def left_detached(site: Site) -> Iterator[Change]:
+    """`optimizer.step()`, then `net.h = net.h.detach()`: what a method has left in the object goes
+    on without the graph of the rounds before."""
+    own = site.statement
+    call = own.value if isinstance(own, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return
+    if call.func.attr.value not in _ENDS_ROUND or not _in_loop(site):
+        return
+    for owner, names in _kept_here(site):
+        code = ", ".join(f"{owner}.{name}" for name in names)
+        for how in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
+            yield Change("left_detached", site, code, partial(_cut, site, owner, names, how))
+
+
+def as_in_the_beginning(site: Site) -> Iterator[Change]:
+    """`for epoch …:` with `net.h = None` as its first line, where that is what h begins as."""
+    loop = site.statement
+    if isinstance(loop, (cst.For, cst.While)) and statements_in(loop.body):
+        for owner, names in _kept_here(site):
+            empty = [name for name in names if _begins_as_none(site.program, name)]
+            if empty:
+                code = ", ".join(f"{owner}.{name}" for name in empty)
+                yield Change(
+                    "as_in_the_beginning", site, code, partial(_reset, site, loop, owner, empty)
+                )
+
+
+def _kept_here(site: Site) -> Iterator[tuple[str, Sequence[str]]]:
+    """Objects that a site may name, with what their methods keep from call to call."""
+    kept = _kept(site.program)
+    paths = {path: names for cls, names in kept.items() for path in _paths(site.program, cls)}
+    for name in _called_in_scope(site):
+        for names in kept.values():
+            paths.setdefault(name, names)
+    yield from list(paths.items())[:_MOST_OBJECTS]
+
+
+def _kept(program: Program) -> Mapping[str, Sequence[str]]:
+    """Of every class the attributes that a method beside the constructor both reads and sets."""
+    found: dict[str, Sequence[str]] = {}
+    for _, cls in index_of(program).nodes(ast.ClassDef):
+        names: dict[str, None] = {}
+        for method in cls.body:
+            if isinstance(method, ast.FunctionDef) and method.name != "__init__":
+                read, stored = _own(method, ast.Load), _own(method, ast.Store)
+                names |= dict.fromkeys(name for name in stored if name in read)
+        if names:
+            found.setdefault(cls.name, tuple(names))
+    return found
+
+
+def _own(method: ast.FunctionDef, context: type[ast.expr_context]) -> list[str]:
+    """The attributes of `self` that a method reads or sets."""
+    return [
+        node.attr
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, context)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    ]
+
+
+def _paths(program: Program, cls: str, depth: int = 2) -> Iterator[str]:
+    """How the program's top level calls objects of a class: `net`, `model.cell`."""
+    for _, node in index_of(program).nodes(ast.Assign):
+        if not isinstance(node.value, ast.Call) or _last(node.value.func) != cls:
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                yield target.id
+            elif isinstance(target, ast.Attribute) and _last(target.value) == "self" and depth:
+                holder = _class_around(program, node)
+                if holder and holder != cls:
+                    paths = _paths(program, holder, depth - 1)
+                    yield from (f"{path}.{target.attr}" for path in paths)
+
+
+def _class_around(program: Program, node: ast.AST) -> str:
+    for _, cls in index_of(program).nodes(ast.ClassDef):
+        if any(inner is node for inner in ast.walk(cls)):
+            return cls.name
+    return ""
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _called_in_scope(site: Site) -> Iterator[str]:
+    """Parameters of the function around that are called there: `model` of `model(x)`."""
+    scope = site.tree.scope_of(site.statement)
+    if not isinstance(scope, cst.FunctionDef):
+        return
+    given = {p.name.value for p in scope.params.params}
+    found = {
+        node.func.value
+        for statement in site.tree.statements
+        if site.tree.scope_of(statement) is scope
+        for node in Site(site.program, site.tree, statement).calls
+        if isinstance(node.func, cst.Name)
+    }
+    yield from sorted(given & found)
+
+
+def _begins_as_none(program: Program, name: str) -> bool:
+    """Whether constructors, or the class itself, set an attribute to None."""
+    for _, node in index_of(program).nodes(ast.Assign):
+        none = isinstance(node.value, ast.Constant) and node.value.value is None
+        if none and any(_last(target) == name for target in node.targets):
+            return True
+    return False
+
+
+def _in_loop(site: Site) -> bool:
+    ancestors = site.tree.ancestors(site.statement)
+    return any(isinstance(a, (cst.For, cst.While)) for a in ancestors)
+
+
+def _cut(site: Site, owner: str, names: Sequence[str], how: str) -> Edits | None:
+    draft = Draft(site.tree)
+    paths = [cst.parse_expression(f"{owner}.{name}") for name in names]
+    draft.after(site.statement, [make(f"{{x}} = {how}", x=path) for path in paths])
+    return draft.edits()
+
+
+def _reset(site: Site, loop: cst.For | cst.While, owner: str, names: Sequence[str]) -> Edits | None:
+    draft = Draft(site.tree)
+    paths = [cst.parse_expression(f"{owner}.{name}") for name in names]
+    draft.before(statements_in(loop.body)[0], [make("{x} = None", x=path) for path in paths])
+    return draft.edits()

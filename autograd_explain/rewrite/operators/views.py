@@ -1,0 +1,23 @@
+"""Views of one tensor: made one at a time, they may be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import libcst as cst
+
+from ..transforms.indexed_loop import elements_one_by_one
+from .site import Change, Site
+
+
+def by_index(site: Site) -> Iterator[Change]:
+    """`for row in x: row *= 2` -> `for row in [x[i] for i in range(len(x))]: row *= 2`: the
+    elements that iterating gives are made by one operation, and none of them may be written."""
+    if isinstance(site.statement, (cst.AugAssign, cst.Expr, cst.Assign)):
+        loops = (a for a in site.tree.ancestors(site.statement) if isinstance(a, cst.For))
+        if any(loops):
+            code = site.tree.code(site.statement).strip()
+            yield Change(
+                "by_index", site, code, partial(elements_one_by_one, site.program, site.place)
+            )

@@ -1,0 +1,66 @@
+"""Rewrites are tried in another process and their gradients compared with a reference.
+
+    checkpoint = Checkpoint.take(shell.user_ns)       # before a watched cell; None: cannot fork
+    try:
+        ...                                           # the cell runs and fails
+        request = Request(program, cell=7, message=str(error), kind=Kind.ERROR,
+                          reference=reference_for(Kind.ERROR, str(error)), checkpoint=checkpoint)
+        rewrites = verify(proposals, request)         # model.Rewrite, best first
+    finally:
+        if checkpoint is not None:
+            checkpoint.discard()
+
+`verify` never raises and has no effect outside its own child processes.  Without a checkpoint it
+replays the recorded cells from the first one.  Ctrl-C ends it at once; what is not known by then
+is "not tried" with the reason `interrupted`.  `reference_gradients(request)` tells which gradients
+of the original program differ from the reference: the evidence of a silent finding.
+`origin_of_nonfinite(request)` tells where a NaN or an infinity in a gradient comes from,
+`severed_values(request)` what losses depend on and gradients lack.
+
+Nothing here imports torch in the calling process before a child needs it.
+"""
+
+from .cells import SCRIPT, told_apart
+from .checkpoint import Checkpoint
+from .libraries import loaded_since
+from .plan import (
+    GradientDifference,
+    Loaded,
+    NonFinite,
+    Reference,
+    SeveredValue,
+    Stage,
+    reference_for,
+)
+from .request import Request
+from .verifier import (
+    evidence_against,
+    origin_of_nonfinite,
+    reference_gradients,
+    severed_values,
+    try_edits,
+    verify,
+    verify_all,
+)
+
+__all__ = [
+    "SCRIPT",
+    "Checkpoint",
+    "GradientDifference",
+    "Loaded",
+    "NonFinite",
+    "Reference",
+    "Request",
+    "SeveredValue",
+    "Stage",
+    "evidence_against",
+    "loaded_since",
+    "origin_of_nonfinite",
+    "reference_for",
+    "reference_gradients",
+    "severed_values",
+    "told_apart",
+    "try_edits",
+    "verify",
+    "verify_all",
+]

@@ -1,0 +1,184 @@
+"""What every backward of a run gave: the gradients may be cleared again before the run ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from ..isolation.weak_references import ByTensor
+from ..nodes import GraphTraversal
+from ..program import is_library
+from .objects import spelled, walk
+from .reference import replaced
+
+MAX_NODES = 20_000
+MAX_ENTRIES = 2_000
+
+
+@dataclass
+class GradientEntry:
+    """The last gradient that a leaf (or an input of torch.autograd.grad) received, and the one that
+    an optimizer used last."""
+
+    gradient: torch.Tensor
+    stepped: torch.Tensor | None = None
+
+
+class Listener(Protocol):
+    """Is told of steps and backwards as they come."""
+
+    def stepped(self, tensors: Iterable[torch.Tensor]) -> None: ...
+
+    def accumulated(self, leaves: Iterable[torch.Tensor]) -> None: ...
+
+
+class GradientLog:
+    """Notes each backward's outputs and gradients.  `files` are the file names of the cells."""
+
+    def __init__(self, files: Collection[str], listener: Listener | None = None) -> None:
+        self._listener = listener
+        self.losses: list[float] = []
+        self.backwards = 0  #: that came to their end
+        #: Whether every leaf that a backward reached was noted, and none of them forgotten.
+        self.complete = True
+        self._entries = ByTensor[GradientEntry]()
+        self._named: dict[str, GradientEntry] = {}
+        self._steps = ByTensor[torch.Tensor]()
+        self._files = dict.fromkeys(files, True)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        hook = register_optimizer_step_pre_hook(self._note_step)
+        try:
+            with replaced(torch.autograd, "_engine_run_backward", self._wrap):
+                yield
+        finally:
+            hook.remove()
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The last gradient of a tensor, None where no backward reached it."""
+        entry = self._entries.get(tensor)
+        return None if entry is None else entry.gradient
+
+    def stepped(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The gradient that the last step of an optimizer used for a tensor."""
+        return self._steps.get(tensor)
+
+    def named(self) -> dict[str, torch.Tensor]:
+        """The last gradient of the last tensor under each name that a function of the program
+        had for it when its first backward ran."""
+        return {name: entry.gradient for name, entry in self._named.items()}
+
+    def named_steps(self) -> dict[str, torch.Tensor]:
+        """As `named`, what an optimizer used last."""
+        found = ((name, entry.stepped) for name, entry in self._named.items())
+        return {name: stepped for name, stepped in found if stepped is not None}
+
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(outputs, *args, **kwargs)
+            with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+                self._note(outputs, result, args, kwargs)
+            return result
+
+        return run
+
+    def _note_step(self, optimizer: torch.optim.Optimizer, *args: Any) -> None:
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            held = [t for group in optimizer.param_groups for t in group["params"]]
+            moved = [t for t in held if t.grad is not None]
+            for tensor in moved:
+                used = self._steps[tensor] = tensor.grad.detach().clone()
+                entry = self._entries.get(tensor)
+                if entry is not None:
+                    entry.stepped = used
+            if self._listener is not None:
+                self._listener.stepped(moved)
+
+    def _note(self, outputs: Any, result: Any, args: Any, kwargs: Any) -> None:
+        self.backwards += 1
+        tensors = [t for t in outputs if isinstance(t, torch.Tensor)]
+        for tensor in tensors:
+            if tensor.numel() == 1 and not tensor.is_complex():
+                self.losses.append(float(tensor.detach()))
+        if kwargs.get("accumulate_grad"):
+            leaves, complete = leaves_of(tensors)
+            self.complete = self.complete and complete
+            found = [(leaf, leaf.grad) for leaf in leaves]
+            if self._listener is not None:
+                self._listener.accumulated(leaves)
+        else:
+            found = list(zip(args[3] if len(args) > 3 else (), result or (), strict=False))
+        self._add([(t, g) for t, g in found if isinstance(t, torch.Tensor) and g is not None])
+
+    def _add(self, found: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        new = []
+        for tensor, gradient in found:
+            given = gradient.detach().clone()
+            entry = self._entries.get(tensor)
+            if entry is not None:
+                entry.gradient = given
+                continue
+            if len(self._entries) >= MAX_ENTRIES:
+                self.complete = self._entries.forget() and self.complete
+            entry = self._entries[tensor] = GradientEntry(given, self._steps.get(tensor))
+            new.append((tensor, entry))
+        if new:
+            names = self._names({id(tensor) for tensor, _ in new})
+            self._named.update({names[id(t)]: e for t, e in new if id(t) in names})
+
+    def _names(self, wanted: Set[int]) -> dict[int, str]:
+        """Names in the program's functions that are running, innermost first; else those that the
+        library which runs them has for modules."""
+        names: dict[int, str] = {}
+        frames = list(_frames(sys._getframe(1)))
+        for frame in frames:
+            code = frame.f_code
+            if code.co_name != "<module>" and self._is_users(code.co_filename):
+                _name(names, _locals(frame))
+        for frame in frames:
+            if wanted <= names.keys():
+                break
+            held = _locals(frame).items()
+            _name(names, {n: v for n, v in held if isinstance(v, torch.nn.Module)})
+        return names
+
+    def _is_users(self, filename: str) -> bool:
+        """Whether a file is the program's own."""
+        if filename not in self._files:
+            own = filename.endswith(".py") and not is_library(filename)
+            self._files[filename] = own
+        return self._files[filename]
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _name(names: dict[int, str], held: Mapping[str, Any]) -> None:
+    for path, value in walk(held):
+        if isinstance(value, torch.Tensor):
+            names.setdefault(id(value), spelled(path))
+
+
+def _locals(frame: FrameType) -> Mapping[str, Any]:
+    return frame.f_locals
+
+
+def leaves_of(outputs: Iterable[torch.Tensor]) -> tuple[list[torch.Tensor], bool]:
+    """The tensors into which a backward from these outputs accumulates, and whether it is all."""
+    found = [t for t in outputs if t.is_leaf]
+    graph = GraphTraversal((t.grad_fn for t in outputs), limit=MAX_NODES)
+    for reached in graph:
+        if type(reached.node).__name__ == "AccumulateGrad":
+            found.append(reached.node.variable)
+    return found, graph.complete

@@ -1,0 +1,251 @@
+"""Values that leave the graph on their way into a loss, though its gradient needs them.
+
+A number or an array that was computed in the round of a backward, and that the loss of this
+backward depends on, is a term that the gradient knows nothing of.  Whether the loss does is found
+by running the cell again with that value moved a little, where it left.  The program may well
+mean it.  A `.detach()` or `no_grad` that was written is taken at its word, unless NumPy asked for
+it; and so is a number that weighs other terms: there the gradients follow it, too.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._C._autograd import _get_sequence_nr as sequence
+
+from ..nodes import GraphTraversal
+from .dependence import same_numbers, told_apart
+from .differences import direction
+from .gradient_log import MAX_NODES, leaves_of
+from .history_mode import BackwardMode
+from .nonfinite import Found, frames
+from .objects import names_in
+from .plan import CodeRange, SeveredValue
+from .tracked import has_history, tensors_in
+
+_STEP = 1e-2
+_SEED = 20_240_613
+_MAX_ROUNDS = 3
+_MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
+_MAX_TRIED = 6
+
+_NUMBERS = frozenset({"item", "tolist", "__float__"})
+_ARRAYS = frozenset({"numpy", "__array__"})
+_COPIES = frozenset({"tensor", "new_tensor", "as_tensor", "asarray"})
+#: What a detached value may pass on its way to NumPy.
+_ON_THE_WAY = frozenset(
+    {"detach", "cpu", "to", "float", "double", "clone", "contiguous", "squeeze", "view", "reshape"}
+)
+_DATA: Any = torch.Tensor.data.__get__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Left:
+    """What left the graph at a line, in one round.
+
+    `leaves` are names of those behind it that the backward reached by another way; `single` says
+    that one leaf alone is behind it; `scalar` that it was a number.  `free`: it left by a call that
+    gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves is shared with
+    what the loss does know.
+    """
+
+    leaves: tuple[str, ...]
+    single: bool
+    scalar: bool
+    free: bool
+
+
+@dataclass(frozen=True)
+class Round:
+    """A backward: its loss, what tells its gradients apart, and what left before it."""
+
+    loss: float
+    given: tuple[float, ...]
+    left: Mapping[tuple[CodeRange, ...], Left]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The values that leave at a line are to be moved, in the round of this number."""
+
+    round: int
+    place: tuple[CodeRange, ...]
+
+
+@dataclass
+class _Leaving:
+    sources: list[torch.Tensor]
+    scalar: bool
+    chosen: bool  #: a written `.detach()` or `.data`
+    looks: int = 0
+
+
+class SeveredValues(BackwardMode):
+    """Notes what leaves the graph in each round, and moves what it is asked to."""
+
+    def __init__(self, namespace: Mapping[str, Any], moved: Moved | None = None) -> None:
+        super().__init__()
+        self.found: list[Round] = []
+        self._namespace = namespace
+        self._moved = moved
+        self._since = sequence()
+        self._leaving: dict[tuple[CodeRange, ...], _Leaving] = {}
+        self._detached: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = "data" if func == _DATA else str(getattr(func, "__name__", ""))
+        result = func(*args, **kwargs)
+        given = list(tensors_in((*args, *kwargs.values())))
+        if not given or not (name == "data" or name in _KNOWN):
+            return result
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            if name in _ON_THE_WAY:
+                self._passed_on(given[0], result)
+                return result
+            sources = self._sources(name, given)
+            return self._left(name, sources, result) if sources else result
+
+    def _passed_on(self, given: torch.Tensor, result: Any) -> None:
+        """Remember of which value with a graph a detached one is."""
+        if isinstance(result, torch.Tensor) and not result.requires_grad:
+            known = self._detached.get(id(given))
+            source = known[1] if known is not None else given if has_history(given) else None
+            if source is not None:
+                self._detached[id(result)] = result, source
+
+    def _sources(self, name: str, given: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+        """The tensors of this round whose values leave."""
+        found = []
+        for tensor in given:
+            known = self._detached.get(id(tensor)) if name in _ARRAYS else None
+            source = tensor if known is None else known[1]
+            if self._is_of_round(source, name):
+                found.append(source)
+        return found
+
+    def _is_of_round(self, tensor: torch.Tensor, name: str) -> bool:
+        if not tensor.requires_grad or not tensor.is_floating_point() or tensor._is_view():
+            fresh = tensor.requires_grad and tensor.is_floating_point() and has_history(tensor)
+            return fresh and tensor.grad_fn._sequence_nr() >= self._since  # type: ignore[union-attr]
+        if tensor.grad_fn is None:
+            return name in _NUMBERS or name in _COPIES
+        return bool(tensor.grad_fn._sequence_nr() >= self._since)
+
+    def _left(self, name: str, sources: list[torch.Tensor], result: Any) -> Any:
+        place = frames()[:1]
+        if not place:
+            return result
+        numbers = all(t.numel() == 1 for t in sources)
+        chosen = name == "data" or name in _ARRAYS
+        known = self._leaving.setdefault(place, _Leaving([], numbers, chosen))
+        if known.looks < _MAX_LOOKS:
+            known.looks += 1
+            known.sources += sources
+        moved = self._moved
+        asked = moved is not None and moved.round == len(self.found) and moved.place == place
+        return _changed(result, _STEP if asked else 0.0)
+
+    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+                roots = [t for t in outputs if isinstance(t, torch.Tensor)]
+                leaves = leaves_of(roots)[0]
+                left = self._noted(roots, {id(t) for t in leaves})
+            result = original(outputs, *args, **kwargs)
+            with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+                given = [t.grad for t in leaves if t.grad is not None]
+                given = list(tensors_in(result or ())) or given
+                loss = sum(float(t.detach().double().sum()) for t in roots if not t.is_complex())
+                self.found.append(Round(loss, told_apart(given), left))
+            self._leaving.clear()
+            self._since = sequence()
+            if len(self.found) > (_MAX_ROUNDS if self._moved is None else self._moved.round):
+                raise Found
+            return result
+
+        return run
+
+    def _noted(
+        self, roots: Sequence[torch.Tensor], reached: set[int]
+    ) -> dict[tuple[CodeRange, ...], Left]:
+        if not self._leaving:
+            return {}
+        names = names_in(self._namespace)
+        inside = _nodes(roots)
+        return {
+            place: self._told(leaving, reached, names, inside)
+            for place, leaving in self._leaving.items()
+        }
+
+    def _told(
+        self, leaving: _Leaving, reached: set[int], names: Mapping[int, str], inside: set[Any]
+    ) -> Left:
+        behind = {id(t): t for t in leaves_of(leaving.sources)[0]}
+        partly = [names.get(key, "") for key in behind if key in reached]
+        shared = leaving.chosen and bool(inside & _nodes(leaving.sources))
+        single = len(behind) == 1 and all(t.numel() == 1 for t in behind.values())
+        return Left(tuple(name for name in partly if name), single, leaving.scalar, not shared)
+
+
+_KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
+
+
+def _nodes(tensors: Iterable[torch.Tensor]) -> set[Any]:
+    """The nodes behind tensors, but for those of leaves."""
+    walked = GraphTraversal((t.grad_fn for t in tensors), limit=MAX_NODES)
+    return {r.node for r in walked if not hasattr(r.node, "variable")}
+
+
+def _changed(value: Any, step: float) -> Any:
+    """A copy of a number, list, array or tensor, moved by a share of each number's size."""
+    if isinstance(value, torch.Tensor):
+        if not value.is_floating_point():
+            return value
+        new = value.clone().requires_grad_(value.requires_grad)
+        new.data.add_(direction(new, 0), alpha=step)
+        return new
+    if isinstance(value, float):
+        return value + step * (abs(value) or 1.0)
+    if isinstance(value, list):
+        return _changed_list(value, step, random.Random(_SEED))
+    if getattr(getattr(value, "dtype", None), "kind", "") == "f":
+        moved = _changed(torch.from_numpy(value.copy()), step).numpy()
+        return moved.astype(value.dtype).reshape(value.shape)
+    return value
+
+
+def _changed_list(value: Any, step: float, chance: random.Random) -> Any:
+    if isinstance(value, list):
+        return [_changed_list(v, step, chance) for v in value]
+    return _changed(value, step * chance.uniform(-1, 1)) if isinstance(value, float) else value
+
+
+def candidates(first: Sequence[Round], second: Sequence[Round]) -> tuple[Moved, ...]:
+    """What to move, a line once; () where two runs of the program give different losses."""
+    losses = [[r.loss for r in rounds] for rounds in (first, second)]
+    if not all(map(math.isfinite, losses[0])) or not same_numbers(*losses):
+        return ()
+    found: dict[tuple[CodeRange, ...], Moved] = {}
+    for number, a_round in enumerate(first):
+        for place, left in a_round.left.items():
+            if left.leaves and left.free:
+                found.setdefault(place, Moved(number, place))
+    return tuple(found.values())[:_MAX_TRIED]
+
+
+def severed(moved: Moved, before: Sequence[Round], after: Sequence[Round]) -> SeveredValue | None:
+    """What the gradient lacks; None where the loss does not depend on it, or where it may be
+    meant to weigh what the gradient has."""
+    if len(after) <= moved.round:
+        return None
+    old, new = before[moved.round], after[moved.round]
+    left = old.left[moved.place]
+    if same_numbers((old.loss,), (new.loss,)):
+        return None
+    weighs = left.scalar and not left.single and not same_numbers(old.given, new.given)
+    return None if weighs else SeveredValue(moved.place, left.leaves)
