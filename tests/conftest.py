@@ -1,3 +1,5 @@
+import gc
+import importlib
 import os
 from collections.abc import Iterator
 
@@ -46,6 +48,16 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _libraries_set_aside() -> None:
+    """Half a million objects of libraries, which no collection need look at again: a test process
+    collects often, and each fork would copy them."""
+    for name in ("torch", "IPython", "libcst.metadata", "autograd_explain.pipeline"):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import os
 import pkgutil
 import re
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -19,9 +20,11 @@ from types import CodeType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import libcst as cst
 import torch
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
+from libcst.metadata import MetadataWrapper, PositionProvider
 from traitlets.config import Config
 
 import autograd_explain
@@ -38,6 +41,7 @@ __all__ = [
     "kernel_shell",
     "python_of",
     "run_cells",
+    "seconds_to_parse",
     "shell_with_extension",
     "without_time_limits",
 ]
@@ -47,6 +51,10 @@ PATIENCE = 300
 #: Limits in seconds of what is looked at in the session itself, by part of the package.
 _TIMED = re.compile(r"autograd_explain\.(nodes|inspect|record)\b")
 _numbers = itertools.count(1)
+#: The process groups of notebooks, kept: where DistributedDataParallel is the last to hold one, a
+#: collection ends it with the GIL held and waits for its thread, which may need the GIL to end
+#: (torch 2.13, seen once: the process stood still).
+_groups: list[Any] = []
 
 
 class Notebook:
@@ -88,6 +96,14 @@ def run_cells(cells: Sequence[str]) -> dict[str, Any]:
 def python_of(cell: str) -> str:
     """A cell as Python, its magics translated."""
     return str(TransformerManager().transform_cell(cell))
+
+
+def seconds_to_parse(text: str) -> float:
+    """CPU seconds that LibCST takes for a text with its places: what to measure others by, since
+    seconds themselves depend on the machine and on what the process holds by then."""
+    started = time.process_time()
+    MetadataWrapper(cst.parse_module(text)).resolve(PositionProvider)
+    return time.process_time() - started
 
 
 # -- a shell ----------------------------------------------------------------------------
@@ -153,6 +169,7 @@ def fresh_torch() -> Iterator[None]:
             torch.set_default_dtype(dtype)
             torch.autograd.set_detect_anomaly(detect)
             if torch.distributed.is_initialized():
+                _groups.append(torch.distributed.group.WORLD)
                 torch.distributed.destroy_process_group()
 
 

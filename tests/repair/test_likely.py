@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from notebook import shell_with_extension
+from notebook import seconds_to_parse, shell_with_extension
 
 import autograd_explain
 from autograd_explain import pipeline
@@ -42,7 +42,8 @@ def test_of_a_long_program_the_report_does_not_wait(play: Callable[..., Any]) ->
     request = played.request()
     started = time.process_time()
     assert likely(finding(played, 2), request)
-    assert time.process_time() - started < 3.0
+    took = time.process_time() - started
+    assert took < 12 * seconds_to_parse(long)  # 3 on a quiet machine
 
 
 def test_a_report_says_that_it_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:

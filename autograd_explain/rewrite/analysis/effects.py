@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import libcst as cst
 
@@ -43,8 +44,9 @@ class Effects:
         )
 
 
+@lru_cache(maxsize=1024)  # nodes are what they are; those above a site are asked for each name
 def effects(node: cst.CSTNode) -> Effects:
-    """What a statement does to names, as far as one sees from its text.
+    """What a statement does to names, as far as one sees from its text; not to be changed.
 
     A call whose value is dropped is there for its effect: it writes its receiver and its
     arguments (`log.append(x)`, `freeze(net)`).  What functions do to globals is not seen.
