@@ -79,7 +79,10 @@ def is_recognised(incident: Incident, options: Options) -> bool:
 
 def _reachable(note: Reason, finding: Finding, cell: int | None) -> tuple[Reason, ...]:
     """The note, in so far as it holds: that the cell's next run is recorded shows nothing of
-    statements in earlier cells, and nothing new where all was observed."""
+    statements in earlier cells, and nothing new where all was observed; that a call in this process
+    would tell more, where the text alone has told all."""
+    if note.key == "called_here" and finding.confidence is not Confidence.GENERAL:
+        return ()
     if note.key != "recorded_next":
         return (note,)
     placed = [e for e in finding.events if e.place is not None]

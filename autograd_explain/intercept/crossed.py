@@ -23,7 +23,7 @@ from .verification import Untried
 #: How concurrent.futures, loky and multiprocessing.pool name what holds the other's traceback.
 _HOLDERS = ("_RemoteTraceback", "RemoteTraceback")
 _WHERE = re.compile(r"Caught \w+ in (.+)\.\n|-- Process (\d+) terminated")
-_THREAD = "replica "
+_THREAD, _ENGINE = "replica ", "engine"
 _ENGINES = "ipyparallel.error"
 _LONGEST = 200_000  #: characters of a text that is looked at
 
@@ -89,7 +89,7 @@ def _on_engines(error: BaseException) -> Crossed | None:
     where = ", ".join(name for name in met if name)
     text = without_colour(shown[-_LONGEST:])
     lines = ipython_frames_in(text.splitlines())
-    named = f"engine{'s' if ',' in where else ''} {where}" if where else ""
+    named = f"{_ENGINE}{'s' if ',' in where else ''} {where}" if where else ""
     return Crossed(message, text, lines, named)
 
 
@@ -115,8 +115,12 @@ def incident_of(
 def asking(apart: Crossed, incident: Incident) -> dict[str, Any]:
     """What `explain_incident` is given besides: nothing is tried, and the report says why."""
     others = ", ".join(f"`{name}`" for name in incident.likely[1:])
-    also = (Reason("also_likely", {"causes": others}),) if others else ()
-    return {"verifier": Untried("elsewhere"), "notes": (apart.note, *also)}
+    notes = [apart.note]
+    if not apart.where.startswith((_THREAD, _ENGINE)):
+        notes.append(Reason("called_here"))
+    if others:
+        notes.append(Reason("also_likely", {"causes": others}))
+    return {"verifier": Untried("elsewhere"), "notes": tuple(notes)}
 
 
 @dataclass

@@ -22,6 +22,9 @@ Handler = Callable[[str, FrameType], None]
 #: torch's own code, and the recorder's between it and the user.
 _PASSED_THROUGH = ("torch", "autograd_explain")
 
+#: Whatever called these is not the user's program.
+_OUTERMOST = ("IPython.core.interactiveshell", "autograd_explain.script.target")
+
 #: The classes that torch warns with.
 _CLASSES = (UserWarning, FutureWarning, DeprecationWarning)
 
@@ -82,10 +85,10 @@ def _frame_at(filename: str, line: int, frame: FrameType | None) -> FrameType | 
 
 
 def stack_of(frame: FrameType) -> tuple[LiveFrame, ...]:
-    """The live stack down to `frame`, outermost first, from the user's cell on."""
+    """The live stack down to `frame`, outermost first, from the user's cell or script on."""
     found = []
     here: FrameType | None = frame
-    while here is not None and not _is_shell(here):
+    while here is not None and not _runs_programs(here):
         found.append(LiveFrame(here, here.f_lineno, here.f_lasti))
         here = here.f_back
     return tuple(reversed(found))
@@ -105,8 +108,8 @@ def caused_by(frames: tuple[LiveFrame, ...], program: Program) -> LiveFrame | No
     return None
 
 
-def _is_shell(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__") == "IPython.core.interactiveshell"
+def _runs_programs(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") in _OUTERMOST
 
 
 def evidence_of(frame: FrameType, source: Source | None) -> Mapping[str, Any]:

@@ -192,6 +192,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "`--verify` で検証を有効にできます",
         "可用 `--verify` 启用验证",
     ),
+    "verify_off_rank": (
+        "other ranks may have to take part; `--verify` tries what needs none of them",
+        "ほかのランクの参加が必要かもしれない（不要なものは `--verify` で検証できます）",
+        "可能需要其他 rank 参与（无需它们的可用 `--verify` 验证）",
+    ),
     "verify_off": (
         "`%config AutogradExplain.verify = True` would have it tried",
         "`%config AutogradExplain.verify = True` で検証を有効にできます",
@@ -273,6 +278,12 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "Raised in another thread[ ({where})]; only its traceback is known here.",
         "別のスレッド[（{where}）]で発生したため、ここではトレースバックしか分かりません。",
         "错误在另一个线程[（{where}）]中抛出，这里只知道它的回溯。",
+    ),
+    "called_here": (
+        "Called in this process instead (`num_workers=0`, or the function itself), "
+        "the lines are told as well.",
+        "このプロセスで呼び出せば（`num_workers=0`、または関数を直接）、原因の行も分かります。",
+        "改在本进程中调用（`num_workers=0`，或直接调用该函数），就能指出出错的行。",
     ),
     "also_likely": (
         "By its message alone it may also be {causes}.",

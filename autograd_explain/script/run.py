@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..incident import Incident
 from ..intercept import guard
 from ..intercept.traceback import tidy
-from ..settings import AutogradExplain, Options
+from ..settings import AutogradExplain, Options, rank_of
 from .hooks import explaining_threads
 from .rank_record import RankRecord
 from .target import Target
@@ -51,8 +51,9 @@ def run(
         import torch  # noqa: F401
     program = target.program(main)
     tell = show if write is None else _tell_later
-    watch = Watch(program, explain, recognise, settings, tell=tell)
     record = RankRecord(program, report)
+    untried = "verify_off_outside" if rank_of() is None else "verify_off_rank"
+    watch = Watch(program, explain, recognise, settings, tell=tell, untried=untried)
     failed = False
     try:
         with watch.warnings(), explaining_threads(watch.failed):

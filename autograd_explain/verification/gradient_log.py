@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -14,9 +12,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..isolation.weak_references import ByTensor
 from ..nodes import GraphTraversal
-from ..program import is_library
-from .objects import spelled, walk
 from .reference import replaced
+from .running import RunningFunctions
 
 MAX_NODES = 20_000
 MAX_ENTRIES = 2_000
@@ -51,7 +48,7 @@ class GradientLog:
         self._entries = ByTensor[GradientEntry]()
         self._named: dict[str, GradientEntry] = {}
         self._steps = ByTensor[torch.Tensor]()
-        self._files = dict.fromkeys(files, True)
+        self._running = RunningFunctions(files)
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -131,47 +128,8 @@ class GradientLog:
             entry = self._entries[tensor] = GradientEntry(given, self._steps.get(tensor))
             new.append((tensor, entry))
         if new:
-            names = self._names({id(tensor) for tensor, _ in new})
+            names = self._running.names_of({id(tensor) for tensor, _ in new})
             self._named.update({names[id(t)]: e for t, e in new if id(t) in names})
-
-    def _names(self, wanted: Set[int]) -> dict[int, str]:
-        """Names in the program's functions that are running, innermost first; else those that the
-        library which runs them has for modules."""
-        names: dict[int, str] = {}
-        frames = list(_frames(sys._getframe(1)))
-        for frame in frames:
-            code = frame.f_code
-            if code.co_name != "<module>" and self._is_users(code.co_filename):
-                _name(names, _locals(frame))
-        for frame in frames:
-            if wanted <= names.keys():
-                break
-            held = _locals(frame).items()
-            _name(names, {n: v for n, v in held if isinstance(v, torch.nn.Module)})
-        return names
-
-    def _is_users(self, filename: str) -> bool:
-        """Whether a file is the program's own."""
-        if filename not in self._files:
-            own = filename.endswith(".py") and not is_library(filename)
-            self._files[filename] = own
-        return self._files[filename]
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def _name(names: dict[int, str], held: Mapping[str, Any]) -> None:
-    for path, value in walk(held):
-        if isinstance(value, torch.Tensor):
-            names.setdefault(id(value), spelled(path))
-
-
-def _locals(frame: FrameType) -> Mapping[str, Any]:
-    return frame.f_locals
 
 
 def leaves_of(outputs: Iterable[torch.Tensor]) -> tuple[list[torch.Tensor], bool]:

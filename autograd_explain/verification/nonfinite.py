@@ -30,6 +30,7 @@ from .nonfinite_operand import Call, Operand, operand_of
 from .objects import names_in
 from .plan import UNREPAIRED, CodeRange, NonFinite, Stage
 from .reference import replaced
+from .running import RunningFunctions
 from .tracked import tensors_in
 
 _MAX_FRAMES = 8
@@ -50,9 +51,12 @@ class NonFiniteGradients(BackwardMode):
     With `values` each result is looked at, so that a loss which is no number can be followed back.
     """
 
-    def __init__(self, namespace: Mapping[str, Any], values: bool = False) -> None:
+    def __init__(
+        self, namespace: Mapping[str, Any], running: RunningFunctions, values: bool = False
+    ) -> None:
         super().__init__()
         self._namespace = namespace
+        self._running = running
         self.found: NonFinite | None = None
         self._values = _Values() if values else None
         self._calls: list[Call] = []
@@ -129,8 +133,8 @@ class NonFiniteGradients(BackwardMode):
         if node is not None:
             self.found = self._told(node, at)
 
-    def _name(self, lost: Iterable[Any]) -> None:
-        named = names_in(self._namespace)
+    def _name(self, lost: Sequence[Any]) -> None:
+        named = self._running.names_of({id(t) for t in lost}) | names_in(self._namespace)
         names = tuple(named[id(t)] for t in lost if id(t) in named)
         if self.found is not None:
             self.found = replace(self.found, leaves=names)

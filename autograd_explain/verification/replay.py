@@ -25,6 +25,7 @@ from .objects import spelled, walk
 from .plan import NonFinite
 from .redefine import Redefinition, redefine
 from .reference import SavedCopies, retained_graphs
+from .running import RunningFunctions
 from .sandbox import ForbiddenEffect, Sandbox
 from .severed import Moved, Round, SeveredValues
 from .shell import ReplayShell, install
@@ -202,8 +203,10 @@ class ReplaySession:
         lenient = Lenient(self.namespace, retain=job.mode is Mode.RETAINED_GRADIENTS)
         slopes = Slopes(job.nudge)
         dependence = Dependence(job.shift)
-        numbers = NonFiniteGradients(self.namespace, values=job.mode is Mode.NONFINITE_VALUES)
-        values = SeveredValues(self.namespace, job.moved)
+        running = RunningFunctions(files)
+        every = job.mode is Mode.NONFINITE_VALUES
+        numbers = NonFiniteGradients(self.namespace, running, values=every)
+        values = SeveredValues(self.namespace, running, job.moved)
         try:
             with (
                 heard.listening(),
@@ -290,14 +293,17 @@ def _awaited(
     names: tuple[str, ...], space: Mapping[str, Any], ledger: GradientLog
 ) -> dict[str, Any]:
     """The gradient that a backward of the run gave the tensors of these names, None where it did
-    not reach them; others are left out, and so are those of which it cannot be told."""
+    not reach them; others are left out, and so are those of which it cannot be told.  Of those that
+    only a function has a name for, what was reached is told."""
     import torch
 
     if not names:
         return {}
     found = {spelled(path): value for path, value in walk(space)}
     tensors = {name: found[name] for name in names if isinstance(found.get(name), torch.Tensor)}
-    got = {name: _gradient_of(tensor, ledger) for name, tensor in tensors.items()}
+    inside = ledger.named()
+    got = {name: inside[name] for name in names if name in inside}
+    got |= {name: _gradient_of(tensor, ledger) for name, tensor in tensors.items()}
     return {name: g for name, g in got.items() if g is not None or ledger.complete}
 
 

@@ -26,6 +26,7 @@ from .history_mode import BackwardMode
 from .nonfinite import Found, frames
 from .objects import names_in
 from .plan import CodeRange, SeveredValue
+from .running import RunningFunctions
 from .tracked import has_history, tensors_in
 
 _STEP = 1e-2
@@ -88,10 +89,16 @@ class _Leaving:
 class SeveredValues(BackwardMode):
     """Notes what leaves the graph in each round, and moves what it is asked to."""
 
-    def __init__(self, namespace: Mapping[str, Any], moved: Moved | None = None) -> None:
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        running: RunningFunctions,
+        moved: Moved | None = None,
+    ) -> None:
         super().__init__()
         self.found: list[Round] = []
         self._namespace = namespace
+        self._running = running
         self._moved = moved
         self._since = sequence()
         self._leaving: dict[tuple[CodeRange, ...], _Leaving] = {}
@@ -175,7 +182,7 @@ class SeveredValues(BackwardMode):
     ) -> dict[tuple[CodeRange, ...], Left]:
         if not self._leaving:
             return {}
-        names = names_in(self._namespace)
+        names = self._running.names_of(reached) | names_in(self._namespace)
         inside = _nodes(roots)
         return {
             place: self._told(leaving, reached, names, inside)

@@ -105,6 +105,7 @@ def test_the_cause_and_the_line_are_those_of_one_process(
     assert surfaced(report) == surfaced(alone) == ("crossing_work.py", line)
     assert "Raised in another process" in report["shown"]
     assert "None" not in report["headline"] and "``" not in report["shown"]
+    assert ("num_workers=0" in report["shown"]) is (name == "overwritten")
     if name == "array":  # what the source alone decides is told as always
         assert report["headline"] == alone["headline"]
         assert [r["edits"] for r in report["rewrites"]] == [r["edits"] for r in alone["rewrites"]]

@@ -181,6 +181,22 @@ def test_a_step_that_loses_the_parameters_is_told_once() -> None:
     assert output.getvalue().count("autograd_explain · derivative_not_finite") == 1
 
 
+def test_the_parameters_of_a_model_that_lived_in_a_function() -> None:
+    """They are gone when the cell has ended; another run still has their names."""
+    train = (
+        "def train():\n    net = nn.Linear(3, 1, bias=False)\n"
+        "    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n    for _ in range(3):\n"
+        "        opt.zero_grad()\n        loss = net(torch.zeros(2, 3)).sum().abs().sqrt()\n"
+        "        loss.backward()\n        opt.step()\ntrain()\n"
+    )
+    found = play(cells_of(HEAD + train), watched=True, verify=True)
+    assert found.diagnosis is not None, found.output
+    finding, rewrite = found.diagnosis.finding, found.diagnosis.rewrites[0]
+    assert finding.facts["operand"] == "net(torch.zeros(2, 3)).sum().abs()"
+    assert finding.facts["parameter"] == "net.weight"
+    assert (rewrite.outcome, rewrite.reason.key) == (Outcome.RUNS, "finite")
+
+
 QUIET = {
     "finite": "loss = w.sum()",
     "an infinity that a mask puts in": (

@@ -56,11 +56,12 @@ def program(folder: Path, forward: str, find: bool = False) -> tuple[Path, str]:
     return file, text
 
 
-def python(*arguments: object) -> subprocess.CompletedProcess[str]:
+def python(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", *map(str, arguments)],
         capture_output=True,
         text=True,
+        cwd=cwd,
         env={**os.environ, "OMP_NUM_THREADS": "1", "AUTOGRAD_EXPLAIN_LANG": "en"},
         timeout=250,
     )
@@ -95,12 +96,53 @@ def test_the_rank_that_is_at_fault_and_those_that_failed_with_it(tmp_path: Path)
     assert cause["place"]["line"] == line_of(text, "loss.backward()")
     assert {late["rank"] for late in account["consequences"]} <= {0, 1, 3}
     assert [r["outcome"] for r in cause["report"]["rewrites"]] == ["not_tried", "not_tried"]
+    assert "`--verify` tries what needs none" in cause["report"]["rewrites"][0]["outcome_reason"]
     record = json.loads((tmp_path / "report.rank2.json").read_text())
     assert (record["rank"], record["world_size"]) == (2, 4)
     # By eye: the rank and the user's line stand above the report.
     shown = python("autograd_explain", "explain", tmp_path / "report.rank2.json").stdout
     assert shown.startswith(f"rank 2 · {file}:{cause['place']['line']} in main()  loss.backward()")
     assert "h = h + 1" in shown
+
+
+VERIFIES = """
+import torch
+import torch.distributed as dist
+import autograd_explain
+
+def verdict(name, new):
+    text = open(name).read()
+    found = autograd_explain.verify(text.replace("h += 1", new), file=name, budget=60)
+    return str(found).partition("gradients")[0]
+
+dist.init_process_group("gloo")
+told = [verdict("alone.py", f"h = h + {n}") for n in (1, 2)] + [verdict("train.py", "pass")]
+dist.all_reduce(torch.ones(1))  # the job goes on
+print(dist.get_rank(), *told, sep=chr(10), flush=True)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.timeout(120)
+def test_the_ranks_of_a_job_have_candidates_tried(tmp_path: Path) -> None:
+    """Each by itself; a program that speaks to the others is not tried."""
+    _, text = program(tmp_path, SPOILT)
+    alone = text.replace("DDP(Net(), find_unused_parameters=False)", "Net()")
+    alone = alone.replace("dist.get_rank() == 2", "True")
+    own = (line for line in alone.splitlines() if "_process_group" not in line)
+    (tmp_path / "alone.py").write_text("\n".join(own))
+    (tmp_path / "job.py").write_text(VERIFIES)
+    run = ("torch.distributed.run", "--nproc-per-node", 2, "--redirects", 3, "--log-dir")
+    job = python(*run, tmp_path / "logs", tmp_path / "job.py", cwd=tmp_path)
+    assert job.returncode == 0, job.stderr
+    printed = [file.read_text().splitlines() for file in (tmp_path / "logs").rglob("stdout.log")]
+    assert sorted(printed) == [
+        [
+            *(str(rank), "verified: the ", "differs: the "),
+            "not tried: the program uses the network (`init_process_group`)",
+        ]
+        for rank in (0, 1)
+    ]
 
 
 @pytest.mark.timeout(300)

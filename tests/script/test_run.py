@@ -176,25 +176,34 @@ def test_a_program_of_several_files_that_writes_checkpoints_is_verified(python, 
 
 CUTS = """
 import torch
-enc, head = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
-opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.01)
-x = torch.randn(8, 3)
-for step in range(4):
-    opt.zero_grad()
-    h = enc(x).tanh()
-    penalty = h.abs().mean().item()
-    loss = head(h).pow(2).mean() + 0.1 * penalty
-    loss.backward()
-    opt.step()
+
+def main():
+    enc, head = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+    opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.01)
+    x = torch.randn(8, 3)
+    for step in range(4):
+        opt.zero_grad()
+        h = enc(x).tanh()
+        penalty = h.abs().mean().item()
+        loss = head(h).pow(2).mean() + 0.1 * penalty
+        loss.backward()
+        opt.step()
+
+main()
 """
 
 
 def test_a_value_that_left_the_graph_is_told_as_in_a_notebook(python, tmp_path):
-    """Only another run of the program can tell."""
-    ended = python(*RUN, "--check", write(tmp_path, CUTS))
+    """Only another run of the program can tell; what started it is no part of it."""
+    write(tmp_path, CUTS)
+    command = [*RUN[2:], "--check", "train.py"]
+    starts = f"from autograd_explain.cli import main\nmain({command})"
+    ended = python(write(tmp_path, starts, "start.py"))
     assert ended.status == 0
     assert "autograd_explain · silent_cut" in ended.err
+    assert "the gradient of `enc.bias`" in " ".join(ended.err.split())
     assert "penalty = h.abs().mean()" in ended.err
+    assert "called from train.py:16" in ended.err and "start.py" not in ended.err
 
 
 def test_a_module_fails_as_without_us(python, tmp_path):

@@ -3,9 +3,9 @@
 Of each case that its correction changes in one cell: that correction (right), variants of it
 (wrong, unless they happen to give the same values), and texts that fail, do not compile, or write a
 file.
-Each is tried in the notebook and in the script that the cells are, and in a script that is one rank
-of a job.  What is right is decided without us: the program with the candidate in it runs, and its
-values are compared with the correction's.
+Each is tried in the notebook and in the script that the cells are, and in that script by one of
+the ranks of a job.  What is right is decided without us: the program with the candidate in it runs,
+and its values are compared with the correction's.
 
 usage: candidates.py [--number N] [--place notebook|script|rank] [--only CASE] [--part I/N]
 """
@@ -18,6 +18,7 @@ import contextlib
 import io
 import os
 import random
+import signal
 import sys
 import zlib
 from collections import Counter
@@ -210,12 +211,27 @@ def _in_script(candidate: Candidate) -> str:
 
 
 def _in_rank(candidate: Candidate) -> str:
-    """A process of a job, where its group is made by the program."""
-    import torch.distributed  # noqa: F401
+    """One of the two processes of a job, while its group lives."""
+    partner = os.fork()
+    if not partner:
+        _join_group(1)
+        signal.pause()
+    try:
+        with mock.patch.dict(os.environ, {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2"}):
+            _join_group(0)
+            return _in_script(candidate)
+    finally:
+        os.kill(partner, signal.SIGKILL)
+        os.waitpid(partner, 0)
 
-    one = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
-    with mock.patch.dict(os.environ, one):
-        return _in_script(candidate)
+
+def _join_group(rank: int) -> None:
+    import torch
+    import torch.distributed as dist
+
+    meeting = f"file://{Path('meeting').absolute()}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
+    dist.all_reduce(torch.ones(1))
 
 
 _TRY = {"notebook": _in_notebook, "script": _in_script, "rank": _in_rank}

@@ -50,7 +50,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     named = sorted(
         ((name_of(scene, t), t) for t in lost), key=lambda pair: not _is_first(pair[0], origin)
     )
-    names = tuple(name for name, _ in named[:_AWAITED])
+    # The parameters of a model that lived in a function are gone when it has returned.
+    gone: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
+    names = tuple(name for name, _ in named) or (gone if origin is None else origin.leaves or gone)
+    names = names[:_AWAITED]
     found = None if origin is None else operation_at(scene.program, origin)
     failed = event(scene, What.FAILED, "backward")
     events = [] if found is None or origin is None else [_made(found, origin)]
@@ -63,7 +66,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             **_facts(origin, found),
             "backward": "" if failed is None or failed.place is None else failed.place.source,
         },
-        tensors=(culprit(scene, named[0][1]),) if named else (),
+        tensors=(culprit(scene, named[0][1] if named else None, *names[:1]),) if names else (),
         events=(*events, *(() if failed is None else (failed,))),
         variant=_variant(stage, found),
         details=_details(origin, found),

@@ -180,6 +180,7 @@ class Detectors:
         if unbumped and any(group.get("fused") for group in optimizer.param_groups):
             self.overwrites.stepped(parameters, mark)
         self.gradients.after_step(optimizer, parameters, mark)
+        self.nonfinite.stepped(parameters, self.gradients.last_backward)
 
     # Judging
 
@@ -192,8 +193,8 @@ class Detectors:
         backward = self.gradients.last_backward
         if backward.clock > max(self._told, self._looked):
             self._looked = self.log.clock
-            found = self.nonfinite.look(self.gradients.leaves, namespace, backward)
-            self.gradients.found += found
+            found = [*self.nonfinite.look(self.gradients.leaves, namespace, backward)]
+            self.gradients.found += found or self.nonfinite.left_behind()
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
@@ -204,6 +205,7 @@ class Detectors:
         with quiet():
             self.overwrites.let_go()
         self.gradients.found.clear()
+        self.nonfinite.begin()
         self.cuts.begin()
 
     def partial_cuts(self) -> CandidateFault | None:

@@ -18,7 +18,12 @@ MAX_SITES = 50_000
 
 _LIBRARY, _USER, _STOP = 0, 1, 2
 # Whatever called these is not the user's program.
-_OUTERMOST = ("IPython/core/interactiveshell.py", "_pytest/python.py", "runpy.py")
+_OUTERMOST = (
+    "IPython/core/interactiveshell.py",
+    "_pytest/python.py",
+    "runpy.py",
+    "autograd_explain/script/target.py",
+)
 
 
 @dataclass(frozen=True)
