@@ -336,6 +336,7 @@ def rebind(originals: Sequence[Any], replaced: Mapping[int, Any]) -> None:
     them, by the identity of the original."""
     kept = {id(vars(sys.modules[name])) for name in _KEPT if name in sys.modules}
     tuples = []
+    gc.unfreeze()  # a program that has set its objects aside has their holders among them
     for holder in gc.get_referrers(*originals):
         if type(holder) is dict and id(holder) not in kept:
             for key, value in list(holder.items()):
