@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import io
 import itertools
@@ -14,7 +15,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import CodeType, SimpleNamespace
 from typing import Any
@@ -41,6 +42,7 @@ __all__ = [
     "kernel_shell",
     "python_of",
     "run_cells",
+    "seconds_of",
     "seconds_to_parse",
     "shell_with_extension",
     "without_time_limits",
@@ -98,12 +100,22 @@ def python_of(cell: str) -> str:
     return str(TransformerManager().transform_cell(cell))
 
 
+def seconds_of(action: Callable[[], object]) -> float:
+    """CPU seconds that something takes, collections apart: what the process of many tests holds by
+    then is none of its own."""
+    gc.disable()
+    started = time.process_time()
+    try:
+        action()
+        return time.process_time() - started
+    finally:
+        gc.enable()
+
+
 def seconds_to_parse(text: str) -> float:
     """CPU seconds that LibCST takes for a text with its places: what to measure others by, since
-    seconds themselves depend on the machine and on what the process holds by then."""
-    started = time.process_time()
-    MetadataWrapper(cst.parse_module(text)).resolve(PositionProvider)
-    return time.process_time() - started
+    seconds depend on the machine."""
+    return seconds_of(lambda: MetadataWrapper(cst.parse_module(text)).resolve(PositionProvider))
 
 
 # -- a shell ----------------------------------------------------------------------------

@@ -4,14 +4,13 @@ report is the one that the same program gets without it."""
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
-from notebook import captured, seconds_to_parse, shell_with_extension
+from notebook import captured, seconds_of, seconds_to_parse, shell_with_extension
 
 import autograd_explain
 from autograd_explain.model import Place, lines_of
@@ -104,11 +103,9 @@ def explained(cells: list[str]) -> tuple[dict[str, Any], float]:
     chain, spent = autograd_explain._explain_incident, list[float]()
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        started = time.process_time()
-        try:
-            return chain(*args, **kwargs)
-        finally:
-            spent.append(time.process_time() - started)
+        told = []
+        spent.append(seconds_of(lambda: told.append(chain(*args, **kwargs))))
+        return told[0]
 
     patched = mock.patch.object(autograd_explain, "_explain_incident", timed)
     with patched, shell_with_extension() as shell, captured():
