@@ -6,19 +6,28 @@ cause's first rewrite makes of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
-from knowledge.played import WITH_CASE, checked, edited, play, played, program
+from knowledge.played import WITH_CASE, Played, checked, edited, play, played, program
 from notebook import fresh_torch, python_of, run_cells
 from torch import nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
+from torch.nn import functional
 
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Outcome, Safety
+
+#: The names of torch's operations, those of the graph's nodes apart.
+OF_TORCH = {
+    name
+    for owner in (torch, torch.Tensor, torch.optim.Optimizer, torch.autograd, functional)
+    for name in dir(owner)
+} | set(dir(torch._C._nn))
 
 
 @pytest.fixture(params=WITH_CASE, ids=lambda entry: entry.name)
@@ -58,6 +67,24 @@ def test_watched_case_gives_the_same_cause(entry: Entry) -> None:
     assert found.diagnosis is not None, found.output
     assert found.diagnosis.finding.cause == entry.name
     assert found.trouble == ""
+
+
+@pytest.mark.parametrize("run", (played, checked), ids=("unwatched", "watched"))
+def test_an_event_names_an_operation_of_torch(entry: Entry, run: Any) -> None:
+    found: Played = run(entry.name)
+    assert found.diagnosis is not None
+    named = {e.op for e in found.diagnosis.finding.events if e.op is not None}
+    assert {name for name in named if not is_operation(name)} == set()
+
+
+def test_what_is_no_operation_is_told_from_one() -> None:
+    assert is_operation("add_") and is_operation("TanhBackward0") and is_operation("step")
+    assert not is_operation("plain_list") and not is_operation("ReLU(inplace=True)")
+
+
+def is_operation(name: str) -> bool:
+    """A graph node's name, or that of a function, a method or an optimizer's step."""
+    return bool(re.fullmatch(r"\w+Backward\d*", name)) or name in OF_TORCH
 
 
 # -- the rewrite ------------------------------------------------------------------------

@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
-import torch
-from knowledge.played import WITH_CASE, Played, checked, played
-from torch.nn import functional
+from knowledge.played import WITH_CASE, played
 
 import autograd_explain
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Finding
 
 PACKAGE = Path(autograd_explain.__file__).parent
-OF_TORCH = {
-    name
-    for owner in (torch, torch.Tensor, torch.optim.Optimizer, torch.autograd, functional)
-    for name in dir(owner)
-} | set(dir(torch._C._nn))
 WITH_REWRITE = tuple(e for e in entries().values() if e.propose is not None)
-
-
-def is_operation(name: str) -> bool:
-    """A graph node's name, or that of a function, a method or an optimizer's step."""
-    return bool(re.fullmatch(r"\w+Backward\d*", name)) or name in OF_TORCH
-
-
-@pytest.mark.parametrize("run", (played, checked), ids=("unwatched", "watched"))
-@pytest.mark.parametrize("entry", WITH_CASE, ids=lambda e: e.name)
-def test_an_event_names_an_operation_of_torch(entry: Entry, run: Any) -> None:
-    found: Played = run(entry.name)
-    assert found.diagnosis is not None
-    named = {e.op for e in found.diagnosis.finding.events if e.op is not None}
-    assert {name for name in named if not is_operation(name)} == set()
-
-
-def test_what_is_no_operation_is_told_from_one() -> None:
-    assert is_operation("add_") and is_operation("TanhBackward0") and is_operation("step")
-    assert not is_operation("plain_list") and not is_operation("ReLU(inplace=True)")
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.glob("knowledge/*/rewrite.py")), ids=str)
