@@ -209,7 +209,7 @@ class Event:
     `op` is an operation of torch by its name there ("add_", "AddmmBackward0", "step"), None where
     none is known.  `version` is the version counter after the event.  `chain` holds the user's
     outer lines (outermost first) that led to `place`.  `relation` tells what was made there from
-    the finding's tensor itself.
+    the finding's tensor itself.  `inside` is the line of a library that the user's line led to.
     """
 
     what: What
@@ -219,9 +219,12 @@ class Event:
     certainty: Certainty = Certainty.INFERRED
     chain: tuple[Place, ...] = ()
     relation: Relation | None = None
+    inside: Place | None = None
 
     def to_dict(self) -> dict[str, object]:
+        inside = {} if self.inside is None else {"inside": self.inside.to_dict()}
         return {
+            **inside,
             "what": self.what.value,
             "place": None if self.place is None else self.place.to_dict(),
             "op": self.op,

@@ -382,6 +382,20 @@ def is_library(path: str) -> bool:
     return path.startswith((*_library_roots(), own)) or bool(_PACKAGES.intersection(_parts(path)))
 
 
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to an installed package that is neither Python's nor this one."""
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+    if path.startswith(own) or not is_library(path):
+        return False
+    return bool(_PACKAGES.intersection(_parts(path))) or not path.startswith(_standard_roots())
+
+
+@cache
+def _standard_roots() -> tuple[str, ...]:
+    paths = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    return tuple(os.path.join(os.path.abspath(p), "") for p in paths)
+
+
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 

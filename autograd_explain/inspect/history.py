@@ -30,6 +30,7 @@ class TraceEvent:
     read, "" where no expression is known.  `version` is the version counter after a write.
     `via` are the moments that made the written tensor an alias of the one asked for, outermost
     alias last (`prob.detach()`, `out.view(-1)`, `h.data`).  `grad_mode` is None where unknown.
+    `inside` is the line of a library at which it happened, where that is known.
     """
 
     order: int
@@ -41,6 +42,7 @@ class TraceEvent:
     version: int | None = None
     via: tuple[TraceEvent, ...] = ()
     grad_mode: bool | None = None
+    inside: Place | None = None
 
     @property
     def path(self) -> tuple[Place, ...]:

@@ -54,6 +54,11 @@ class Scene:
         recording = self.incident.recording
         if recording is not None and recording.covers(self.incident):
             return recording.history(self.program)
+        return self.inferred
+
+    @cached_property
+    def inferred(self) -> InferredHistory:
+        """What the source tells of the past, under watch too."""
         return InferredHistory(self.program, self.incident, self.graph)
 
     @property
@@ -156,6 +161,7 @@ class Scene:
             certainty=self.history.certainty if certainty is None else certainty,
             chain=moment.chain,
             relation=relation,
+            inside=moment.inside,
         )
 
     def event_at(

@@ -96,6 +96,11 @@ WORDS: Words = {
     ),
     "semicolon": ("; ", "、", "；"),
     "called_from": ("called from {places}", "呼び出し元：{places}", "调用自：{places}"),
+    "inside": (
+        "[called from {places}; ]inside the library, {place}: `{source}`",
+        "[呼び出し元：{places}；]ライブラリ内 {place}：`{source}`",
+        "[调用自：{places}；]库内部 {place}：`{source}`",
+    ),
     "file_changed": (
         "[{function}(): ]the file changed since it was loaded",
         "[{function}()：]読み込み後にファイルが変更されている",

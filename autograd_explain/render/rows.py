@@ -220,6 +220,9 @@ def _failed_label(diagnosis: Diagnosis, culprit: TensorFact | None, language: st
 def _row(event: Event, text: Passage, tone: str, certainty: str, language: str) -> Row:
     calls = " → ".join(short_place(p) for p in event.chain)
     from_ = label("called_from", language, places=calls) if calls else Passage()
+    if event.inside is not None:
+        place, source = short_place(event.inside), event.inside.source
+        from_ = label("inside", language, places=calls, place=place, source=source)
     row = row_at(event.place, text, tone, language)
     tag = ", ".join(t for t in (certainty, row.certainty) if t)
     return replace(row, certainty=tag, called_from=from_)

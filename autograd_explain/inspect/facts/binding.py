@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,16 +14,21 @@ from ..live.graph import GraphNode
 from ..scene import Scene
 from .call_levels import Path
 
+#: An attribute that a line of a library assigns.
+_KEPT = re.compile(r"^(self\.\w+) = ")
+
 
 @dataclass(frozen=True, eq=False)
 class Binding:
     """The statement at which a made value is first kept under a name.
 
-    `path` are the lines down to it, outermost first.
+    `path` are the lines down to it, outermost first.  `inside` is the line of a library that
+    computed it on the way: then it need not be what the statement gives a name.
     """
 
     path: Path
     statement: ast.stmt | None
+    inside: Place | None = None
 
     @property
     def place(self) -> Place:
@@ -32,6 +38,8 @@ class Binding:
     def names(self) -> tuple[str, ...]:
         """What it assigns to, attributes first: they outlive the call."""
         targets: list[ast.expr] = []
+        if self.inside is not None:
+            return tuple(_KEPT.findall(self.inside.source))
         if isinstance(self.statement, ast.Assign):
             for target in self.statement.targets:
                 targets.extend(target.elts if isinstance(target, ast.Tuple) else [target])
@@ -50,7 +58,8 @@ def binding_of(program: Program, moment: TraceEvent) -> Binding:
     path = moment.path
     while len(path) > 1 and _only_returns(program.statement_at(path[-1])):
         path = path[:-1]
-    return Binding(path, program.statement_at(path[-1]))
+    statement = program.statement_at(path[-1])
+    return Binding(path, statement, moment.inside)
 
 
 def _only_returns(statement: ast.stmt | None) -> bool:

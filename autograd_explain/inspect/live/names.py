@@ -28,13 +28,15 @@ from ...isolation.type_checks import (
     items,
     table_of,
 )
-from ...program import is_library
+from ...program import is_installed, is_library
 
 _HIDDEN = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 _MAX_OBJECTS = 50_000
 _MAX_ITEMS = 2_000
 _MAX_DEPTH = 6
 _KEYS = (str, int, bool)
+#: What torch itself keeps in a module: its children, its hooks, flags.
+_OF_MODULES = frozenset(f".{name}" for name in vars(torch.nn.Module()))
 _SECONDS = 0.5
 
 
@@ -201,12 +203,14 @@ def _module_children(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
             yield f"[{name}]", value
         else:
             yield (f"[{name!r}]" if keyed else f".{name}"), value
-    yield from ((n, v) for n, v in _attributes(module) if not n.startswith("._"))
+    yield from ((n, v) for n, v in _attributes(module) if n not in _OF_MODULES)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     own = list(table_of(value).items())[:_MAX_ITEMS]
-    yield from ((f".{n}", v) for n, v in own if type(n) is str and n.isidentifier())
+    hidden = "_" if _is_of_torch(type(value)) else "\0"  # how torch does it is no name for it
+    named = ((n, v) for n, v in own if type(n) is str and n.isidentifier())
+    yield from ((f".{n}", v) for n, v in named if not n.startswith(hidden))
     for cls in bases(type(value)):
         for name, member in list(class_table(cls).items()):
             if type(member) is MemberDescriptorType:
@@ -217,13 +221,23 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_user_object(value: Any) -> bool:
-    """Instances of the user's own classes and simple namespaces."""
+    """Instances of the user's own classes, of those of libraries that work on tensors (a cache, a
+    distribution), and simple namespaces."""
     return not is_a(value, (type, ModuleType)) and _is_user_class(type(value))
+
+
+def _is_of_torch(cls: type) -> bool:
+    return str(class_table(cls).get("__module__", "")).startswith("torch.")
 
 
 def _is_user_class(cls: type) -> bool:
     module = str(class_table(cls).get("__module__", "builtins"))
     if module == "__main__" or cls is SimpleNamespace:
         return True
-    path = vars(sys.modules.get(module, sys)).get("__file__")
-    return path is not None and not is_library(path)
+    names = vars(sys.modules.get(module, sys))
+    path = names.get("__file__")
+    if path is None or not is_library(path):
+        return path is not None
+    if module.startswith("torch.distributions."):
+        return True
+    return is_installed(path) and names.get("torch") is torch and not module.startswith("torch.")

@@ -14,8 +14,8 @@ from ...incident import Incident
 from ..live.graph import Graph, SavedTensor
 from .budget import FailureReached
 from .event_log import ShadowLog, tensors_in, tracked
-from .instrument import TWIN
-from .site import Site
+from .instrument import LIBRARY_TWIN, TWIN
+from .site import Site, as_seen
 
 _KEPT = 8  # arrivals; the last ones count
 
@@ -65,28 +65,38 @@ class FailurePoint:
         """Notes the walk's state where `site` may be what failed."""
         if not self.in_failing_cell or not self._frames:
             return
-        if op in ("backward", "grad") and self._is_on_the_way(site):
+        backward = op in ("backward", "grad")
+        if site.in_library and not backward:
+            return  # the call of the library has arrived
+        chain, seen = as_seen(self._stack, site)
+        if seen is None:
+            return
+        if backward and self._is_on_the_way(seen):
             self._look(site, owner, values)
-        if not self.is_here(site):
+        if not self._is_at(chain, seen):
             return
         arrival = Arrival(
             len(self._trace.steps),
-            (*self._stack, site),
+            (*chain, seen),
             op,
             tracked(values),
             _twin_frames(),
             self._current_backward(site),
         )
-        if self.arrivals and self.arrivals[-1].chain[-1].shown is site.shown:
+        if self.arrivals and self.arrivals[-1].chain[-1].shown is seen.shown:
             self.arrivals.pop()
         self.arrivals = [*self.arrivals[1 - _KEPT :], arrival]
 
     def is_here(self, site: Site) -> bool:
         """Whether the innermost of the user's frames stood at this site."""
+        chain, seen = as_seen(self._stack, site)
+        return seen is not None and self._is_at(chain, seen)
+
+    def _is_at(self, chain: tuple[Site, ...], site: Site) -> bool:
         filename, line = self._frames[-1]
         if site.source.filename != filename or not site.covers(line):
             return False
-        outer = self._stack[0] if self._stack else site
+        outer = chain[0] if chain else site
         return outer.source.filename != self._frames[0][0] or outer.covers(self._frames[0][1])
 
     def check(self, site: Site, error: Exception) -> None:
@@ -128,7 +138,8 @@ def _twin_frames() -> tuple[tuple[str, dict[str, Any]], ...]:
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        if code.co_filename.startswith(TWIN) and code.co_name != "<module>":
+        own = code.co_filename.startswith(TWIN) and not code.co_filename.startswith(LIBRARY_TWIN)
+        if own and code.co_name != "<module>":
             found.append((code.co_name, dict(frame.f_locals)))
         frame = frame.f_back
     return tuple(found)

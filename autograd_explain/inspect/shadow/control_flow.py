@@ -32,7 +32,10 @@ class Flow:
             found = value
         else:
             found = site.prefer if type(value) is Unknown else self._decide(site, value)
-            if isinstance(value, (Unknown, torch.Tensor, ReadInt, ReadFloat)):
+            # The other way is not tried for each condition of a library.
+            if not site.in_library and isinstance(
+                value, (Unknown, torch.Tensor, ReadInt, ReadFloat)
+            ):
                 self.walk.undecided[site.position] = found
         return self._forced.get(site.position, found) if self._forced else found
 

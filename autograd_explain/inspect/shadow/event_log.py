@@ -37,6 +37,9 @@ class ShadowWrite:
 class ShadowEvent:
     """One operation of the walk at a site, reached through the outer sites `chain`.
 
+    `inside` is the site in a library that the user's call led to, None where there is none.
+    `ends_graph` says that something it read required grad and nothing that it made does.
+
     `loops` are the loops around it, outermost first, each with its iteration number.
     Graph nodes with sequence numbers from `first` to `last` (exclusive) were made inside it.
     """
@@ -51,6 +54,8 @@ class ShadowEvent:
     last: int = 0
     grad_mode: bool = True
     loops: tuple[tuple[Site, int], ...] = ()
+    inside: Site | None = None
+    ends_graph: bool = False
     writes: list[ShadowWrite] = field(default_factory=list)
 
     @cached_property
@@ -70,6 +75,7 @@ class ShadowEvent:
             version=version,
             via=via,
             grad_mode=self.grad_mode,
+            inside=None if self.inside is None else self.inside.place,
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...program import Source
 from ...set_aside import set_aside
+from .libraries import LibraryModule
 from .policy import may_read, module_names, private_copy
 from .replacements import builtin_functions
 from .shell import Shell
@@ -32,7 +33,8 @@ class ShadowImports:
             # The program has imported it already; loading more would be an effect of ours.
             loaded = full in sys.modules or full.rpartition(".")[0] in sys.modules
             return sys.modules.get(name, UNKNOWN) if loaded else UNKNOWN
-        return self._twin(name)
+        found = self._twin(name)
+        return self.walk.libraries.module(name) or UNKNOWN if type(found) is Unknown else found
 
     def member(self, module: str, name: str, level: int, package: str) -> Any:
         """`from module import name`; `package` is where a relative import starts."""
@@ -78,7 +80,8 @@ class ShadowImports:
         return len(source.lines) - sum(last - first for first, last in aside) > _LONGEST
 
     def _is_twin(self, module: types.ModuleType) -> bool:
-        return any(twin is module for twin in self.walk.modules.values())
+        own = any(twin is module for twin in self.walk.modules.values())
+        return own or isinstance(module, LibraryModule)
 
     def builtin(self, name: str) -> Any:
         """Builtins that twin code gets in a safe form."""

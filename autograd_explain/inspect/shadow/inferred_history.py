@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,18 @@ from .run_alignment import RunAlignment, best_readings
 
 if TYPE_CHECKING:
     from ..live.graph import GraphNode
+
+
+_LONGEST = 2_000  #: steps from a value back to what it came from
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The operation at which a value lost its graph, and the last one on the way from there to
+    where it was missed that the user wrote."""
+
+    end: TraceEvent
+    own: TraceEvent | None
 
 
 class InferredHistory:
@@ -46,6 +59,29 @@ class InferredHistory:
     def steps(self) -> tuple[TraceEvent, ...]:
         """What the program did up to the failing line, oldest first."""
         return tuple(step.moment for step in self.reading.walk.trace.steps)
+
+    @cached_property
+    def lost(self) -> Lost | None:
+        """Where what failed to go backward had lost its graph, as far as the run got there."""
+        arrival, trace = self.reading.arrival, self.reading.walk.trace
+        roots = () if arrival is None else arrival.inputs[:1]
+        if any(isinstance(r, torch.Tensor) and r.requires_grad for r in roots):
+            return None
+        todo, way, ends = [*roots], dict[int, ShadowEvent](), list[ShadowEvent]()
+        while todo and len(way) < _LONGEST:
+            step = trace.birth(todo.pop())
+            if step is not None and step.order not in way:
+                way[step.order] = step
+                if step.ends_graph:
+                    ends.append(step)
+                else:
+                    todo += step.inputs
+        if not ends:
+            return None
+        end = max(ends, key=lambda s: s.order)
+        own = [s for s in way.values() if s.inside is None and s.order >= end.order]
+        last = max(own, key=lambda s: s.order, default=None)
+        return Lost(end.moment, None if last is None else last.moment)
 
     def maker(self, node: GraphNode) -> TraceEvent | None:
         """The moment whose operation created this graph node, or None where several fit."""

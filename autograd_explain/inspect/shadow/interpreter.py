@@ -272,7 +272,7 @@ class Hooks:
         return decorate
 
     def hook_base(self, base: Any, name: str) -> Any:
-        return self.walk.base(base, name)
+        return self.walk.base(base, name, str(sys._getframe(1).f_globals.get("__name__")))
 
     def hook_import(self, name: str, whole: bool) -> Any:
         return self.imports.module(name if whole else name.partition(".")[0], name)

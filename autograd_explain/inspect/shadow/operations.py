@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from .event_log import (
 from .meta_results import substitute
 from .native_calls import is_excessive
 from .policy import is_twin_function, is_twin_module
-from .site import Site
+from .site import Site, as_seen
 from .state import ShadowState
 from .torch_names import CHANCE, operation, operator_name
 from .unknown import UNKNOWN, ReadFloat, ReadInt, Unknown, read, words
@@ -58,6 +58,10 @@ class Operations:
         special = walk.special(function)
         if special is not None:
             return self.run(site, special, args, kwargs, name or _name_of(function))
+        if not site.in_library and walk.libraries.is_inside(function):
+            if walk.stays_out(site, function, args, kwargs):
+                return walk.unknown_call(site, name or _name_of(function), args, kwargs)
+            walk.given = (*args, *kwargs.values())
         if is_twin_function(getattr(function, "__func__", function)) or is_twin_module(function):
             return self.enter(site, function, args, kwargs)
         if type(function) is torch.nn.Sequential and len(args) == 1 and not kwargs:
@@ -181,7 +185,8 @@ class Operations:
         if tensors:
             walk.budget.measure(result, time.thread_time() - started)
         writes = self._written(tensors, versions, noted)
-        return self.note(site, op, inputs, result, (first, sequence_number()), writes)
+        nodes = first, sequence_number()
+        return self.note(site, op, inputs, result, nodes, writes, tensors)
 
     def _written(
         self, tensors: list[torch.Tensor], versions: list[int], noted: int
@@ -206,6 +211,7 @@ class Operations:
         result: Any,
         nodes: tuple[int, int],
         writes: list[tuple[torch.Tensor, int, int]],
+        touched: Sequence[torch.Tensor] = (),
     ) -> Any:
         """Adds a step where the operation is worth one, and gives the result back."""
         walk = self.walk
@@ -215,12 +221,13 @@ class Operations:
         sources = tracked(inputs)
         number = type(result) in (int, float, bool) and (sources or op in CHANCE)
         made = outputs or writes or nodes[0] != nodes[1] or number
-        if not made and op not in _NOTABLE:
+        chain, seen = as_seen(walk.stack, site)
+        if seen is None or (not made and op not in _NOTABLE):
             return result
         step = ShadowEvent(
             order=len(walk.trace.steps),
-            site=site,
-            chain=tuple(walk.stack),
+            site=seen,
+            chain=chain,
             op=op,
             inputs=sources,
             outputs=outputs,
@@ -228,13 +235,22 @@ class Operations:
             last=nodes[1],
             grad_mode=torch.is_grad_enabled(),
             loops=tuple(walk.loops),
+            inside=site if site.in_library else None,
+            ends_graph=_requires_grad((*inputs, *touched)) and not _requires_grad(outputs),
         )
+        call, given = site, inputs
+        if site.in_library:
+            call, given = next(s for s in reversed(walk.stack) if not s.in_library), walk.given
         step.writes.extend(
-            ShadowWrite(step, *moved, _name_in(site, inputs, moved[0])) for moved in writes
+            ShadowWrite(step, *moved, _name_in(call, given, moved[0])) for moved in writes
         )
         walk.trace.add(step)
         walk.devices.inherit([s for s in sources if isinstance(s, torch.Tensor)], outputs)
         return read(result, step) if number else result
+
+
+def _requires_grad(values: tuple[Any, ...]) -> bool:
+    return any(t.requires_grad for t in tensors_in(values))
 
 
 def _name_in(site: Site, inputs: tuple[Any, ...], written: torch.Tensor) -> str:

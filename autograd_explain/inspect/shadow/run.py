@@ -46,6 +46,7 @@ class ShadowRun(ShadowState):
         super().__init__(program, incident, twins, limits, big)
         imports = ShadowImports(self)
         hooks = Hooks(self, Flow(self, arms or {}), Operations(self), imports)
+        self.replaced = imports.builtin
         self.builtins = _Builtins(self, imports, {**safe_builtins(), **hooks.table()})
         self.globals["__builtins__"] = self.builtins
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,9 +11,14 @@ from ...model import Place
 from ...program import Source
 
 
+@dataclass(frozen=True)
+class LibrarySource(Source):
+    """A file of an installed package: what happens in it is told at the user's call."""
+
+
 @dataclass(eq=False)
 class Site:
-    """One expression or statement of the user's source that the walk passes through a hook.
+    """One expression or statement of the source that the walk passes through a hook.
 
     `node` is the expression, `shown` the node whose span is meant (the whole statement for an
     assignment that writes), `operands` the expressions read, `target` the expression that is
@@ -29,6 +35,10 @@ class Site:
     #: what an undecidable condition is taken for: the arm that leaves the block is not
     prefer: bool = True
     _parts: dict[tuple[bool, bool], Site] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def in_library(self) -> bool:
+        return isinstance(self.source, LibrarySource)
 
     @cached_property
     def line(self) -> int:
@@ -83,6 +93,11 @@ class Site:
             self._parts[first, last] = replace(self, operands=operands, target=target, _parts={})
         return self._parts[first, last]
 
+    @cached_property
+    def from_inside(self) -> Site:
+        """This call, for what the library does that it calls: no expression here names it."""
+        return replace(self, operands=(), target=None, _parts={})
+
     def text_of_operand(self, at: int) -> str:
         """How the user wrote the operand with this number, "" where they cannot be counted."""
         spread = any(isinstance(o, ast.Starred) for o in self.operands)
@@ -92,6 +107,15 @@ class Site:
         found = self.operands[at]
         # Only what names a tensor: a call or an operator makes one that has no name.
         return self.text(found) if _is_path(found) else ""
+
+
+def as_seen(stack: Sequence[Site], site: Site) -> tuple[tuple[Site, ...], Site | None]:
+    """The user's calls that are open, outermost first, and the user's line that `site` belongs to:
+    inside a library the call of that; None where nothing of the user's called."""
+    calls = tuple(s for s in stack if not s.in_library)
+    if not site.in_library:
+        return calls, site
+    return calls[:-1], calls[-1].from_inside if calls else None
 
 
 def _is_path(node: ast.AST) -> bool:

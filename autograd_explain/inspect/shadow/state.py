@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from ...incident import Incident, LiveFrame
+from ...isolation.type_checks import is_a
 from ...program import Program, Source
 from .arrival import FailurePoint
 from .budget import RunBudget, RunLimits, TooBig
@@ -17,6 +19,7 @@ from .callbacks import calls_of, entered_from, is_call, twin_behind
 from .devices import Devices
 from .event_log import ShadowLog
 from .instrument import Twins
+from .libraries import Libraries, works_on_tensors
 from .policy import Policy, is_twin_class, is_twin_function
 from .replacements import specials
 from .site import Site
@@ -36,6 +39,8 @@ class ShadowState:
 
     #: what twin code finds as builtins; made by the run, which knows the hooks
     builtins: dict[str, Any]
+    #: builtins that twin code gets in a safe form, by name; None for others
+    replaced: Callable[[str], Any]
 
     def __init__(
         self,
@@ -65,6 +70,9 @@ class ShadowState:
         self.modules: dict[str, types.ModuleType] = {}
         self.failure = FailurePoint(self.trace, self.stack, incident)
         self.adopter = Substitutes(self.policy, self.twin_of, self.stand_in)
+        self.libraries = Libraries(self)
+        #: what the user's call of a library that is open was given
+        self.given: tuple[Any, ...] = ()
         #: live tensors that numbers had to be invented for
         self.invented = 0
         # A script has a file, a module run as one a package: relative imports ask for it.
@@ -157,6 +165,16 @@ class ShadowState:
             self.budget.spend(2)
             function(*arguments)
 
+    def stays_out(
+        self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether a library that the user calls is not entered: it has nothing to do with tensors,
+        or the traceback shows the function of the user's that it called."""
+        if self.failure.in_failing_cell and entered_from(self.incident.user_frames, site):
+            return True
+        given = (function, getattr(function, "__self__", None), *args, *kwargs.values())
+        return not isinstance(function, type) and not works_on_tensors(given)
+
     def missing(self, owner: Any, key: Any) -> Any:
         """A key that is not there: of a list that a shortened loop filled, its last item."""
         if isinstance(owner, (list, tuple)) and owner and isinstance(key, int):
@@ -167,6 +185,8 @@ class ShadowState:
         """Stand-ins for what the program has under a name, or under nested names."""
         if isinstance(shape, tuple):
             return tuple(self.live_values(site, s) for s in shape)
+        if site.in_library:
+            return UNKNOWN  # its frames are gone
         namespace: Any = self.incident.namespace
         if site.function is not None:
             frames = [f for f in self.incident.user_frames if f.function == site.function]
@@ -174,7 +194,10 @@ class ShadowState:
         return self.adopter.adopt(namespace[shape]) if shape and shape in namespace else UNKNOWN
 
     def twin_of(self, live: Any) -> Any:
-        """The twin of one of the user's functions or classes, by name; else UNKNOWN."""
+        """The twin of one of the user's functions or classes, by name, or of a library's, or what
+        stands for its module; else UNKNOWN."""
+        if is_a(live, types.ModuleType):
+            return self.libraries.module(live.__name__) or UNKNOWN
         name = getattr(live, "__qualname__", "")
         module = getattr(live, "__module__", self.name)
         scope = self._names_of(module)
@@ -183,7 +206,7 @@ class ShadowState:
             found = getattr(found, part, UNKNOWN)
         if is_twin_function(found) or (isinstance(found, type) and is_twin_class(found)):
             return found
-        return UNKNOWN
+        return self.libraries.twin(live)
 
     def _names_of(self, module: Any) -> dict[str, Any]:
         """What the twin of one of the user's modules holds, by its name."""
@@ -227,16 +250,18 @@ class ShadowState:
         except Exception:  # unhashable callables, or a hash of the user's own
             return None
 
-    def base(self, base: Any, name: str) -> Any:
-        """A base class; of unknown ones only whether they are modules is known."""
+    def base(self, base: Any, name: str, module: str) -> Any:
+        """A base class of `name`; of unknown ones only whether they are modules is known."""
         if isinstance(base, type):
             if is_twin_class(base) or self.policy.allows(base):
                 return base
         elif type(base) is not Unknown:
             return base
-        live = self.incident.namespace.get(name)
-        module = isinstance(live, type) and issubclass(live, torch.nn.Module)
-        return torch.nn.Module if module else object
+        own = module == self.name
+        names = self.incident.namespace if own else vars(sys.modules.get(module, _EMPTY))
+        live = names.get(name)
+        is_module = isinstance(live, type) and issubclass(live, torch.nn.Module)
+        return torch.nn.Module if is_module else object
 
 
 class CellEnded(Exception):

@@ -67,7 +67,7 @@ class Substitutes:
         if is_a(live, enum.Enum):
             return live if isinstance(live.value, _PLAIN) else UNKNOWN
         if is_a(live, types.ModuleType):
-            return live if self._policy.may_import(live.__name__) else UNKNOWN
+            return live if self._policy.may_import(live.__name__) else self._twin(live)
         if depth == 0:
             return UNKNOWN
         known = self._memo.get(id(live))
@@ -127,6 +127,9 @@ class Substitutes:
         except TypeError:
             return UNKNOWN
         self._memo[id(live)] = (live, found)
+        if is_a(live, dict) and is_a(found, dict):
+            for key, value in list(items(live))[:_LIMIT]:
+                dict.__setitem__(found, self.adopt(key, depth), self.adopt(value, depth))
         state: Mapping[str, Any] = vars(live)
         for name, value in list(state.items()):
             # Hooks are the user's functions and refer to the live module.

@@ -2,16 +2,19 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from autograd_explain.inspect.dataflow import Cut, CutKind
+from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
 from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.facts.value_names import cut_names
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
+    Certainty,
     Confidence,
     Event,
     Finding,
@@ -39,6 +42,8 @@ EXAMPLE = {
     "instead": 'picked["soft"]',
     "part": "",
     "labels": "",
+    "inside": "",
+    "inside_place": "",
 }
 
 
@@ -75,6 +80,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _of_cut(scene, found, found.cut)
     if unrecorded(scene, found) is not None:
         return None
+    if found.library is not None:
+        return _of_library(scene, found, found.library)
     if found.frozen:
         return _of_frozen(scene, found)
     return _of_nothing(scene, found)
@@ -158,6 +165,24 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
         instead="" if shared is None else shared.trained,
         part="" if part is None else ", ".join(part.parts),
         place=label(froze[0].place) if froze else "",
+    )
+
+
+def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Details]:
+    """A library that the program calls goes on without the graph: its file is not ours to edit."""
+    cause = scene.event(What.CAUSE, lost, certainty=Certainty.INFERRED)
+    inside = lost.inside
+    return _finding(
+        scene,
+        found,
+        binding_of(scene.program, replace(lost, inside=None)).names,
+        [] if cause is None else [cause],
+        Confidence.LIKELY,
+        "library",
+        Details(),
+        operation=lost.place.source,
+        inside="" if inside is None else inside.source,
+        inside_place=label(inside),
     )
 
 

@@ -12,7 +12,7 @@ from autograd_explain.inspect.facts.rebinding import (
     rebinding_is_enough,
 )
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
-from autograd_explain.model import Finding, Place, What
+from autograd_explain.model import Finding, Place, Role, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     clone_alias,
@@ -90,6 +90,14 @@ def _at_the_write(
     finding: Finding[Details], program: Program, place: Place
 ) -> Iterator[tuple[str, Edits | None]]:
     """The write makes a new tensor, where no other name has to see the change."""
+    changed = finding.event(What.CHANGED)
+    if changed is not None and changed.inside is not None:
+        # A library writes to what it is given: its file is not ours to edit.
+        culprit = finding.tensor(Role.CULPRIT)
+        names = (finding.details.target, *(() if culprit is None else culprit.names))
+        copied = (clone_operand(program, place, name) for name in names if name)
+        yield "clone_argument", next((edits for edits in copied if edits), None)
+        return
     write = write_at(program, place)
     if write is None:
         yield "not_inplace", module_not_inplace(program, place)

@@ -24,6 +24,8 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
     first = _live_twins(scene.names, (part.carried,)) if part.carried else ()
     if memory is not None:
         first = (memory.name, *_live_twins(scene.names, (memory.name,)))
+    if part.binding is not None and part.binding.inside is not None:
+        assigned = ()  # a library's words
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
     names = (*names, *(n for n in map(without_item, names[:2]) if n not in names))
     if tensor is None:

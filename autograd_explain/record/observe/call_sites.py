@@ -7,16 +7,22 @@ expression follow from the code object when something has to be explained.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
+
+from ...program import is_installed
+
 #: More of the user's frames than this are not told apart (deep recursion).
 MAX_FRAMES = 16
 MAX_SITES = 50_000
 
-_LIBRARY, _USER, _STOP = 0, 1, 2
+_LIBRARY, _USER, _STOP, _INSTALLED = 0, 1, 2, 3
+_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 # Whatever called these is not the user's program.
 _OUTERMOST = (
     "IPython/core/interactiveshell.py",
@@ -61,6 +67,9 @@ class CallSites:
         self._cells: dict[int, int | None] = {}
         self._cell: int | None = None
         self._cell_files: frozenset[str] = frozenset()
+        #: For sites inside an installed package its innermost code and instruction; None where
+        #: that was not always the same.
+        self.inside: dict[int, tuple[CodeType, int] | None] = {}
         #: The names of the code seen last: the user's namespace, or that of their script.
         self.namespace: dict[str, Any] = {}
 
@@ -76,6 +85,7 @@ class CallSites:
         """The number of the site whose innermost frame (torch's caller) is `frame`; 0 for none."""
         first = frame
         verdicts = self._verdicts
+        inside = None
         key = [operation]
         while frame is not None:
             code = frame.f_code
@@ -83,7 +93,10 @@ class CallSites:
                 verdict = verdicts[code.co_filename]
             except KeyError:
                 verdict = self._judge(code.co_filename)
-            if verdict:
+            if verdict == _INSTALLED:
+                if inside is None and len(key) == 1:
+                    inside = code, frame.f_lasti
+            elif verdict:
                 if verdict == _STOP or len(key) > 2 * MAX_FRAMES:
                     break
                 key.append(id(code))
@@ -91,9 +104,14 @@ class CallSites:
             frame = frame.f_back
         found = tuple(key)
         try:
-            return self._numbers[found]
+            number = self._numbers[found]
         except KeyError:
-            return self._add(first, found)
+            number = self._add(first, found)
+            if inside is not None and number:
+                self.inside[number] = inside
+        if inside is not None and self.inside.get(number) != inside:
+            self.inside[number] = None
+        return number
 
     def _add(self, frame: FrameType | None, key: tuple[int, ...]) -> int:
         """A site that was not seen before: walk again, now keeping the code objects."""
@@ -129,8 +147,10 @@ class CallSites:
         if verdict is None:
             if self._is_user(filename):
                 verdict = _USER
+            elif filename.replace("\\", "/").endswith(_OUTERMOST):
+                verdict = _STOP
             else:
-                plain = filename.replace("\\", "/")
-                verdict = _STOP if plain.endswith(_OUTERMOST) else _LIBRARY
+                apart = is_installed(filename) and not filename.startswith(_TORCH)
+                verdict = _INSTALLED if apart else _LIBRARY
             self._verdicts[filename] = verdict
         return verdict

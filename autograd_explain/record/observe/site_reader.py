@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from ...inspect.history import TraceEvent
 from ...model import Place
 from ...program import Program
 from .call_sites import CallSite, CallSites
-from .code_positions import CodePosition, spot_of
+from .code_positions import CodePosition, line_of, spot_of
 from .opaque_layers import SEQUENTIAL
 
 # Library functions that stand between the user and one torch function and add nothing.
@@ -53,7 +54,9 @@ class SiteReader:
         op = self._op(site)
         if op == SEQUENTIAL and node:
             op = _layer(node)
-        return TraceEvent(clock, place, op, chain, target, operands, grad_mode=True)
+        return TraceEvent(
+            clock, place, op, chain, target, operands, grad_mode=True, inside=self._inside(site)
+        )
 
     def wrote(
         self, site: int, clock: int, version: int | None, via: tuple[TraceEvent, ...] = ()
@@ -70,7 +73,8 @@ class SiteReader:
         if op == "__setitem__":
             op = _ITEM
         place = spot.place(whole=True)
-        return TraceEvent(clock, place, op, chain, target, operands, version, via)
+        inside = self._inside(site)
+        return TraceEvent(clock, place, op, chain, target, operands, version, via, inside=inside)
 
     def mark(self, site: int, clock: int, what: str) -> TraceEvent | None:
         """A backward, a step or a zero_grad; the operand is what it was called on."""
@@ -100,6 +104,16 @@ class SiteReader:
         outer = [s.place(whole=False) for s in spots[1:] if s is not None]
         return spots[0], tuple(reversed(outer))
 
+    def _inside(self, number: int) -> Place | None:
+        """The line of an installed package that called torch, where it was always the same."""
+        found = self._sites.inside.get(number)
+        if found is None:
+            return None
+        code, instruction = found
+        line = line_of(code, instruction)
+        text = linecache.getline(code.co_filename, line)
+        return Place(None, code.co_filename, line, text.strip(), code.co_name)
+
     def _op(self, number: int) -> str:
         site = self._sites.all[number]
         if any("/torch/optim/" in file.replace("\\", "/") for file, _ in site.below):
@@ -119,7 +133,8 @@ class SiteReader:
         if rest and rest[0][1] == "_conv_forward":
             rest = rest[1:]
         names = [n for f, n in rest[1:] if _ends(f, (_MODULE,))]
-        return bool(rest) and rest[0][1] == "forward" and len(names) == len(rest) - 1 <= 2
+        own = bool(rest) and "/torch/nn/modules/" in rest[0][0].replace("\\", "/")
+        return own and rest[0][1] == "forward" and len(names) == len(rest) - 1 <= 2
 
     def _item(self, number: int, spot: CodePosition) -> str:
         """`xs[0]` in `xs[0] += 1` and `xs[0].mul_(2)`, "" for other writes."""

@@ -6,6 +6,6 @@ nothing outside the walk can be reached.  Python's own control flow, scopes, cla
 generators stay as they are.
 """
 
-from .compile import TWIN, Twins
+from .compile import LIBRARY_TWIN, TWIN, Twins
 
-__all__ = ["TWIN", "Twins"]
+__all__ = ["LIBRARY_TWIN", "TWIN", "Twins"]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
+import linecache
+from functools import cached_property
 from types import CodeType
 
-from ....program import Program, Source
+from ....program import ClassOrFunction, Program, Source, first_line
 from ....set_aside import set_aside
-from ..site import Site
+from ..site import LibrarySource, Site
 from .definitions import Instrument
 
 #: The file name of twin code starts with this: real user code is never called.
 TWIN = "<twin of "
+#: That of a library's code, too, with which it begins.
+LIBRARY_TWIN = f"{TWIN}library "
+
+#: Lines of a library's file that is read.
+_LONGEST = 6_000
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
@@ -25,6 +32,7 @@ class Twins:
         self.partial = False
         self.sites: list[Site] = []
         self._codes: dict[tuple[int, bool], tuple[Source, CodeType | None]] = {}
+        self._libraries: dict[str, LibraryText] = {}
 
     def code(self, source: Source, definitions_only: bool = False) -> CodeType | None:
         """The twin of a source, or of its definitions and imports; None where it is no Python."""
@@ -47,3 +55,44 @@ class Twins:
             return compile(twin, f"{TWIN}{source.filename}>", "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, KeyError):
             return None
+
+    def library(self, filename: str) -> LibraryText:
+        """The file of an installed package, its definitions compiled one by one."""
+        if filename not in self._libraries:
+            self._libraries[filename] = LibraryText(filename, self.sites)
+        return self._libraries[filename]
+
+
+class LibraryText:
+    """A library's file: of thousands of lines a run comes to a few functions."""
+
+    def __init__(self, filename: str, sites: list[Site]) -> None:
+        text = "".join(linecache.getlines(filename))
+        self.source = LibrarySource(None, filename, text, text, filename)
+        self._sites = sites
+        self._codes: dict[tuple[str, int], CodeType | None] = {}
+
+    def code(self, name: str, line: int) -> CodeType | None:
+        """The twin of the top-level definition of that name, of several the one that begins at
+        `line` (0 where that is unknown: the last one)."""
+        if (name, line) not in self._codes:
+            self._codes[name, line] = self._compile(name, line)
+        return self._codes[name, line]
+
+    def _compile(self, name: str, line: int) -> CodeType | None:
+        found = [d for d in self._definitions if d.name == name]
+        exact = [d for d in found if first_line(d) == line]
+        if not found or (line and not exact):
+            return None
+        try:
+            # A tree of our own: this one is changed in place.
+            twin = Instrument(self.source, self._sites).visit((exact or found)[-1])
+            module = ast.fix_missing_locations(ast.Module([twin], []))
+            name = f"{LIBRARY_TWIN}{self.source.filename}>"
+            return compile(module, name, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, KeyError):
+            return None
+
+    @cached_property
+    def _definitions(self) -> tuple[ClassOrFunction, ...]:
+        return self.source.definitions if len(self.source.python_lines) <= _LONGEST else ()

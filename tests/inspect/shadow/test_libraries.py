@@ -1,0 +1,178 @@
+"""What installed packages do to tensors: told at the user's line, with the library's beside it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from shadow_notebook import fresh_session, history_of, run
+
+from autograd_explain.incident import Incident
+
+Library = Callable[[str], None]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    """Installs a package of one module, `somelib`."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "somelib", raising=False)
+
+    def install(text: str) -> None:
+        (folder / "somelib.py").write_text(text)
+        importlib.invalidate_caches()
+
+    yield install
+    sys.modules.pop("somelib", None)
+
+
+def failure(*cells: str) -> Incident:
+    with fresh_session():
+        return run([cell.lstrip() for cell in cells])
+
+
+BLOCK = """\
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(width, width)
+
+    def forward(self, x):
+        out = torch.sigmoid(self.first(x))
+        out += x
+        return out
+"""
+CALLED = "import torch\nfrom somelib import Block\nmodel = Block(4)\nx = torch.randn(3, 4)"
+
+
+def test_a_write_in_a_layer(installed: Library) -> None:
+    installed(BLOCK)
+    history = history_of(failure(CALLED, "y = model(x)\ny.sum().backward()"))
+    saved = next(history.graph.overwritten())
+    maker, (write,) = history.maker(saved.node), history.writes(saved)
+    assert maker is not None and maker.inside is not None and write.inside is not None
+    assert (maker.op, maker.place.source, maker.inside.line) == ("sigmoid", "y = model(x)", 10)
+    assert (write.op, write.place.line, write.inside.source) == ("add_", 1, "out += x")
+    assert (write.target, write.operands, write.chain) == ("", (), ())
+
+
+def test_a_layer_inside_the_users_module(installed: Library) -> None:
+    installed(BLOCK)
+    net = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(4)
+    def forward(self, x):
+        return self.block(x)
+net = Net()
+net(x).sum().backward()
+"""
+    history = history_of(failure(CALLED, net))
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert write.place.source == "return self.block(x)"
+    assert [p.source for p in write.chain] == ["net(x).sum().backward()"]
+
+
+def test_an_argument_that_is_written_has_the_users_name(installed: Library) -> None:
+    installed("import torch\ndef shift_(t, by):\n    t -= by\n    return t\n")
+    cell = """
+import torch, somelib
+w = torch.randn(3, requires_grad=True)
+h = w.exp()
+z = somelib.shift_(h, 1.0)
+(z * w).sum().backward()
+"""
+    history = history_of(failure(cell))
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert (write.place.source, write.target) == ("z = somelib.shift_(h, 1.0)", "h")
+
+
+def test_what_a_library_keeps_from_call_to_call(installed: Library) -> None:
+    installed(
+        "import torch\n"
+        "class Memory:\n"
+        "    def __init__(self):\n"
+        "        self.state = None\n"
+        "    def update(self, x):\n"
+        "        self.state = x if self.state is None else torch.tanh(self.state) * x\n"
+        "        return self.state\n"
+    )
+    cell = """
+import torch
+from somelib import Memory
+w = torch.ones(2, requires_grad=True)
+memory = Memory()
+for _ in range(3):
+    memory.update(w.exp()).sum().backward()
+"""
+    history = history_of(failure(cell))
+    made = [s.op for s in history.steps if s.inside is not None]
+    assert history.reading.walk.failure.reached
+    assert made == ["tanh", "mul"]
+
+
+def test_what_calls_no_tensors_is_left_out(installed: Library) -> None:
+    installed("import torch\ndef wait():\n    for _ in range(10 ** 9):\n        pass\n")
+    cell = """
+import torch, somelib
+w = torch.ones(2, requires_grad=True)
+print(somelib) if w.sum() > 2 else None
+if False: somelib.wait()
+y = w.exp()
+y += 1
+y.sum().backward()
+"""
+    history = history_of(failure(cell))
+    assert history.reading.walk.budget.spent < 100
+    assert len(history.writes(next(history.graph.overwritten()))) == 1
+
+
+EFFECTS = """\
+import os
+import torch
+
+log = []
+calls = {"n": 0}
+
+class Meter:
+    count = 0
+
+def act(t, path):
+    log.append(1)
+    calls["n"] += 1
+    Meter.count += 1
+    open(path, "w").write("done")
+    os.environ["AG_LIBRARY_TEST"] = "x"
+    torch.somelib_was_here = True
+    t += 1
+    return t
+"""
+
+
+def test_nothing_of_the_library_is_changed(installed: Library, tmp_path: Path) -> None:
+    installed(EFFECTS)
+    path = tmp_path / "written"
+    cell = f"""
+import torch, os, somelib
+w = torch.ones(2, requires_grad=True)
+y = somelib.act(w.exp(), {str(path)!r})
+os.remove({str(path)!r}); del os.environ["AG_LIBRARY_TEST"], torch.somelib_was_here
+y.sum().backward()
+"""
+    incident = failure(cell)
+    history = history_of(incident)
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert write.inside is not None and write.inside.source == "t += 1"
+    library, names = incident.namespace["somelib"], incident.namespace
+    assert (library.log, library.calls, library.Meter.count) == ([1], {"n": 1}, 1)
+    assert not path.exists() and "AG_LIBRARY_TEST" not in names["os"].environ
+    assert not hasattr(names["torch"], "somelib_was_here")
