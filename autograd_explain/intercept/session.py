@@ -15,6 +15,7 @@ from .apart import Apart
 from .cell_run import CellRun
 from .cells import Cells, Run
 from .completion import Completion
+from .defining_cells import only_defines
 from .explainer import Explain, Explainer, Recognise
 from .folding import Folding
 from .idle import Idle
@@ -345,7 +346,7 @@ class Session:
 
     def _watch(self, visit: CellRun, choice: WatchOptions) -> None:
         visit.check = check = WatchedCell(choice, self.shell)
-        if visit.options(self.settings.options()).verify:
+        if visit.options(self.settings.options()).verify and not only_defines(visit.run.raw):
             check.take_checkpoint()
         check.enter(self.cells.program(), visit.run.number, self.recording)
         self.recording = check.recording or self.recording

@@ -19,10 +19,12 @@ from ..detect.contents import Content
 from ..detect.detectors import Detectors
 from .call_sites import CallSites
 from .event_log import EventLog, Wrote
-from .tensor_facts import address, quiet, storage, tensors_in, version
+from .tensor_facts import address, any_requires_grad, quiet, storage, tensors_in, version
 from .torch_functions import FunctionTable
 
 NO_KEYWORDS: dict[str, Any] = {}
+#: Of a named tuple in half the time.
+_new = tuple.__new__
 
 
 class EventNotes:
@@ -105,11 +107,8 @@ class EventNotes:
     def _ended(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
         """No node was made: where an argument required a gradient, the graph ends here."""
         with quiet():
-            for tensor in tensors_in(args):
-                if tensor.requires_grad:
-                    site = self.sites.here(frame, operation)
-                    self.suspicion.ended(args, result, site)
-                    return
+            if any_requires_grad(args):
+                self.suspicion.ended(args, result, self._here(frame, operation))
 
     # Writes
 
@@ -211,7 +210,7 @@ class EventNotes:
         own = not self.suspicion.through_data(tensor)
         where = address(tensor)
         alias = log.alias_time(tensor, where)
-        log.wrote.append(Wrote(clock, site, storage(tensor), where, old, new, own, alias))
+        log.wrote.append(_new(Wrote, (clock, site, storage(tensor), where, old, new, own, alias)))
         if not own:
             self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
         if log.user_code_in_backward:
@@ -223,6 +222,28 @@ class EventNotes:
         clock, alias = log.tick(), log.alias_time(tensor, where)
         log.wrote.append(Wrote(clock, site, storage(tensor), where, v, v, own, alias))
         return clock
+
+    # Numbers
+
+    def _number(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """A value leaves torch as a Python number: of interest where it has a graph."""
+        __tracebackhide__ = True
+        result = func(*args, **kwargs)
+        try:
+            with quiet():
+                if args[0].requires_grad:
+                    site = self.sites.here(frame, operation)
+                    self.suspicion.cut(args[0], result, site, "number")
+        except Exception as error:
+            self.broken = error
+        return result
 
     # Aliases
 
@@ -255,7 +276,8 @@ class EventNotes:
         try:
             with quiet():
                 kept = storage(source)
-                for out in tensors_in((result,)):
+                made = (result,) if type(result) is Tensor else tensors_in((result,))
+                for out in made:
                     if out is not source and storage(out) == kept:
                         site = site or self.sites.here(frame, operation)
                         self.log.alias(out, source, kept, site)

@@ -24,6 +24,7 @@ from .torch_functions import CallKind, FunctionTable
 # Plain integers: comparing members of an enum costs twice as much.
 _PASS, _CALL, _VIEW = int(CallKind.PASS), int(CallKind.CALL), int(CallKind.VIEW)
 _WRITE, _COMPOSITE, _INPLACE = int(CallKind.WRITE), int(CallKind.COMPOSITE), int(CallKind.INPLACE)
+_NUMBER = int(CallKind.NUMBER)
 
 
 class Recorder(EventNotes, TorchFunctionMode):
@@ -86,6 +87,8 @@ class Recorder(EventNotes, TorchFunctionMode):
             return self._view(func, args, kwargs, frame, operation)
         if kind == _WRITE:
             return self._write(func, args, kwargs, frame, operation)
+        if kind == _NUMBER:
+            return self._number(func, args, kwargs, frame, operation)
         if kind == _COMPOSITE:
             return self.composite(func, args, kwargs, frame, operation)
         return self._special[kind](func, types, args, kwargs, frame, operation)

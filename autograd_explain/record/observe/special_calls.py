@@ -75,7 +75,6 @@ class Special:
             CallKind.SET_DATA: self._set_data,
             CallKind.SET_GRAD: self._set_grad,
             CallKind.NUMPY: self._numpy,
-            CallKind.NUMBER: self._number,
             CallKind.COPY: self._copy,
             CallKind.LEAF: self._leaf,
             CallKind.HOOK: self._hook,
@@ -156,14 +155,6 @@ class Special:
         return result
 
     # Leaving the graph
-
-    def _number(self, call: Call) -> Any:
-        __tracebackhide__ = True
-        result = call.run()
-        with Noting(self._recorder):
-            if call.args[0].requires_grad:
-                self._suspicion.cut(call.args[0], result, self._site(call), "number")
-        return result
 
     def _copy(self, call: Call) -> Any:
         """`torch.tensor(x)` and its like make a leaf that has forgotten x's graph."""

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 quiet = torch._C.DisableTorchFunction
-_PLAIN = (Tensor, torch.nn.Parameter)
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+#: Most of what operations are given besides tensors.
+_SCALARS = frozenset({int, float, bool, str, type(None), slice, torch.dtype, torch.device})
 
 #: Longer lists of tensors are looked at only in part.
 MAX_LISTED = 1024
@@ -48,7 +50,11 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
     """The tensors among arguments, those in lists, tuples and dicts included."""
     for value in values:
         kind = type(value)  # `isinstance` would ask the user's objects for their `__class__`
-        if issubclass(kind, Tensor):
+        if kind in _PLAIN:
+            yield value
+        elif kind in _SCALARS:
+            continue
+        elif issubclass(kind, Tensor):
             yield value
         elif issubclass(kind, (list, tuple)):
             plain = list if issubclass(kind, list) else tuple
@@ -56,6 +62,18 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from (v for v in found if issubclass(type(v), Tensor))
         elif issubclass(kind, dict):
             yield from (v for v in dict.values(value) if issubclass(type(v), Tensor))
+
+
+def any_requires_grad(values: Iterable[Any]) -> bool:
+    """Whether a tensor among arguments does: asked of each call that made no node."""
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN:
+            if value.requires_grad:
+                return True
+        elif kind not in _SCALARS and any(t.requires_grad for t in tensors_in((value,))):
+            return True
+    return False
 
 
 def root(tensor: Tensor) -> Tensor:
