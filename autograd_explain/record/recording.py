@@ -157,6 +157,7 @@ class Recording:
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
                 found += look(self.sites.namespace, self.suspicion.gradients, self.log)
+                found += self.suspicion.owners.left_behind()
         return self._falsifying([self._with_numbers_followed(s) for s in found])
 
     def _falsifying(self, suspects: list[CandidateFault]) -> list[CandidateFault]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 import torch
 from silent_programs import HEAD, PROGRAMS, Silent
@@ -20,6 +22,22 @@ def test_it_is_found_with_its_lines(program: Silent) -> None:
     }
     if program.way:
         assert found[0].evidence["way"] == program.way or program.way == "number"
+
+
+def in_function(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """A program whose models, optimizers and tensors are gone when it has ended."""
+    body = textwrap.indent("\n".join(cells), "    ")
+    return (f"def main():\n{body}\nmain()",)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_it_is_found_in_a_function(program: Silent) -> None:
+    (found,) = signals(in_function(program.cells))
+    assert found.name == program.signal
+    told = {role: found.moments[role][0].place.source for role in program.lines}
+    assert told == program.lines
+    if found.name in ("plain-list-of-layers", "optimizer-misses-parameters"):
+        assert found.evidence["names"][0] in ("self.blocks[0].weight", "1.weight")
 
 
 def test_gradients_from_before_the_watch_are_not_spoken_of() -> None:
@@ -85,6 +103,23 @@ MEANT = {
 def test_what_may_be_meant_is_a_note_and_no_alarm(name: str) -> None:
     assert signals(MEANT[name]) == []
     assert len(signals(MEANT[name], sure=False)) == 1
+    assert signals(in_function(MEANT[name])) == []
+
+
+def test_what_is_trained_later_is_not_missed() -> None:
+    """In a function the optimizers are looked at before it has returned."""
+    lists = next(p.cells for p in PROGRAMS if p.name == "list filled by append")[0]
+    train = (
+        "for _ in range(3):\n    {0}.zero_grad()\n    net(x).mean().backward()\n    {0}.step()\n"
+    )
+    cells = (
+        lists,
+        "net, x = Net(), torch.ones(2, 3)\nopt = torch.optim.Adam(net.parameters())",
+        train.format("opt"),
+        "late = torch.optim.Adam([p for b in net.blocks for p in b.parameters()])",
+        train.format("late"),
+    )
+    assert signals(in_function(cells)) == []
 
 
 FINE = {

@@ -45,9 +45,13 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     missing = tensors(scene, "parameters")
-    if not missing or remade_parameter(scene) is not None:
+    if remade_parameter(scene) is not None:
         return None
-    names = tuple(name_of(scene, p) for p in missing)
+    # The parameters of a model that lived in a function are gone when it has returned.
+    gone: tuple[str, ...] = scene.incident.evidence.get("names", ())
+    names = tuple(name_of(scene, p) for p in missing) or gone
+    if not names:
+        return None
     optimizer = optimizer_name(scene)
     made = _construction(scene, optimizer)
     replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
@@ -69,7 +73,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "replaced": "" if replaced is None else replaced.source,
             "replaced_place": "" if replaced is None else label(replaced),
         },
-        tensors=(culprit(scene, missing[0], *names[1:]),),
+        tensors=(culprit(scene, next(iter(missing), None), *(names[1:] if missing else names)),),
         events=() if made is None else (Event(What.CAUSE, made),),
         details=Details(name, replaced),
         variant="replaced" if replaced is not None else "",

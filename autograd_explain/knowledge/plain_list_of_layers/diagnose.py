@@ -21,9 +21,12 @@ EXAMPLE = {
 
 def diagnose(scene: Scene) -> Finding | None:
     evidence = scene.incident.evidence
-    lost = tensors(scene, "parameters")
-    if not lost:
+    # The parameters of a model that lived in a function are gone when it has returned.
+    lost = next(iter(tensors(scene, "parameters")), None)
+    gone: tuple[str, ...] = evidence.get("names", ())
+    if lost is None and not gone:
         return None
+    name = gone[0] if lost is None else name_of(scene, lost)
     owner, attribute = str(evidence.get("owner", "")), str(evidence.get("attribute", ""))
     place = _statement(scene, owner, attribute)
     cause = () if place is None else (Event(What.CAUSE, place),)
@@ -33,13 +36,13 @@ def diagnose(scene: Scene) -> Finding | None:
         facts={
             "owner": owner,
             "attribute": attribute,
-            "parameter": name_of(scene, lost[0]),
+            "parameter": name,
             "layers": str(evidence.get("layers", "")),
             "count": str(evidence.get("count", "")),
             "statement": "" if place is None else place.source,
             "place": "" if place is None else label(place),
         },
-        tensors=(culprit(scene, lost[0], f"self.{attribute}"),),
+        tensors=(culprit(scene, lost, f"self.{attribute}"),),
         events=cause,
     )
 

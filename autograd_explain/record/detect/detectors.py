@@ -20,6 +20,7 @@ from .finding import CandidateFault, Mark
 from .graph_cuts import Cuts
 from .hidden_overwrites import Overwrites
 from .nonfinite import NonFiniteLeaves
+from .parameter_owners import InFunctions
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
@@ -42,6 +43,7 @@ class Detectors:
         self.unrecorded = Unrecorded(log, self.blind)
         self.cuts = Cuts()
         self.gradients = Gradients(log, self.cuts)
+        self.owners = InFunctions()
         self.nonfinite = NonFiniteLeaves()
         self.traces = self.cuts.traces
         self.aliased = self.overwrites.aliased
@@ -175,12 +177,15 @@ class Detectors:
         unbumped: bool,
         clock: int,
         site: int,
+        names: Mapping[str, Any],
     ) -> None:
+        """`names` are those of the program that steps."""
         mark = Mark(site, clock)
         if unbumped and any(group.get("fused") for group in optimizer.param_groups):
             self.overwrites.stepped(parameters, mark)
         self.gradients.after_step(optimizer, parameters, mark)
         self.nonfinite.stepped(parameters, self.gradients.last_backward)
+        self.owners.stepped(self.gradients.followed[id(optimizer)], names, self.gradients)
 
     # Judging
 
@@ -206,6 +211,7 @@ class Detectors:
             self.overwrites.let_go()
         self.gradients.found.clear()
         self.nonfinite.begin()
+        self.owners.begin()
         self.cuts.begin()
 
     def partial_cuts(self) -> CandidateFault | None:

@@ -5,8 +5,11 @@ Reads plain data only (`vars`, containers): no property, no method of the user's
 
 from __future__ import annotations
 
+import gc
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from torch import Tensor, nn
@@ -15,20 +18,69 @@ from torch.optim import Optimizer
 from ...isolation.type_checks import elements, is_a, items, table_of
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import storage
-from .finding import CandidateFault, Marks, weak
+from .finding import CandidateFault, Marks, Weak, weak
 from .unused_gradients import Followed, Gradients
 
 _MAX_OBJECTS = 5_000
 _DEPTH = 3
+_STEPS = (2, 20)
 _OF_MODULE = frozenset(vars(nn.Module()))
 
 
 def look(namespace: Mapping[str, Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
     """Layers that no module knows, and parameters that no optimizer steps."""
-    if not gradients.last_step.clock:
-        return []
+    return _judged(list(live(namespace)), gradients, log) if gradients.last_step.clock else []
+
+
+class InFunctions:
+    """What `look` finds of models that functions alone hold: they are gone when these have
+    returned, so that all there are are looked at after some steps."""
+
+    def __init__(self) -> None:
+        self._found: list[CandidateFault] = []
+
+    def begin(self) -> None:
+        """A cell begins."""
+        self._found.clear()
+
+    def stepped(self, followed: Followed, names: Mapping[str, Any], gradients: Gradients) -> None:
+        """An optimizer has stepped; `names` are the program's."""
+        if followed.steps == 1:  # what it holds is trained, though it was not before
+            self._found = [s for s in self._found if not _is_held(s, gradients)]
+        if followed.steps not in _STEPS or not _are_beyond(names, [followed]):
+            return
+        self._found = self.left_behind()
+        # A module may be of any kind, half made or with methods of the user's.
+        with suppress(Exception):
+            self._found += _judged(_top_level(), gradients, gradients.log)
+
+    def left_behind(self) -> list[CandidateFault]:
+        """The findings of which nothing is left: no other look has them."""
+        return [s for s in self._found if not any(w() is not None for w in _parameters(s))]
+
+
+def _parameters(suspect: CandidateFault) -> tuple[Weak, ...]:
+    found: tuple[Weak, ...] = suspect.evidence["parameters"]
+    return found
+
+
+def _is_held(suspect: CandidateFault, gradients: Gradients) -> bool:
+    kept = [p for w in _parameters(suspect) if (p := w()) is not None]
+    return any(id(p) in gradients.held for p in kept)
+
+
+def _top_level() -> list[Any]:
+    """Every optimizer, and every module that no other module holds, in whatever way."""
+    every = (o for o in gc.get_objects() if issubclass(type(o), (nn.Module, Optimizer)))
+    found = [*islice(every, _MAX_OBJECTS)]
+    modules = [o for o in found if is_a(o, nn.Module)]
+    inner = {id(child) for m in modules for child in m.children()}
+    inner |= {id(m) for owner in modules for v in vars(owner).values() for _, m in _modules_in(v)}
+    return [o for o in found if id(o) not in inner]
+
+
+def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
     stepped = [f for f in gradients.followed.values() if f.steps]
-    found = list(live(namespace))
     modules = [o for o in found if is_a(o, nn.Module)]
     optimizers = [o for o in found if is_a(o, Optimizer)]
     optimizers += [o for f in gradients.followed.values() if (o := f.optimizer()) is not None]
@@ -45,8 +97,11 @@ def out_of_reach(namespace: Mapping[str, Any], gradients: Gradients, since: int)
     a model that lived in a function."""
     every = (*gradients.past, *gradients.followed.values())
     stepped = [f for f in every if f.stepped.clock > since]
-    if not stepped:
-        return False
+    return bool(stepped) and _are_beyond(namespace, stepped)
+
+
+def _are_beyond(namespace: Mapping[str, Any], stepped: Iterable[Followed]) -> bool:
+    """Whether the names lead to neither the optimizer nor the first parameter of some."""
     reachable = list(live(namespace, (nn.Module, Optimizer, Tensor)))
     found = {id(o) for o in reachable}
     found |= {id(p) for o in reachable if isinstance(o, nn.Module) for p in o.parameters()}
@@ -91,19 +146,27 @@ def _plain_lists(
 ) -> Iterator[CandidateFault]:
     """`self.layers = [nn.Linear(…), …]`: used, but not the module's as far as torch knows."""
     for root in modules:
+        known = {id(m) for m in root.modules()}
         for owner in root.modules():
-            known = {id(m) for m in root.modules()}
             for name, value in list(vars(owner).items()):
                 if name in _OF_MODULE:
                     continue
-                hidden = [m for m in _modules_in(value) if id(m) not in known]
-                lost = [p for m in hidden for p in m.parameters() if _lost(p, held, gradients)]
+                listed = _modules_in(value, f"self.{name}")
+                inside = [(path, m) for path, m in listed if id(m) not in known]
+                hidden = [m for _, m in inside]
+                lost = {
+                    f"{path}.{parameter}": p
+                    for path, m in inside
+                    for parameter, p in m.named_parameters()
+                    if _lost(p, held, gradients)
+                }
                 if lost:
                     evidence = {
                         "owner": type(owner).__name__,
                         "attribute": name,
                         "layers": len(hidden),
-                        "parameters": tuple(weak(p) for p in lost),
+                        "parameters": tuple(weak(p) for p in lost.values()),
+                        "names": (*lost,),
                         "count": len(lost),
                         "module": weakref.ref(owner),
                     }
@@ -114,13 +177,16 @@ def _plain_lists(
                     yield CandidateFault("plain-list-of-layers", marks, evidence, not meant)
 
 
-def _modules_in(value: Any) -> list[nn.Module]:
+def _modules_in(value: Any, name: str = "") -> list[tuple[str, nn.Module]]:
+    """The modules in a list or dict, and the way to each."""
+    held: Iterable[tuple[Any, Any]] = ()
     if is_a(value, dict):
-        value = [v for _, v in items(value)]
-    if is_a(value, nn.Module) or not is_a(value, (list, tuple)):
-        return []
-    nested = [m for v in value if is_a(v, (list, tuple, dict)) for m in _modules_in(v)]
-    return [*(v for v in value if is_a(v, nn.Module)), *nested]
+        held = items(value)
+    elif is_a(value, (list, tuple)) and not is_a(value, nn.Module):
+        held = enumerate(value)
+    named = [(f"{name}[{key!r}]", v) for key, v in held]
+    nested = [m for path, v in named if is_a(v, (list, tuple, dict)) for m in _modules_in(v, path)]
+    return [*((path, v) for path, v in named if is_a(v, nn.Module)), *nested]
 
 
 def _lost(parameter: Tensor, held: set[int], gradients: Gradients) -> bool:
@@ -137,17 +203,17 @@ def _missed(
     log: EventLog,
 ) -> Iterator[CandidateFault]:
     """Parameters with gradients that nobody steps, while the optimizer steps others in vain."""
-    missing = {
-        id(p): p
-        for m in modules
-        for p in m.parameters()
-        if _lost(p, held, gradients) and not _written(p, log, gradients.first_backward)
-    }
+    missing: dict[int, tuple[str, Tensor]] = {}
+    for module in modules:
+        for name, p in module.named_parameters():
+            if _lost(p, held, gradients) and not _written(p, log, gradients.first_backward):
+                missing.setdefault(id(p), (name, p))
     if not missing:
         return
     dead = [w for w in gradients.never(followed).values() if w() is not None]
     evidence = {
-        "parameters": tuple(weak(p) for p in missing.values()),
+        "parameters": tuple(weak(p) for _, p in missing.values()),
+        "names": tuple(name for name, _ in missing.values()),
         "count": len(missing),
         "dead": tuple(dead),
         "dead_count": len(dead),

@@ -190,7 +190,12 @@ class _Step:
         after = _versions(self._parameters)
         log.step(self._site, storages, self._before, after)
         recorder.suspicion.after_step(
-            self._optimizer, self._parameters, self._before == after, log.clock, self._site
+            self._optimizer,
+            self._parameters,
+            self._before == after,
+            log.clock,
+            self._site,
+            recorder.sites.namespace,
         )
 
 
