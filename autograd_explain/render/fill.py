@@ -22,6 +22,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])[」』）]*")
 _CJK = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\ufe30", "\ufe4f"), ("\uff00", "\uffef"))
 _WIDE_MARKS = frozenset("、。，．：；！？）」』】（「『【")
 _FILLED = ("text", "code_inline")
+_DOTS = re.compile(r"… ?\(?\d*\Z")
 
 
 def fill_tokens(tokens: Sequence[Token], facts: Mapping[str, str]) -> list[Token]:
@@ -40,7 +41,8 @@ def placeholders(tokens: Iterable[Token]) -> set[str]:
 
 def _one_line(value: str) -> str:
     value = " ".join(_without_comment(value).split())
-    return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
+    # Cut where "… (12)" ends a list of names, it has its dots already.
+    return value if len(value) <= LONGEST else _DOTS.sub("", value[: LONGEST - 1]) + "…"
 
 
 def _without_comment(value: str) -> str:

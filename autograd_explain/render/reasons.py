@@ -243,9 +243,9 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "正在使用 CUDA，复制出的进程无法使用它",
     ),
     "not_replayable": (
-        "the cells cannot be replayed here[ ({what})]",
-        "ここではセルを再実行できない[（{what}）]",
-        "此处无法重放这些单元格[（{what}）]",
+        "the program cannot be run again here[ ({what})]",
+        "ここではプログラムを再実行できない[（{what}）]",
+        "此处无法重新运行该程序[（{what}）]",
     ),
     "unnumbered": (
         "cells ran outside IPython's history and have no numbers of their own",

@@ -211,11 +211,23 @@ def _patch_python(sandbox: Sandbox) -> None:
     getpass = sys.modules.get("getpass")
     if getpass is not None:
         getpass.getpass = no_input  # type: ignore[attr-defined]
+    with suppress(ImportError):
+        import _posixsubprocess
+
+        # By way of which multiprocessing spawns; no audit event tells.
+        _posixsubprocess.fork_exec = _refusing(sandbox, _PROCESS, "multiprocessing")
     sys.dont_write_bytecode = True
     # Asked for its folder, tempfile would look for one by writing to it.
     import tempfile
 
     tempfile.tempdir = tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp"
+
+
+def _refusing(sandbox: Sandbox, key: str, what: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise sandbox.refuse(key, what)
+
+    return refuse
 
 
 def _redirected(sandbox: Sandbox, since: float | None) -> Redirection | None:

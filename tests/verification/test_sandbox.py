@@ -40,6 +40,10 @@ def refusal(play, statement, *, earlier=False, checkpoint=True):
         ("import os; os.kill(os.getppid(), 15)", "needs_subprocess"),
         ("import ctypes; ctypes.CDLL('libc.so.6')", "needs_subprocess"),
         ("import multiprocessing as m; m.Process(target=print).start()", "needs_subprocess"),
+        (
+            "import multiprocessing as m; m.get_context('spawn').Process(target=print).start()",
+            "needs_subprocess",
+        ),
         ("input('?')", "needs_input"),
     ],
 )
