@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup
@@ -19,7 +20,6 @@ _CLASSES = {
     "Token.Keyword": "k",
     "Token.Operator.Word": "k",
     "Token.Literal.String": "s",
-    "Token.Literal.Number": "n",
     "Token.Comment": "c",
 }
 
@@ -36,11 +36,18 @@ def code_html(text: str, start: int = 0, end: int = 0) -> Markup:
 
 def _pieces(text: str, cuts: tuple[int, ...]) -> Iterator[tuple[int, str, str]]:
     """Stretches of one class, none across a cut: where each begins, its class, its text."""
-    for begin, token, value in _lexer().get_tokens_unprocessed(text):
-        kind = next((c for name, c in _CLASSES.items() if str(token).startswith(name)), "")
-        inner = [cut for cut in cuts if begin < cut < begin + len(value)]
-        for first, last in pairwise([begin, *inner, begin + len(value)]):
+    starts = [next(run) for _, run in groupby(_classes(text), key=itemgetter(1))]
+    ends = [*(begin for begin, _ in starts[1:]), len(text)]
+    for (begin, kind), end in zip(starts, ends, strict=False):  # no start in no text
+        inner = [cut for cut in cuts if begin < cut < end]
+        for first, last in pairwise([begin, *inner, end]):
             yield first, kind, text[first:last]
+
+
+def _classes(text: str) -> Iterator[tuple[int, str]]:
+    """Where each token begins, and its class."""
+    for begin, token, _ in _lexer().get_tokens_unprocessed(text):
+        yield begin, next((c for name, c in _CLASSES.items() if str(token).startswith(name)), "")
 
 
 @cache

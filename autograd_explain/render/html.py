@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -41,7 +42,15 @@ _FROM_THE_RIGHT = re.compile(
 )
 #: An attribute of ours that needs no quotes, each of which a notebook's JSON writes as two
 #: characters.  Quotes of the user's are escaped.
-_QUOTED = re.compile(r'(?<= )(class|dir|aria-hidden|target|rel)="([\w.%-]+)"(?=[ >])')
+_QUOTED = re.compile(r'(?<= )(class|dir|aria-hidden|target)="([\w.%-]+)"(?=[ >])')
+_STYLE = "<style></style>"
+_PIECE = re.compile("<[^>]*>|[^<]+")
+_QUOTE = re.compile("&(?:quot|#34|#39|#x27);")
+_CLASS = re.compile(r'(?<= class=)("[^"]*"|[^ >]+)')
+_NAMED = re.compile(r"\.([a-z_]\w*)")
+_COMMA = re.compile(r",(?![^(]*\))")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+STYLES = {"verified": "_ok", "runs": "_ok", "fails": "_bad"}
 STANDING = {"verified": "✓", "runs": "○", "differs": "≠", "fails": "✗", "not_tried": "·"}
 
 
@@ -107,32 +116,59 @@ def _at(lane: int) -> int:
 
 
 def fill(template: str, language: str, **values: Any) -> str:
-    """A template with the style sheet and the labels of a language at hand."""
+    """A template with the labels of a language at hand, and the styles that it needs."""
     page = environment().get_template(template)
 
     def words(key: str, **facts: object) -> str:
         return word(key, language, **facts)
 
-    text = page.render(word=words, language=language, style=Markup(style()), **values)
-    return _QUOTED.sub(r"\1=\2", visible(text.strip()))
+    text = visible(page.render(word=words, language=language, **values).strip())
+    short = _PIECE.sub(lambda found: _shorter(found[0]), text)
+    return short.replace(_STYLE, f"<style>{_style_of(short)}</style>")
 
 
-@cache
+def _shorter(piece: str) -> str:
+    """A tag without quotes that it does not need, or a text with its quotes as they are."""
+    if piece.startswith("<"):
+        return _QUOTED.sub(r"\1=\2", piece)
+    return _QUOTE.sub(lambda found: unescape(found[0]), piece)
+
+
 def style() -> str:
-    """The style sheet on one line.
+    """The whole style sheet."""
+    return "".join(_rules())
+
+
+def _style_of(report: str) -> str:
+    """The rules for the classes that a report uses.
 
     Every report has its own: an output may be cleared, or taken out of the page while it is
     scrolled away, with the styles in it.
     """
+    used = {name for names in _CLASS.findall(report) for name in names.strip('"').split()}
+    return "".join(_for(used, rule) for rule in _rules())
+
+
+def _for(used: set[str], rule: str) -> str:
+    """A rule with those of its selectors that ask for no class, or for one of these."""
+    selectors, brace, rest = rule.partition("{")
+    asked = ((part, set(_NAMED.findall(part))) for part in _COMMA.split(selectors))
+    kept = [part for part, names in asked if not names or names & used]
+    return ",".join(kept) + brace + rest if kept else ""
+
+
+@cache
+def _rules() -> tuple[str, ...]:
+    """The style sheet's lines."""
     loader = environment().loader
     assert loader is not None
-    css = loader.get_source(environment(), "style.css")[0]
-    lines = (line.split("/*")[0].strip() for line in css.splitlines())
-    return "".join(line for line in lines if line)
+    css = _COMMENT.sub("", loader.get_source(environment(), "style.css")[0])
+    return tuple(line for line in css.splitlines() if line)
 
 
 def html(view: View, detail: str = "short") -> str:
-    """The report; what a short report leaves out is folded, not missing."""
+    """The report; what a short report leaves out is folded, not missing, but for what to read
+    further and long cells, which a magic gives."""
     rows = tuple(map(_cropped, view.rows))
     gutter, widest = _gutter(rows)
     brief = view.why.first_paragraph() if _has_room(view) else NOTHING
@@ -145,14 +181,15 @@ def html(view: View, detail: str = "short") -> str:
         widest=widest,
         brief=brief,
         rest=view.why.after(brief),
-        more=tuple(_more(view)),
+        more=tuple(_more(view, detail == "full")),
         opened=detail == "full",
         standing=STANDING,
+        styles=STYLES,
         colon=source("colon", view.language),
     )
 
 
-def _more(view: View) -> Iterator[str]:
+def _more(view: View, full: bool) -> Iterator[str]:
     """What the folded part holds, by its headings."""
     if view.rewrites and view.rewrites[0].why:
         yield word("about_rewrite", view.language)
@@ -164,7 +201,7 @@ def _more(view: View) -> Iterator[str]:
         "check": view.rewrites and view.check,
         "warnings": view.warnings,
         "tensors": view.tensors,
-        "see": view.see,
+        "see": full and view.see,  # else the whole story has them
     }
     yield from (word(key, view.language) for key, content in held.items() if content)
 
@@ -189,9 +226,9 @@ def look_html(shown: LookContent) -> str:
 
 
 def _gutter(rows: Sequence[Row]) -> tuple[int, int]:
-    """Cells of the places, and of the widest line with its place."""
+    """Cells of the places, and of the widest line."""
     gutter = max((cell_len(_place(row)) for row in rows), default=0) + 2
-    return gutter, gutter + 1 + max((cell_len(row.source) for row in rows), default=0)
+    return gutter, 1 + max((cell_len(row.source) for row in rows), default=0)
 
 
 def repeated_html(parts: Sequence[Passage], whole: str, language: str) -> str:

@@ -24,7 +24,10 @@ SCHEMA = 1
 #: Of the report as data in a notebook's output.
 MIMETYPE = "application/vnd.autograd-explain.v1+json"
 #: Fields that a notebook's output lacks.
-_BESIDE = ("message", "explanation", "warnings", "see", "old_source", "new_source")
+_BESIDE = frozenset(
+    "message explanation warnings see shape dtype device is_leaf requires_grad span changed"
+    " outcome_reason old_source new_source diff".split()
+)
 #: What describes `to_dict`: a file of the package.
 SCHEMA_FILE = Path(__file__).with_name("report.schema.json")
 
@@ -66,14 +69,16 @@ def _rewrite_dict(rewrite: Rewrite, shown: RewriteView, language: str) -> dict[s
 
 def brief(report: Mapping[str, Any]) -> dict[str, Any]:
     """A report as a notebook's output holds it, where each number takes a line of the file:
-    without what is null, and what stands beside it (the story, PyTorch's message, whole texts)."""
+    without what is null or empty, and what stands beside it (the story, PyTorch's message, what a
+    tensor looks like, the rewritten text)."""
     found: dict[str, Any] = _known(report)
     return found
 
 
 def _known(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {k: _known(v) for k, v in value.items() if v is not None and k not in _BESIDE}
+        known = {k: _known(v) for k, v in value.items() if k not in _BESIDE}
+        return {k: v for k, v in known.items() if v not in (None, "", [], {})}
     return [_known(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.text import Text
 
+_PRE = re.compile("(<pre.*?</pre>)", re.DOTALL)
+_BETWEEN = re.compile(r"\n+(?=</?(?:div|p|pre|ul|details|section|style)\b)")
 WIDTH = 88  #: of plain text, whose reader's width is unknown
 
 
@@ -46,8 +49,19 @@ class Shown(ABC):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """What notebooks and terminals show; `text/plain` is complete by itself."""
-        from .text import for_stream
+        from .text import for_a_file, for_stream
 
         terminal = bool(getattr(sys.stdout, "isatty", bool)())
-        text = for_stream(self._draw, sys.stdout) if terminal else self.to_text()
-        return {"text/plain": text, "text/html": self.to_html()}
+        text = for_stream(self._draw, sys.stdout) if terminal else for_a_file(self.to_text())
+        return {"text/plain": text, "text/html": _on_a_line(self.to_html())}
+
+
+def _on_a_line(html: str) -> str:
+    """A notebook's file makes a line of each, quoted and indented: one that shows is written as
+    a reference, another as a blank."""
+    return "".join(
+        part.replace("\n", "&#10;")
+        if part.startswith("<pre")
+        else _BETWEEN.sub("", part).replace("\n", " ")
+        for part in _PRE.split(html)
+    )

@@ -6,6 +6,7 @@ Short reports fit under a traceback (`ROOM` lines); what does not fit is behind 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ _STANDING = {
     "fails": ("✗", "red"),
     "not_tried": ("·", "dim"),
 }
+_RULE = re.compile("─{3,}|━+|┅+")
 _ASCII = str.maketrans(
     {
         "─": "-", "━": "=", "┅": "-", "│": "|", "●": "*", "◆": "#", "✗": "x", "✓": "v", "○": "o",
@@ -94,6 +96,16 @@ def framed(lines: Iterable[Text], title: str, width: int) -> Text:
     )
     heading.append(" " + "─" * (width - heading.cell_len - 1), "dim")
     return Text("\n").join([heading, *lines, Text("─" * width, "dim")])
+
+
+def for_a_file(text: str) -> str:
+    """A framed text as a notebook's file holds it, where each mark of a rule takes three bytes."""
+    heading, *lines = text.rstrip("─\n").split("\n")
+    return "\n".join([heading.rstrip("─ "), *(_RULE.sub(_plain_rule, line) for line in lines)])
+
+
+def _plain_rule(found: re.Match[str]) -> str:
+    return found[0].translate(_ASCII)
 
 
 def looked(shown: LookContent, width: int) -> Text:

@@ -30,7 +30,7 @@ from .rows import Row, certainty_of, name_of, rows_of
 from .texts import Document, Passage, line
 
 _BACKWARD = re.compile(r"([\w.]+)\.backward\(")
-_LONGEST_CELL = 4000  #: characters; a longer one `%autograd_fix` hands over
+_LONGEST_CELL = 800  #: characters; a longer one `%autograd_fix` hands over
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _outcome_key(rewrite: Rewrite) -> str:
 
 
 def _whole_cells(rewrite: Rewrite, language: str) -> Iterator[tuple[str, str]]:
-    """The changed cells to copy, unless they are very long."""
+    """The changed cells to copy, unless they are long."""
     for edit in rewrite.edits:
         if edit.cell is not None and len(edit.new_source) <= _LONGEST_CELL:
             yield word("whole_cell", language, cell=f"In[{edit.cell}]"), edit.new_source.strip("\n")

@@ -72,19 +72,19 @@ def language_of(page: Page) -> str:
 
 def test_headline_lines_and_diff(ran: Page) -> None:
     first, checked = reports(ran)
-    expect(first.locator(".axg-head")).to_contain_text("cfg['<img src=x onerror=")
-    expect(checked.locator(".axg-head")).to_contain_text("hidden")
+    expect(first.locator("._head")).to_contain_text("cfg['<img src=x onerror=")
+    expect(checked.locator("._head")).to_contain_text("hidden")
     for report in (first, checked):
-        rows = report.locator(".axg-rows > div:not(.axg-path)")
+        rows = report.locator("._rows > div:not(._path)")
         assert rows.count() == 3
-        assert report.locator(".axg-rows svg circle").first.is_visible()
+        assert report.locator("._rows svg circle").first.is_visible()
         for row, label in zip(rows.all(), LABELS[language_of(ran)], strict=True):
             expect(row).to_contain_text(label)
             assert row.is_visible()
-        diff = report.locator(".axg-diff").first
-        assert diff.locator(".axg-ins").count()
-    assert checked.locator(".axg-diff").first.locator(".axg-del").count()
-    expect(checked.locator(".axg-ins").first).to_contain_text("hidden = hidden + 0.1")
+        diff = report.locator("._diff").first
+        assert diff.locator("._ins").count()
+    assert checked.locator("._diff").first.locator("._del").count()
+    expect(checked.locator("._ins").first).to_contain_text("hidden = hidden + 0.1")
 
 
 def test_it_stands_under_the_traceback(ran: Page) -> None:
@@ -104,7 +104,7 @@ def test_headline_and_culprit_are_seen_without_scrolling(jupyter: Lab, browser: 
     page.keyboard.press("Shift+Enter")
     report = page.locator("section.axg")
     report.wait_for(timeout=60_000)
-    for part in (".axg-head", ".axg-guilty", ".axg-needed"):
+    for part in ("._head", "._guilty", "._needed"):
         expect(report.locator(part).first).to_be_in_viewport(ratio=1)
     page.close()
 
@@ -131,7 +131,7 @@ def test_more_unfolds(ran: Page) -> None:
     more.locator("summary").click()
 
 
-@pytest.mark.parametrize("width", [420, 1000])
+@pytest.mark.parametrize("width", [420, 720, 1000])
 def test_nothing_sticks_out(ran: Page, width: int) -> None:
     ran.set_viewport_size({"width": width, "height": 2400})
     ran.wait_for_timeout(300)

@@ -31,6 +31,14 @@ _CODE = """() => [...document.querySelectorAll('pre')].map(e => {
   return [style.textAlign, style.fontFamily, style.whiteSpace, style.direction];
 })"""
 
+#: What each report's parts are drawn with.
+_LOOK = """() => [...document.querySelectorAll('section.axg')].map(report =>
+  [...report.querySelectorAll('*')].map(e => {
+    const style = getComputedStyle(e);
+    return [e.tagName, ...['color', 'backgroundColor', 'fontSize', 'fontWeight', 'display', 'fill',
+      'margin', 'padding', 'border', 'textDecoration', 'lineHeight'].map(name => style[name])];
+  }))"""
+
 Shown = Callable[..., Page]
 
 
@@ -39,7 +47,7 @@ def shown(browser: Browser) -> Iterator[Shown]:
     """A page with every kind of report, unfolded."""
     pages: list[Page] = []
 
-    def show(language: str = "en", **options: str) -> Page:
+    def show(language: str = "en", **options: object) -> Page:
         page = browser.new_page(**options)  # type: ignore[arg-type]
         pages.append(page)
         reports = [SAMPLES[name]().in_language(language).with_detail("full") for name in SAMPLES]
@@ -66,14 +74,40 @@ def test_nothing_is_hidden_and_axe_finds_nothing(shown: Shown, language: str) ->
 
 def test_labels_stand_beside_their_lines_where_there_is_room(shown: Shown) -> None:
     page = shown()
-    row = page.locator(".axg-rows > div").first
+    row = page.locator("._rows > div").first
     below = []
     for width in WIDTHS:
         page.set_viewport_size({"width": width + 16, "height": 900})
-        code, label = (row.locator(part).bounding_box() for part in ("pre", ".axg-said"))
+        code, label = (row.locator(part).bounding_box() for part in ("pre", "div"))
         assert code is not None and label is not None
         below.append(label["y"] >= code["y"] + code["height"])
     assert below[0] is False and below[-1] is True
+
+
+def test_at_two_hundred_per_cent_nothing_is_hidden(shown: Shown) -> None:
+    """Of a window of 1440 pixels: half as wide, each pixel four."""
+    page = shown(device_scale_factor=2, viewport={"width": 720, "height": 450})
+    assert page.evaluate("devicePixelRatio") == 2
+    assert page.evaluate(_HIDDEN) == []
+    label, code = (page.locator(f"._rows > div {part}").first for part in ("div", "pre"))
+    expect(label).to_be_visible()
+    expect(code).to_be_visible()
+
+
+def test_reports_look_the_same_whatever_stands_beside_them(browser: Browser) -> None:
+    """Each brings the rules that it needs, which hold in the whole page."""
+    reports = [SAMPLES[name]().to_html() for name in ("drawn", "warning", "silent", "hostile")]
+    reports += [LOOKS[name].to_html() for name in LOOKS]
+    page = browser.new_page()
+    looks = []
+    for order in (reports, reports[::-1]):
+        page.set_content("".join(order))
+        found = page.evaluate(_LOOK)
+        looks.append(found if order is reports else found[::-1])
+    for number, report in enumerate(reports):
+        page.set_content(report)
+        assert page.evaluate(_LOOK) == [looks[0][number]] == [looks[1][number]]
+    page.close()
 
 
 def test_it_reads_well_without_styles(shown: Shown) -> None:

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
+import nbformat
 import pytest
 import torch
 from knowledge.played import WITH_CASE, Played, checked, edited, play, played, program
+from nbformat import v4
 from notebook import fresh_torch, python_of, run_cells
 from torch import nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
@@ -21,6 +23,7 @@ from torch.nn import functional
 
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Outcome, Safety
+from autograd_explain.render import LANGUAGES, Explanation
 
 #: The names of torch's operations, those of the graph's nodes apart.
 OF_TORCH = {
@@ -151,6 +154,24 @@ def test_gradients_agree_with_the_intended_ones(entry: Entry) -> None:
     assert shared or not intended, "the repaired program has none of the intended gradients"
     for name in sorted(shared):
         torch.testing.assert_close(repaired[name], intended[name], msg=f"{name}.grad differs")
+
+
+# -- what is shown ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_fifty_reports_are_small(language: str) -> None:
+    """In a notebook's file, each with its styles, its text and its data."""
+    found = [played(entry.name).diagnosis for entry in WITH_CASE[::2][:50]]
+    reports = [Explanation(diagnosis, language) for diagnosis in found if diagnosis is not None]
+    assert len(reports) == 50
+    outputs = [v4.new_output("display_data", report._repr_mimebundle_()) for report in reports]
+    assert size_of_notebook(outputs) - size_of_notebook([]) < 400_000
+
+
+def size_of_notebook(outputs: Sequence[Any]) -> int:
+    cell = v4.new_code_cell("loss.backward()", id="a", outputs=list(outputs))
+    return len(nbformat.writes(v4.new_notebook(cells=[cell])).encode())
 
 
 # -- the folders ------------------------------------------------------------------------
