@@ -6,6 +6,7 @@ does) they fail.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Iterator
@@ -36,6 +37,16 @@ def page(browser: Browser) -> Iterator[Page]:
     made = browser.new_page(viewport={"width": 1000, "height": 900})
     yield made
     made.close()
+
+
+@pytest.fixture
+def notebook_7(tmp_path: Path) -> Iterator[lab.Lab]:
+    _need(lab.chromium(), "Chromium")
+    installed = [*importlib.metadata.distributions(name="notebook")]
+    _need(installed, "Notebook 7")  # a module of the tests has its name
+    (tmp_path / "books").mkdir()
+    with lab.jupyter_lab(tmp_path / "books", tmp_path, app="notebook") as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

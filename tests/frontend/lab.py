@@ -1,4 +1,4 @@
-"""A real JupyterLab with a real Chromium in front of it."""
+"""A real JupyterLab or Notebook with a real Chromium in front of it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Lab:
 
 
 @contextlib.contextmanager
-def jupyter_lab(folder: Path, home: Path) -> Iterator[Lab]:
+def jupyter_lab(folder: Path, home: Path, app: str = "jupyterlab") -> Iterator[Lab]:
     """A server of its own, with settings and state in `home`; gone afterwards."""
     token, port = secrets.token_hex(16), _free_port()
     where = {
@@ -106,7 +106,7 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[Lab]:
         "LabApp.expose_app_in_browser": True,
         "IdentityProvider.token": token,
     }
-    command = [sys.executable, "-m", "jupyterlab", *(f"--{k}={v}" for k, v in options.items())]
+    command = [sys.executable, "-m", app, *(f"--{k}={v}" for k, v in options.items())]
     with (home / "server.log").open("w") as log:
         server = subprocess.Popen(
             command,

@@ -162,12 +162,41 @@ def test_untrusted_outputs_still_tell_everything(
     jupyter: Lab, browser: Browser, page: Page
 ) -> None:
     """Not run here: JupyterLab strips styles, and what would act."""
+    write_untrusted(jupyter, "untrusted.ipynb")
+    jupyter.open(page, "untrusted.ipynb")
+    check_untrusted(page)
+
+
+def test_in_notebook_7(notebook_7: Lab, browser: Browser) -> None:
+    """The four lines once more, and outputs of somebody else."""
+    write(notebook_7, "fold.ipynb", FOUR_LINES)
+    write_untrusted(notebook_7, "untrusted.ipynb")
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(f"{notebook_7.url}/notebooks/fold.ipynb?token={notebook_7.token}")
+    for number in (0, 1):
+        page.locator(".jp-CodeCell .cm-content").nth(number).click()
+        page.keyboard.press("Shift+Enter")
+    report = page.locator("section.axg")
+    report.wait_for(timeout=60_000)
+    for part in ("._head", "._guilty", "._needed"):
+        expect(report.locator(part).first).to_be_in_viewport(ratio=1)
+    for width in (720, 480):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert report.evaluate(_STICKS_OUT) == []
+    page.goto(f"{notebook_7.url}/notebooks/untrusted.ipynb?token={notebook_7.token}")
+    check_untrusted(page)
+    page.close()
+
+
+def write_untrusted(jupyter: Lab, name: str) -> None:
     output = nbformat.v4.new_output(
         "display_data", {"text/html": _report(), "text/plain": "never needed"}
     )
     cell = nbformat.v4.new_code_cell("loss.backward()", outputs=[output], execution_count=1)
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), jupyter.folder / "untrusted.ipynb")
-    jupyter.open(page, "untrusted.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), jupyter.folder / name)
+
+
+def check_untrusted(page: Page) -> None:
     shown = page.locator(".jp-OutputArea-output").first
     expect(shown).to_contain_text("w[mask]")
     expect(shown).to_contain_text("overwrote it")
