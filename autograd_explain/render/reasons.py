@@ -154,7 +154,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "likely": (
         "often repairs such a failure; `%%autograd_check` would try it",
-        "このような失敗をよく直す書き換え。`%%autograd_check` で検証できます",
+        "この種のエラーはこの修正で直ることが多い。`%%autograd_check` で検証できます",
         "常能修复此类错误；可用 `%%autograd_check` 验证",
     ),
     "not_checked_outside": (
