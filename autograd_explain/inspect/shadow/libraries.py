@@ -19,7 +19,6 @@ from ...isolation.type_checks import is_a
 from ...program import is_installed
 from .budget import RunBudget
 from .instrument import LIBRARY_TWIN, Twins
-from .instrument.compile import LibraryText
 from .policy import PURE, Policy, is_twin_class
 from .site import Site
 from .substitutes import Substitutes
@@ -67,10 +66,16 @@ class Libraries:
         self._walk = walk
         self._modules: dict[str, LibraryModule | None] = {}
         self._strange: set[str] = set()
-        self._texts: dict[str, LibraryText] = {}
+        self._files: dict[str, str] = {}
         self._building: set[tuple[str, str]] = set()
+        self.follow = True
         #: packages of which a module was followed: their helpers are, too
         self._roots: set[str] = set()
+
+    @property
+    def entered(self) -> bool:
+        """Whether some package was followed."""
+        return bool(self._roots)
 
     def module(self, name: str) -> LibraryModule | None:
         """What stands for a loaded module; None for one that is not followed."""
@@ -81,7 +86,8 @@ class Libraries:
 
     def _followed(self, name: str) -> LibraryModule | None:
         root = name.partition(".")[0]
-        live: Any = None if root in PURE else sys.modules.get(name)
+        apart = root in PURE or not self.follow
+        live: Any = None if apart else sys.modules.get(name)
         filename = getattr(live, "__file__", None)
         own = isinstance(filename, str) and filename.endswith(".py") and is_installed(filename)
         if not isinstance(filename, str) or not own:
@@ -92,7 +98,7 @@ class Libraries:
         self._roots.add(root)
         walk = self._walk
         found = LibraryModule(name)
-        self._texts[name] = walk.twins.library(filename)
+        self._files[name] = filename
         names = vars(found)
         names["__package__"] = getattr(live, "__package__", None)
         names["__builtins__"] = _Builtins(walk.builtins, found)
@@ -142,7 +148,7 @@ class Libraries:
         if key in self._building:
             return UNKNOWN
         with walk.budget.uncounted():
-            code = self._texts[module].code(name, line)
+            code = walk.twins.library(self._files[module]).code(name, line)
         if code is None:
             return UNKNOWN
         self._building.add(key)

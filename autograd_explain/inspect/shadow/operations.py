@@ -62,6 +62,8 @@ class Operations:
             if walk.stays_out(site, function, args, kwargs):
                 return walk.unknown_call(site, name or _name_of(function), args, kwargs)
             walk.given = (*args, *kwargs.values())
+            if isinstance(function, type) and isinstance(site.target, ast.Name):
+                return self.make(site, function, args, kwargs)
         if is_twin_function(getattr(function, "__func__", function)) or is_twin_module(function):
             return self.enter(site, function, args, kwargs)
         if type(function) is torch.nn.Sequential and len(args) == 1 and not kwargs:
@@ -71,6 +73,13 @@ class Operations:
         if type(function) is Unknown or is_excessive(function, args, kwargs):
             return walk.unknown_call(site, name, args, kwargs)
         return self.run(site, function, args, kwargs, name or _name_of(function))
+
+    def make(self, site: Site, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An object of a library's class; where making it meets what is not known, the live one
+        of the same name stands for it."""
+        missed = self.walk.missed
+        made = self.run(site, kind, args, kwargs, kind.__name__)
+        return made if self.walk.missed == missed else UNKNOWN
 
     def enter(
         self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -30,7 +30,8 @@ from .unknown import UNKNOWN
 class ShadowRun(ShadowState):
     """One walk over a program: `run` it once, then read `trace`, `failure` and `globals`.
 
-    `arms` says how some branches go; `big` takes stand-ins without numbers.
+    `arms` says how some branches go; `big` takes stand-ins without numbers; `libraries` whether
+    installed packages are followed.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class ShadowRun(ShadowState):
         limits: RunLimits | None = None,
         arms: BranchChoices | None = None,
         big: bool = False,
+        libraries: bool = True,
     ) -> None:
         super().__init__(program, incident, twins, limits, big)
+        self.libraries.follow = libraries
         imports = ShadowImports(self)
         hooks = Hooks(self, Flow(self, arms or {}), Operations(self), imports)
         self.replaced = imports.builtin

@@ -138,20 +138,26 @@ def best_readings(program: Program, incident: Incident, live: Graph) -> tuple[Ru
     saved = next(live.overwritten(), None) if _OVERWRITTEN in incident.message else None
     twins = Twins(program)
 
-    def read(arms: BranchChoices, big: bool) -> RunAlignment:
-        walk = ShadowRun(program, incident, twins, arms=arms, big=big)
+    def read(arms: BranchChoices, big: bool, inside: bool) -> RunAlignment:
+        walk = ShadowRun(program, incident, twins, arms=arms, big=big, libraries=inside)
         try:
             walk.run()
         except TooBig:
-            return read(arms, True)
+            return read(arms, True, inside)
         return RunAlignment(walk, incident, live, saved)
 
-    first = read({}, _is_big(incident))
+    inside = True
+    first = read({}, _is_big(incident), inside)
+    if not first.fits and first.walk.libraries.entered:
+        # What was not known inside a library led elsewhere: the user's own lines tell as much.
+        plain = read({}, first.walk.devices.big, False)
+        if plain.score >= first.score:
+            inside, first = False, plain
     if not incident.user_frames or (first.fits and not first.in_doubt):
         return (first,)
     readings = [first]
     for arms in islice(_alternatives(program, incident, first), _MORE_WALKS):
-        readings.append(read(arms, first.walk.devices.big))
+        readings.append(read(arms, first.walk.devices.big, inside))
     best = max(r.score for r in readings)
     return tuple(r for r in readings if r.score == best)
 

@@ -71,6 +71,8 @@ class ShadowState:
         self.failure = FailurePoint(self.trace, self.stack, incident)
         self.adopter = Substitutes(self.policy, self.twin_of, self.stand_in)
         self.libraries = Libraries(self)
+        #: how often something inside a library was not known
+        self.missed = 0
         #: what the user's call of a library that is open was given
         self.given: tuple[Any, ...] = ()
         #: live tensors that numbers had to be invented for
@@ -102,6 +104,7 @@ class ShadowState:
 
     def failed(self, site: Site, error: Exception) -> Any:
         """An operation raised: the failure itself, the user's `try`, or the walk's ignorance."""
+        self.missed += site.in_library
         self.failure.check(site, error)
         if isinstance(error, (StopIteration, StopAsyncIteration)) or self.tries:
             raise error
@@ -124,6 +127,7 @@ class ShadowState:
     ) -> Any:
         """A call of something the walk does not know; progress bars hand their items through."""
         name = name or _called(site)
+        self.missed += site.in_library
         self.budget.spend(1)
         self.failure.arrive(site, (*args, *kwargs.values()), name)
         self._call_back(site, (*args, *kwargs.values()))

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from ...isolation.type_checks import is_a, items
+from ...isolation.type_checks import elements, is_a, items
+from ...program import is_installed
 from .policy import Policy, is_twin_class
 from .unknown import UNKNOWN
 
@@ -43,6 +44,24 @@ def _is_stateless(live: Any) -> bool:
         return owner is None or is_a(owner, (types.ModuleType, type))
     numpy: Any = sys.modules.get("numpy")
     return numpy is not None and is_a(live, (numpy.dtype, numpy.generic, numpy.ufunc))
+
+
+def _is_of_package(kind: type) -> bool:
+    """Whether an installed package other than torch defines a class."""
+    module = str(kind.__module__)
+    path = vars(sys.modules.get(module, sys)).get("__file__")
+    own = module.partition(".")[0] == "torch" or not isinstance(path, str)
+    return not own and is_installed(str(path))
+
+
+def _has_graph(value: Any, depth: int = 2) -> bool:
+    """Whether it is, or holds, a tensor that was computed from what requires grad."""
+    if is_a(value, torch.Tensor):
+        return value.requires_grad and not value.is_leaf
+    if depth and type(value) in (list, tuple, dict):
+        parts = list(value.values()) if type(value) is dict else value
+        return any(_has_graph(part, depth - 1) for part in parts[:8])
+    return False
 
 
 class Substitutes:
@@ -122,6 +141,9 @@ class Substitutes:
         return found if is_a(live, list) else type(live)(found)
 
     def _instance(self, live: Any, kind: type, depth: int) -> Any:
+        if is_a(live, tuple):  # a NamedTuple
+            parts = [self.adopt(part, depth) for part in elements(live, _LIMIT)]
+            return tuple.__new__(kind, parts) if issubclass(kind, tuple) else UNKNOWN
         try:
             found: Any = kind.__new__(kind)  # type: ignore[call-overload]
         except TypeError:
@@ -131,7 +153,10 @@ class Substitutes:
             for key, value in list(items(live))[:_LIMIT]:
                 dict.__setitem__(found, self.adopt(key, depth), self.adopt(value, depth))
         state: Mapping[str, Any] = vars(live)
+        kept = not _is_of_package(type(live))
         for name, value in list(state.items()):
+            if not kept and _has_graph(value):
+                value = None  # a cache: the program had not filled it when it made the object
             # Hooks are the user's functions and refer to the live module.
             adopted = type(value)() if "hooks" in name and isinstance(value, dict) else (
                 self.adopt(value, depth)

@@ -176,3 +176,57 @@ y.sum().backward()
     assert (library.log, library.calls, library.Meter.count) == ([1], {"n": 1}, 1)
     assert not path.exists() and "AG_LIBRARY_TEST" not in names["os"].environ
     assert not hasattr(names["torch"], "somelib_was_here")
+
+
+def test_an_object_whose_making_is_not_known_is_taken_as_it_lives(installed: Library) -> None:
+    installed(
+        "import json, torch\n"
+        "from typing import NamedTuple\n"
+        "class Kept(NamedTuple):\n"
+        "    scale: float\n"
+        "class Cache:\n"
+        "    def __init__(self):\n"
+        "        self.kept = Kept(json.loads('2.0'))\n"
+        "        self.value = None\n"
+        "    def get(self, x):\n"
+        "        if self.value is None:\n"
+        "            self.value = torch.exp(x) * self.kept.scale\n"
+        "        return self.value\n"
+    )
+    cell = """
+import torch
+from somelib import Cache
+w = torch.ones(2, requires_grad=True)
+cache = Cache()
+for _ in range(3):
+    (cache.get(w) * w).sum().backward()
+"""
+    history = history_of(failure(cell))
+    assert history.reading.walk.failure.reached
+    made = [(s.op, s.inside.line) for s in history.steps if s.inside is not None]
+    assert made == [("exp", 11), ("mul", 11)]
+
+
+def test_where_a_library_leads_astray_the_users_lines_stay_known(installed: Library) -> None:
+    installed(
+        "import subprocess, torch\n"
+        "def act(t):\n"
+        "    while subprocess.run(['true']).returncode == 0:\n"
+        "        t = t * 2\n"
+        "        if t.sum() > 9: raise ValueError\n"
+        "    return t\n"
+    )
+    cell = """
+import torch, somelib
+w = torch.ones(2, requires_grad=True)
+try:
+    somelib.act(w)
+except ValueError:
+    pass
+y = torch.sigmoid(w)
+y += 1
+y.sum().backward()
+"""
+    history = history_of(failure(cell))
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert write.place.source == "y += 1"
