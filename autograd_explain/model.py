@@ -302,8 +302,9 @@ class Finding(Generic[D_co]):
     `facts` fill the `{placeholders}` of the cause's texts.  `variant` chooses the sections
     `## summary <variant>` and `## cause <variant>` where the cause has them.  `details` is a
     frozen dataclass of the cause's own, for its rewrites alone.  `awaited` are names of tensors
-    that never got a gradient: a rewrite that gives them none repairs nothing.  `freed` are the
-    lines whose saved values an earlier backward has freed, and whether it has those of every run.
+    that never got a gradient, or, where it `awaits_steps`, that no optimizer changes by one: a
+    rewrite that leaves them so repairs nothing.  `freed` are the lines whose saved values an
+    earlier backward has freed, and whether it has those of every run.
     """
 
     cause: str
@@ -313,6 +314,7 @@ class Finding(Generic[D_co]):
     events: tuple[Event, ...] = ()
     variant: str = ""
     awaited: tuple[str, ...] = ()
+    awaits_steps: bool = False
     freed: Mapping[LineId, bool] = field(default_factory=dict)
     details: D_co = cast(Any, None)  # noqa: RUF009 -- a cast makes nothing
 

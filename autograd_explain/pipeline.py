@@ -218,6 +218,7 @@ def request_for(incident: Incident, finding: Finding) -> Request:
         kind=incident.kind,
         reference=reference_for(incident.kind, incident.message, overwritten),
         awaited=finding.awaited,
+        awaits_steps=finding.awaits_steps,
     )
 
 

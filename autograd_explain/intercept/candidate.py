@@ -116,6 +116,7 @@ def _request(session: Session, program: Program, edit: Edit, seconds: float) -> 
         message=found.message,
         reference=reference,
         awaited=found.finding.awaited,
+        awaits_steps=found.finding.awaits_steps,
         unknown=False,
     )
 

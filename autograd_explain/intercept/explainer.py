@@ -160,12 +160,18 @@ class Explainer:
         """What went wrong without an exception."""
         return list(filter(None, [self._signal(s, visit) for s in signals]))
 
-    def _signal(self, signal: Signal, visit: CellRun) -> Explanation | None:
+    def doubts(self, visit: CellRun, signals: Iterable[Signal]) -> list[Explanation]:
+        """What may have gone wrong, and the program may well mean: nothing is searched for that."""
+        found = [self._signal(s, visit, search=False) for s in signals]
+        return [explanation.as_note() for explanation in found if explanation is not None]
+
+    def _signal(self, signal: Signal, visit: CellRun, *, search: bool = True) -> Explanation | None:
         with guarded("explain"):
             evidence = {**signal.evidence, "moments": signal.moments}
             verifier = self._verifier(visit)
             incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
             if isinstance(verifier, Verifier):
+                verifier = verifier if search else verifier.of_proposals()
                 shown = _shown_by_running(verifier, incident, signal)
                 incident = replace(incident, evidence={**evidence, **shown})
             notes = () if visit.check is None else visit.check.notes()
@@ -214,6 +220,19 @@ class Explainer:
             if any(rewrite.outcome is not Outcome.NOT_TRIED for rewrite in rewrites):
                 return replace(shown, diagnosis=replace(shown.diagnosis, rewrites=rewrites))
         return None
+
+    def told_once(self, visit: CellRun, alarms: list[Explanation]) -> list[Explanation]:
+        """The alarms of a cell; one that blames a line of which torch has warned tells of both, as
+        it has shown what comes of it."""
+        found = []
+        for alarm in alarms:
+            same = [w for w in visit.warnings if _blames_alike(w.explanation, alarm)]
+            visit.warnings = [w for w in visit.warnings if w not in same]
+            told = alarm.diagnosis
+            if same:
+                told = replace(told, message=same[0].explanation.diagnosis.message)
+            found.append(replace(alarm, diagnosis=told))
+        return found
 
     def settle_warnings(
         self, visit: CellRun, failure: Explanation | None, *, failed: bool
@@ -323,6 +342,12 @@ def _is_of_one_failure(warned: Finding, failed: Finding) -> bool:
         (f.cause, _line(f.event(What.CAUSE) or f.event(What.CHANGED))) for f in (warned, failed)
     ]
     return (lines[0] is not None and lines[0] == lines[1]) or blamed[0] == blamed[1]
+
+
+def _blames_alike(warned: Explanation, alarm: Explanation) -> bool:
+    findings = warned.diagnosis.finding, alarm.diagnosis.finding
+    first, second = (_line(f.event(What.CAUSE)) for f in findings)
+    return first is not None and first == second
 
 
 def _line(event: Event | None) -> LineId | None:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..isolation.generators import kept
 from ..settings import AutogradExplain
@@ -39,6 +39,14 @@ _SUBJECT = re.compile(
 _MAX_NAMES = 3  #: listed in a line
 _FIX = re.compile(r"\s*%%?autograd_fix\b")  #: of a cell whose text a rewrite is to replace
 _SAME_CELL = 0.8  #: how alike two texts are that count as one cell, where cells have no id
+
+
+class _Silent(NamedTuple):
+    """What a cell that came to its end did wrong, and may well mean; `unseen` as of `_all_well`."""
+
+    alarms: list[Explanation]
+    notes: list[Explanation]
+    unseen: tuple[str, ...]
 
 
 class Session:
@@ -163,9 +171,12 @@ class Session:
     def _tell(self, visit: CellRun, error: BaseException | None) -> None:
         progress = progress_for(self.shell, visit.options(self.settings.options()).language)
         failure = None
+        silent = None
         try:
             if isinstance(error, Exception):
                 failure = self.explainer.error(error, visit, progress)
+            if error is None and visit.check is not None:
+                silent = self._silent(visit, visit.check)
             found = self.explainer.settle_warnings(visit, failure, failed=error is not None)
         except BaseException:
             if progress is not None and progress.begun:
@@ -181,8 +192,8 @@ class Session:
                 self._try_later(failure, visit, shown)
         if failure is not None and (visit.check is None or visit.check.choice.automatic):
             self._watch_next = visit.run
-        if error is None and visit.check is not None:
-            self._on_success(visit, visit.check)
+        if silent is not None and visit.check is not None:
+            self._on_success(visit, visit.check, silent)
 
     def _look_back(self) -> None:
         """Explain the failure that was there when the extension was loaded."""
@@ -215,22 +226,27 @@ class Session:
             error = shown
         return error or getattr(result, "error_before_exec", None)
 
-    def _on_success(self, visit: CellRun, check: WatchedCell) -> None:
+    def _silent(self, visit: CellRun, check: WatchedCell) -> _Silent | None:
+        """What a cell that came to its end did wrong; None where that could not be judged."""
         judged = check.signals()
         if judged is None:
-            return
+            return None
         sure, doubtful = judged
         alarms = self.explainer.signals(visit, (*sure, *check.suspicions()))
+        notes = self.explainer.doubts(visit, doubtful)
+        told = self.explainer.told_once(visit, alarms)
+        return _Silent(told, notes, () if not sure and not doubtful else ("unexplained",))
+
+    def _on_success(self, visit: CellRun, check: WatchedCell, silent: _Silent) -> None:
+        alarms, notes, unseen = silent
         for explanation in alarms:
             self._show(explanation, visit)
         language = visit.options(self.settings.options()).language
-        notes = [n.as_note() for n in self.explainer.signals(visit, doubtful)]
         for note in notes:
             screen.show_finding("worth_a_look", language, note.headline)
         self._keep(alarms, notes, visit)
         if not alarms and not notes and not visit.warnings:
-            told = len(sure) + len(doubtful) == 0
-            self._all_well(check, language, () if told else ("unexplained",))
+            self._all_well(check, language, unseen)
 
     def _keep(self, alarms: list[Explanation], notes: list[Explanation], visit: CellRun) -> None:
         """The last report has the cell's notes; where there is none, the first note is it."""

@@ -48,8 +48,10 @@ class Verifier:
         runs: Sequence[Run],
         progress: Progress | None = None,
         loaded: Loaded | None = None,
+        searches: bool = True,
     ) -> None:
         """`loaded` is what the program has loaded since the checkpoint, where that is known."""
+        self._searches = searches
         self._checkpoint = checkpoint
         self.seconds = seconds
         self._runs = runs
@@ -60,6 +62,12 @@ class Verifier:
         """The same, which tells of every outcome as it comes."""
         return Verifier(self._checkpoint, self.seconds, self._runs, progress, self._loaded)
 
+    def of_proposals(self) -> Verifier:
+        """The same, which searches for nothing."""
+        return Verifier(
+            self._checkpoint, self.seconds, self._runs, self._progress, self._loaded, searches=False
+        )
+
     def __call__(
         self, incident: Incident, finding: Finding, proposals: tuple[Proposal, ...]
     ) -> tuple[Rewrite, ...]:
@@ -67,7 +75,11 @@ class Verifier:
         from ..verification import told_apart, verify_all
 
         overwritten = finding.event(What.CHANGED) is not None
-        request = replace(self._request(incident, overwritten), awaited=finding.awaited)
+        request = replace(
+            self._request(incident, overwritten),
+            awaited=finding.awaited,
+            awaits_steps=finding.awaits_steps,
+        )
         if self._progress is not None:
             request = replace(request, progress=self._progress.tried)
         started = time.monotonic()
@@ -75,8 +87,9 @@ class Verifier:
         if self._progress is not None:
             request = replace(request, progress=self._progress.searched)
         left = request.seconds - (time.monotonic() - started)
-        with guarded("search"):
-            rewrites = search(finding, replace(request, seconds=left), rewrites, failed)
+        if self._searches:
+            with guarded("search"):
+                rewrites = search(finding, replace(request, seconds=left), rewrites, failed)
         if not rewrites and not told_apart(incident.program, request.cell):
             return Untried("unnumbered")(incident, finding, proposals)
         source = incident.program.cell(request.cell)

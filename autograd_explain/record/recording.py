@@ -20,13 +20,14 @@ from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
 from .detect.number_into_loss import flows_into, may_flow
 from .detect.numpy_writer import writer_between
-from .detect.parameter_owners import look, out_of_reach
+from .detect.parameter_owners import look, out_of_reach, told_once
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
 from .observe.mode_stack import COMPILED, ModeStack
+from .observe.new_parameters import NewParameters
 from .observe.observed_history import ObservedHistory
 from .observe.opaque_layers import OpaqueLayers
 from .observe.optimizer_steps import StepHooks
@@ -156,7 +157,8 @@ class Recording:
             self.suspicion.ended_cell(self.sites.namespace)
             found = list(self.suspicion.suspects())
             if self.suspicion.stepped_lately:
-                found += look(self.sites.namespace, self.suspicion.gradients, self.log)
+                owners = look(self.sites.namespace, self.suspicion.gradients, self.log)
+                found = told_once(found, owners, self.sites.namespace)
                 found += self.suspicion.owners.left_behind()
         return self._falsifying([self._with_numbers_followed(s) for s in found])
 
@@ -236,6 +238,7 @@ class Recording:
         hooks = StepHooks(recorder, presence, program.is_user_code)
         layers = OpaqueLayers(recorder, presence)
         backwards = Backwards(recorder, presence)
+        parameters = NewParameters(recorder, presence)
         stacks = FormattedStacks(presence)
         self._begun = first, _ = sequence(), recorder
         try:
@@ -247,6 +250,7 @@ class Recording:
                 stack.callback(hooks.leave)  # puts the recorder back: while it may be there
                 layers.enter()
                 backwards.enter()
+                parameters.enter()
                 stacks.enter()
                 yield self
         finally:

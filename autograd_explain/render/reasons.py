@@ -38,6 +38,16 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "[`{names}` には依然として勾配が届かない]",
         "[`{names}` 仍然得不到梯度]",
     ),
+    "stepped": (
+        "[an optimizer changes `{names}` now]; there is no reference to compare it with",
+        "[オプティマイザが `{names}` を更新するようになった]。比べる参照値はない",
+        "[优化器现在会更新 `{names}`]；没有可供比较的参考值",
+    ),
+    "still_unstepped": (
+        "[no optimizer changes `{names}` yet]",
+        "[`{names}` を更新するオプティマイザは依然としてない]",
+        "[仍然没有优化器更新 `{names}`]",
+    ),
     "still_nonfinite": (
         "[the gradient of `{names}` is still not finite]",
         "[`{names}` の勾配は依然として有限でない]",

@@ -23,7 +23,8 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
         "registered put_together part_of_derivative detach_other narrowed live_parameters "
-        "detached_flag detached_copy kept_apart custom_fwd".split()
+        "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
+        "differentiable_sample made_again of_another to_optimizer away_from_zero".split()
     ),
     Reference.SAVED_VALUES: frozenset(
         "clone clone_first out_of_place compute_again computed_apart left_detached".split()

@@ -255,4 +255,4 @@ def _says_something(candidate: Candidate, rewrite: Rewrite, request: Request) ->
         return candidate.may_differ
     if rewrite.outcome is not Outcome.RUNS or not candidate.shown:
         return False
-    return request.kind is not Kind.SILENT or rewrite.reason.key in ("reached", "finite")
+    return request.kind is not Kind.SILENT or rewrite.reason.key in ("reached", "stepped", "finite")

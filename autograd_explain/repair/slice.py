@@ -24,6 +24,8 @@ _DECAY = 0.24
 #: What the report says of a place weighs: where it went wrong more than where it showed.
 _WEIGHT = {What.CHANGED: 1.0, What.CAUSE: 1.0, What.DETACHED: 1.0, What.SAVED: 0.66}
 _OTHER = 0.41
+_AROUND = 0.41  #: the head of a block that holds such a place says under what it ran
+_BLOCKS = (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)
 _NAMES = frozenset("self torch nn F np range len print int float list dict tuple".split())
 
 
@@ -32,8 +34,8 @@ def nearness(sites: Sequence[Site], finding: Finding) -> Mapping[Statement, floa
     found = {site.statement: _DECAY ** (_FURTHEST + 1) for site in sites}
     for weight, place in _places(finding):
         for site in sites:
-            if _is_at(site.tree, site.statement, place):
-                found[site.statement] = max(found[site.statement], weight)
+            near = weight * _share_of(site.tree, site.statement, place)
+            found[site.statement] = max(found[site.statement], near)
     words = {site.statement: _words(site) for site in sites}
     given = {site.statement: _given(site) & words[site.statement] for site in sites}
     for _ in range(_FURTHEST):
@@ -78,14 +80,16 @@ def _places_in(value: object) -> Iterator[Place]:
             yield from _places_in(getattr(value, field.name))
 
 
-def _is_at(tree: Tree, statement: Statement, place: Place) -> bool:
-    source = tree.source
+def _share_of(tree: Tree, statement: Statement, place: Place) -> float:
+    """How much of a place's weight is a statement's: it stands there, or holds what does."""
+    source, span = tree.source, tree.span(statement)
     if (source.cell, source.file) != (place.cell, place.file):
-        return False
-    span = tree.span(statement)
-    if isinstance(statement, cst.BaseCompoundStatement):
-        return span.line == place.line
-    return span.line <= place.line <= span.end_line
+        return 0.0
+    if not span.line <= place.line <= span.end_line:
+        return 0.0
+    if isinstance(statement, cst.BaseCompoundStatement) and span.line != place.line:
+        return _AROUND if isinstance(statement, _BLOCKS) else 0.0
+    return 1.0
 
 
 def _words(site: Site) -> frozenset[str]:

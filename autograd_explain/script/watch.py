@@ -99,13 +99,15 @@ class Watch:
     def ended(self) -> None:
         """Tell what went wrong without an error."""
         with kept(), self._apart:
-            self._tell(None, failed=False)
             check = self._visit.check
             signals = None if check is None else check.signals()
-            if check is None or signals is None:
-                return
-            suspected = (*signals[0], *check.suspicions())
-            for found in self._explainer.signals(self._visit, suspected):
+            alarms: list[Explanation] = []
+            if check is not None and signals is not None:
+                suspected = (*signals[0], *check.suspicions())
+                alarms = self._explainer.signals(self._visit, suspected)
+                alarms = self._explainer.told_once(self._visit, alarms)
+            self._tell(None, failed=False)
+            for found in alarms:
                 self._show(found)
 
     def close(self) -> None:

@@ -271,6 +271,7 @@ class _Trials:
             limit=(plan.megabytes << 20) // _BYTES_OF_BUDGET,
             megabytes=plan.megabytes,
             awaited=plan.awaited,
+            awaits_steps=plan.awaits_steps,
             device=plan.device,
             hiding=plan.hiding,
         )

@@ -137,7 +137,8 @@ def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
         return Verdict(index, Outcome.FAILS, _failed(result.failure, further))
     if result.unreached:
         names = _joined(result.unreached)
-        return Verdict(index, Outcome.FAILS, Reason("still_unreached", {"names": names}))
+        key = "still_unstepped" if result.by_steps else "still_unreached"
+        return Verdict(index, Outcome.FAILS, Reason(key, {"names": names}))
     if result.nonfinite:
         names = _joined(result.nonfinite)
         return Verdict(index, Outcome.FAILS, Reason("still_nonfinite", {"names": names}))
@@ -254,7 +255,8 @@ def _runs(
     reason = Reason("no_reference", values)
     if result.reached:
         mended = tuple(name for name in result.reached if name in was_nonfinite)
-        reason = Reason("reached", {"names": _joined(result.reached)})
+        key = "stepped" if result.by_steps else "reached"
+        reason = Reason(key, {"names": _joined(result.reached)})
         if mended:
             reason = Reason("finite", {"names": _joined(mended)})
     return Verdict(

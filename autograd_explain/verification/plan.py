@@ -65,6 +65,7 @@ class Plan:
     failed: frozenset[int] = frozenset()
     gradients: bool = False
     awaited: tuple[str, ...] = ()
+    awaits_steps: bool = False
     against: bool = False
     device: bool = False
     nonfinite: bool = False

@@ -81,6 +81,7 @@ class Job:
     limit: int = 1 << 30
     megabytes: int = 2048
     awaited: tuple[str, ...] = ()
+    awaits_steps: bool = False
     nudge: Nudge | None = None
     shift: Shift | None = None
     moved: Moved | None = None
@@ -98,7 +99,8 @@ class Result:
     numbers that a lenient run handed to numpy are unclear too.
     `backwards` is how many came to their end.
     `reached` and `unreached` are the awaited tensors that got a gradient and that got none,
-    `nonfinite` those that got one with an infinity or a NaN.  `origin` is where such come from.
+    `nonfinite` those that got one with an infinity or a NaN; `by_steps` says that only a gradient
+    counts that an optimizer has stepped with.  `origin` is where such come from.
     `hid`: a file was asked for that the session had made since.
     """
 
@@ -114,6 +116,7 @@ class Result:
     agreements: tuple[Agreement, ...] = ()
     reached: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
+    by_steps: bool = False
     slopes: tuple[Slope, ...] = ()
     reaches: tuple[Reach, ...] = ()
     backwards: int = 0
@@ -243,7 +246,7 @@ class ReplaySession:
         if job.keep:
             found = take_snapshot(space, ledger, copies.overwritten, job.limit)
         agreements = tuple(compare(s, space, ledger) for s in job.against)
-        awaited = _awaited(job.awaited, space, ledger)
+        awaited = _awaited(job, space, ledger)
         nonfinite = {n for n, g in awaited.items() if g is not None and is_wrong(g)}
         return replace(
             result,
@@ -252,6 +255,7 @@ class ReplaySession:
             reached=tuple(n for n, g in awaited.items() if g is not None and n not in nonfinite),
             unreached=tuple(name for name, gradient in awaited.items() if gradient is None),
             nonfinite=tuple(n for n in awaited if n in nonfinite),
+            by_steps=job.awaits_steps,
         )
 
     @contextmanager
@@ -289,18 +293,21 @@ class ReplaySession:
             yield
 
 
-def _awaited(
-    names: tuple[str, ...], space: Mapping[str, Any], ledger: GradientLog
-) -> dict[str, Any]:
-    """The gradient that a backward of the run gave the tensors of these names, None where it did
-    not reach them; others are left out, and so are those of which it cannot be told.  Of those that
+def _awaited(job: Job, space: Mapping[str, Any], ledger: GradientLog) -> dict[str, Any]:
+    """The gradient that a backward of the run gave the awaited tensors, None where it did not
+    reach them; others are left out, and so are those of which it cannot be told.  Of those that
     only a function has a name for, what was reached is told."""
     import torch
 
+    names = job.awaited
     if not names:
         return {}
     found = {spelled(path): value for path, value in walk(space)}
     tensors = {name: found[name] for name in names if isinstance(found.get(name), torch.Tensor)}
+    if job.awaits_steps:
+        inside = ledger.named_steps()
+        got = {name: inside.get(name) for name in names if name in ledger.named()}
+        return got | {name: ledger.stepped(tensor) for name, tensor in tensors.items()}
     inside = ledger.named()
     got = {name: inside[name] for name in names if name in inside}
     got |= {name: _gradient_of(tensor, ledger) for name, tensor in tensors.items()}

@@ -25,9 +25,9 @@ class Request:
     `durations` the seconds that cells took, where known: they save hopeless replays.
     `checkpoint` is the one taken before the failing cell, if any.  `seconds` and `megabytes`
     bound the whole verification and the memory growth of one replay.  `awaited` are names of
-    tensors that have to get a gradient.  `unknown` leaves kind, message and reference to what the
-    program's own run does.  `progress` is told every verdict as it comes; a later one on the same
-    rewrite may say more.
+    tensors that have to get a gradient, with `awaits_steps` one that an optimizer steps with.
+    `unknown` leaves kind, message and reference to what the program's own run does.  `progress` is
+    told every verdict as it comes; a later one on the same rewrite may say more.
     """
 
     program: Program
@@ -41,5 +41,6 @@ class Request:
     seconds: float = 20.0
     megabytes: int = 2048
     awaited: tuple[str, ...] = ()
+    awaits_steps: bool = False
     unknown: bool = False
     progress: Callable[[Verdict], None] | None = None

@@ -69,12 +69,27 @@ def _verified(
         failed = (n for n in trials.untried if verdicts[n].outcome is Outcome.FAILS)
         verdicts |= {n: trials.untried[n] for n in failed}
     found: dict[bool, list[tuple[int, Rewrite]]] = {True: [], False: []}
+    corrected = any(_corrects(p, verdicts.get(n)) for n, p in enumerate(proposals))
     for index, proposal in enumerate(proposals):
         verdict = verdicts.get(index, _not_tried(index, "interrupted"))
+        verdict = _open_to_doubt(verdict) if corrected else verdict
         pair = _rank(proposal, verdict), _rewrite(proposal, verdict)
         found[_stays(proposal, verdict)].append(pair)
     stay, gone = (sorted(found[stays], key=lambda pair: pair[0]) for stays in (True, False))
     return tuple(r for _, r in stay), tuple(r for _, r in gone)
+
+
+def _corrects(proposal: Proposal, verdict: Verdict | None) -> bool:
+    """Whether it makes the program another one, so that the program as it is may not be meant."""
+    return proposal.corrects and verdict is not None and verdict.outcome is Outcome.DIFFERS
+
+
+def _open_to_doubt(verdict: Verdict) -> Verdict:
+    """A verdict of agreement with a program that may not be what is meant."""
+    if verdict.outcome is not Outcome.VERIFIED:
+        return verdict
+    values = {"why": "ambiguous"}
+    return replace(verdict, outcome=Outcome.RUNS, reason=Reason("no_reference", values))
 
 
 def try_edits(edits: Edits, request: Request) -> Rewrite:
@@ -264,6 +279,7 @@ class _Trials:
             nonfinite=self._nonfinite,
             severed=self._severed,
             awaited=request.awaited,
+            awaits_steps=request.awaits_steps,
             device=uses_device(),
             unknown=request.unknown,
         )
@@ -354,7 +370,7 @@ def _stays(proposal: Proposal, verdict: Verdict) -> bool:
 def _rank(proposal: Proposal, verdict: Verdict) -> int:
     """Verified first, but for what corrects the program; what could not be tried last; one that
     makes torch warn after one that does not."""
-    if proposal.corrects and verdict.outcome is Outcome.DIFFERS:
+    if _corrects(proposal, verdict):
         return -1
     return _RANK.get(verdict.outcome, 4) + (1 if verdict.warns else 0)
 
@@ -362,7 +378,7 @@ def _rank(proposal: Proposal, verdict: Verdict) -> int:
 def _rewrite(proposal: Proposal, verdict: Verdict) -> Rewrite:
     plain = Rewrite(proposal.fix, proposal.edits, proposal.safety, proposal.facts)
     reason = verdict.reason
-    if proposal.corrects and verdict.outcome is Outcome.DIFFERS:
+    if _corrects(proposal, verdict):
         reason = replace(reason, key="differs_for_caller")
     return replace(plain, outcome=verdict.outcome, reason=reason, comparison=verdict.comparison)
 

@@ -72,3 +72,13 @@ def test_an_error_that_the_cell_catches(run, shown, shell):
         "except AttributeError as e:\n    found = autograd_explain.explain(e)"
     )
     assert reasons(shell.user_ns["found"]) == {"caught"}
+
+
+def test_a_warning_and_what_comes_of_it(run, shown):
+    """torch warns of the copy; the loss depends on it, and its gradient does not."""
+    run("%config AutogradExplain.verify = True")
+    run("import torch\nw = torch.ones(3, requires_grad=True)")
+    run("%autograd_check on")
+    run("loss = w.exp().sum() + torch.tensor(w.pow(2).sum())\nloss.backward()\n")
+    assert [(e.id, e.diagnosis.kind) for e in shown] == [("silent_cut", Kind.SILENT)]
+    assert shown[0].diagnosis.message.startswith("To copy construct from a tensor")

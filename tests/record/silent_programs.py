@@ -23,7 +23,61 @@ import torch.nn.functional as F
 torch.manual_seed(0)
 """
 
+_TWO = HEAD + "a, b = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+_HELD = "opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)"
+_ROUNDS = "for _ in range(2):\n    opt.zero_grad()\n    h = a(torch.ones(2, 3))\n"
+_STEP = "    b(z).sum().backward()\n    opt.step()"
+
 PROGRAMS = (
+    Silent(
+        "a parameter made of a value",
+        (_TWO + _HELD, f"{_ROUNDS}    z = nn.Parameter(h)\n{_STEP}"),
+        "graph-cut",
+        {"cut": "z = nn.Parameter(h)"},
+        "copy",
+    ),
+    Silent(
+        "a leaf on the memory of a value",
+        (
+            _TWO + _HELD,
+            f"{_ROUNDS}    z = torch.autograd.Variable(h.data, requires_grad=True)\n{_STEP}",
+        ),
+        "graph-cut",
+        {"cut": "z = torch.autograd.Variable(h.data, requires_grad=True)"},
+        "data",
+    ),
+    Silent(
+        "a sample without the gradient",
+        (
+            HEAD + "a, b = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+            "opt = torch.optim.SGD(a.parameters(), lr=0.1)",
+            f"{_ROUNDS}    z = torch.distributions.Normal(h, 1.0).sample()\n{_STEP}",
+        ),
+        "graph-cut",
+        {"cut": "z = torch.distributions.Normal(h, 1.0).sample()"},
+        "no_grad",
+    ),
+    Silent(
+        "an optimizer of copies",
+        (
+            HEAD + "w = torch.ones(3, requires_grad=True)\n"
+            "opt = torch.optim.SGD([w.detach().clone().requires_grad_()], lr=0.1)",
+            "for _ in range(2):\n    opt.zero_grad()\n    w.sum().backward()\n    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
+        "a model for each fold, an optimizer for all",
+        (
+            HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    net = nn.Linear(3, 1)\n    for _ in range(2):\n"
+            "        opt.zero_grad()\n        net(torch.ones(2, 3)).sum().backward()\n"
+            "        opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
     Silent(
         "data alias",
         (

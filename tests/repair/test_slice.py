@@ -34,3 +34,14 @@ def test_order_by_names() -> None:
     assert found["g.add_(1)"] == 1
     assert found["g.add_(1)"] > found["g = scale(h)"] > found["h = torch.ones(3)"]
     assert found["h = torch.ones(3)"] > found["other = torch.ones(3)"] > 0
+
+
+def test_the_blocks_around_a_place_are_near() -> None:
+    program = program_of("for a in b:\n    with f():\n        loss.g()\nwith f():\n    c()")
+    tree = tree_of(program, program.cell(2))
+    sites = [Site(program, tree, statement) for statement in tree.statements]
+    event = Event(What.CHANGED, at(program, "loss.g"))
+    near = nearness(sites, Finding("x", Confidence.LIKELY, {}, events=(event,)))
+    first, second = (near[s.statement] for s in sites if s.place.source == "with f():")
+    assert 1 > first > second
+    assert near[sites[0].statement] == first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.knowledge.silent_cut.functional_layer import parameter_as_argument
+from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 
 HEAD = "class Net(nn.Module):\n    def forward(self, x):\n"
 CALL = 'torch.func.functional_call(self.fc, {"weight": weight}, (x,))'

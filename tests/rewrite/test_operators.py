@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from notebook import cells_of
 from rewriting import program_of
 
 from autograd_explain.render.texts import LANGUAGES, document, load, split_title
 from autograd_explain.repair.priors import EVERYWHERE
 from autograd_explain.rewrite import operators
+from autograd_explain.rewrite.engine.draft import compiles
 from autograd_explain.rewrite.engine.tree import tree_of
 from autograd_explain.rewrite.operators.site import Change, Site
 from autograd_explain.rewrite.operators.table import OPERATORS
@@ -26,6 +28,8 @@ _HOLDER = """class Net:
     def __init__(self):
         self.cell = Cell()
 """
+
+TWO_AND_ONE = "o = torch.optim.SGD([*a(), *b(), *w.parameters()])"
 
 #: An operator, a cell, and a line that one of its changes makes of it.
 EDITS = [
@@ -214,8 +218,52 @@ EDITS = [
         "with torch.no_grad():\n    a = f(x)\n    b = g(a)",
     ),
     ("move", "f(x)\ng(y)", "g(y)\nf(x)"),
+    ("to_optimizer", "w = nn.Linear(1, 1)\no = torch.optim.SGD([*a(), *b()])", TWO_AND_ONE),
+    (
+        "to_optimizer",
+        "w = nn.Linear(1, 1)\no = torch.optim.SGD([a])",
+        "o = torch.optim.SGD([a, *w.parameters()])",
+    ),
+    (
+        "of_another",
+        "w = nn.Linear(1, 1)\no = torch.optim.SGD(f(v))",
+        "o = torch.optim.SGD(w.parameters())",
+    ),
+    (
+        "made_again",
+        "o = torch.optim.SGD(net.parameters())\nnet.fc = f()",
+        "net.fc = f()\no = torch.optim.SGD(net.parameters())",
+    ),
+    ("value_itself", "def f(w):\n    return nn.Parameter(w * 2)", "    return w * 2"),
+    (
+        "value_itself",
+        "for i in y:\n    z = torch.autograd.Variable((m + s).data, requires_grad=True)",
+        "    z = (m + s)",
+    ),
+    (
+        "value_itself",
+        "for i in y:\n    z = z.detach().requires_grad_()\n    f(z)",
+        "for i in y:\n    f(z)",
+    ),
+    ("differentiable_sample", "z = normal.sample()", "z = normal.rsample()"),
+    (
+        "as_argument",
+        "class A:\n    def f(self, x):\n        self.w = nn.Parameter(x)\n        return self.w",
+        "        w = x\n        return w",
+    ),
+    (
+        "with_graph",
+        "with torch.set_grad_enabled(not t):\n    f(x)",
+        "with torch.set_grad_enabled(t):\n    f(x)",
+    ),
+    ("away_from_zero", "y = x.sum() ** 0.5", "y = (x.sum() + 1e-8) ** 0.5"),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
 ]
+
+
+FIELD = Path(__file__).parents[1] / "field"
+CASES = sorted(FIELD.glob("*/*/case.py"))[::25]
+EVERY = 40
 
 
 def changes(cell: str) -> Iterator[Change]:
@@ -231,6 +279,17 @@ def test_what_it_makes(operator: str, cell: str, expected: str) -> None:
     made = [c.make() for c in changes(cell) if c.operator == operator]
     texts = [edits[0].new_source for edits in made if edits]
     assert any(f"\n{expected}\n" in f"\n{text}\n" for text in texts), texts
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.parent.name)
+def test_whatever_it_makes_is_a_program(case: Path) -> None:
+    """Of real notebooks: some of all changes, and every one of those that put texts together."""
+    cells = [c for c in cells_of(case.read_text("utf-8")) if c]
+    found = (change for cell in cells for change in changes(cell))
+    for number, change in enumerate(found):
+        if number % EVERY == 0 or change.operator in ("to_optimizer", "of_another", "turn_flag"):
+            for edit in change.make() or ():
+                assert compiles(edit.new_source)
 
 
 def test_every_operator_is_tried() -> None:

@@ -505,8 +505,9 @@ def test_what_corrects_the_program_goes_before_what_agrees_with_it(play):
     corrects = played.proposal(("y.mul_(2)", "y = y.mul(3)"))
     other = replace(corrects, corrects=True)
     rewrites = verify([agrees, other], played.request())
-    assert [r.outcome for r in rewrites] == [Outcome.DIFFERS, Outcome.VERIFIED]
+    assert [r.outcome for r in rewrites] == [Outcome.DIFFERS, Outcome.RUNS]
     assert rewrites[0].reason.key == "differs_for_caller"
+    assert rewrites[1].reason.values["why"] == "ambiguous"
     assert [r.outcome for r in verify([agrees, corrects], played.request())] == [Outcome.VERIFIED]
 
 

@@ -29,6 +29,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if cleared is None or backward is None or step is None:
         return None
     cause = event(scene, What.CAUSE, "cleared")
+    parameters = _parameters(scene)
     return Finding(
         cause="gradients_thrown_away",
         confidence=Confidence.PROVEN,
@@ -39,8 +40,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "backward": backward.place.source,
             "step": step.place.source,
         },
-        tensors=_parameters(scene),
+        tensors=parameters,
         events=() if cause is None else (cause,),
+        awaited=parameters[0].names[:1] if parameters else (),
+        awaits_steps=True,
         details=Details(backward.place),
     )
 

@@ -3,7 +3,6 @@
 import ast
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.remade_parameter import remade_parameter
 from autograd_explain.inspect.facts.silent_evidence import (
     assignments,
     culprit,
@@ -45,8 +44,6 @@ class Details:
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     missing = tensors(scene, "parameters")
-    if remade_parameter(scene) is not None:
-        return None
     # The parameters of a model that lived in a function are gone when it has returned.
     gone: tuple[str, ...] = scene.incident.evidence.get("names", ())
     names = tuple(name_of(scene, p) for p in missing) or gone
@@ -77,6 +74,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=() if made is None else (Event(What.CAUSE, made),),
         details=Details(name, replaced),
         variant="replaced" if replaced is not None else "",
+        awaited=names[:1] if missing else (),
+        awaits_steps=True,
     )
 
 

@@ -44,6 +44,8 @@ def diagnose(scene: Scene) -> Finding | None:
         },
         tensors=(culprit(scene, lost, f"self.{attribute}"),),
         events=cause,
+        awaited=(name,) if lost is not None else (),
+        awaits_steps=True,
     )
 
 

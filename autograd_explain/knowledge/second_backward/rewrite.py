@@ -23,6 +23,7 @@ from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
+from .begin_anew import begun_anew
 from .carried_state import StateKind
 from .details import Details
 from .reason import Why
@@ -114,6 +115,9 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         if edits:
             yield Proposal("clear_list", edits, Safety.CHANGES_MEANING, intended_difference=True)
         return
+    anew = None if failed is None else begun_anew(program, failed, name)
+    if anew:
+        yield Proposal("begin_anew", anew, Safety.CHANGES_MEANING, intended_difference=True)
     for edits in _cuts(finding, program):
         if edits and edits not in seen:
             seen.add(edits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autograd_explain.inspect.history import TraceEvent
-from autograd_explain.model import Place
 
 _SHOWN = 4
 
@@ -15,7 +14,6 @@ class Details:
     """What the rewrites go by."""
 
     repairable: bool
-    parameter: Place | None = None  #: where a computed value became a new leaf
 
 
 def listed(names: tuple[str, ...]) -> str:

@@ -1,6 +1,5 @@
 """A value left the graph on its way into the loss: parameters before it never get a gradient."""
 
-from autograd_explain.inspect.facts.remade_parameter import RemadeParameter, remade_parameter
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -18,7 +17,7 @@ from autograd_explain.model import Certainty, Confidence, Finding, What, label
 from .details import Details, listed, widest
 from .partial import of_partial_cut
 
-PATTERNS = ("graph-cut", "optimizer-misses-parameters", "partial-cut")
+PATTERNS = ("graph-cut", "partial-cut")
 
 EXAMPLE = {
     "parameter": "model.encoder.weight",
@@ -35,9 +34,6 @@ EXAMPLE = {
 def diagnose(scene: Scene) -> Finding[Details] | None:
     if scene.match.pattern == "partial-cut":
         return of_partial_cut(scene)
-    if scene.match.pattern != "graph-cut":
-        remade = remade_parameter(scene)
-        return None if remade is None else _of_parameter(scene, remade)
     lost = tensors(scene, "parameters")
     cuts = sorted(moments(scene, "cut"), key=_line)
     if not cuts:
@@ -73,33 +69,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         details=Details(repairable=variant not in ("no_grad", "operation")),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
         awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
-    )
-
-
-def _of_parameter(scene: Scene, found: RemadeParameter) -> Finding[Details]:
-    """A new leaf between the computed value and the layer that uses it."""
-    names = tuple(name_of(scene, p) for p in found.lost)
-    step = moment(scene, "step")
-    failed = event(scene, What.FAILED, "step")
-    cause = scene.event_at(What.CAUSE, found.made)
-    return Finding(
-        cause="silent_cut",
-        confidence=Confidence.PROVEN,
-        facts={
-            "parameter": names[0],
-            "parameters": listed(names),
-            "count": str(len(names)),
-            "operation": found.made.text,
-            "operand": found.operand,
-            "place": label(cause.place),
-            "optimizer": optimizer_name(scene),
-            "step": step.place.source if step else "",
-        },
-        tensors=(culprit(scene, found.lost[0], found.operand, found.target, *names[1:]),),
-        events=(cause, *(() if failed is None else (failed,))),
-        variant="copy",
-        details=Details(repairable=True, parameter=found.statement),
-        awaited=names[:1],
     )
 
 

@@ -70,7 +70,7 @@ class Detectors:
                     self.shared = True
                     self.overwrites.share(tensor, mark)
                     self.cuts.appeared(tensor)
-                elif first and not tensor.requires_grad:
+                elif first:
                     self.cuts.appeared(tensor)
             self.overwrites.look(mark)
 
@@ -89,6 +89,9 @@ class Detectors:
 
     def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
         self.cuts.cut(source, result, Mark(site, self.log.clock), way)
+
+    def parameter(self, source: Tensor, result: Tensor, site: int) -> None:
+        self.cuts.parameter(source, result, Mark(site, self.log.clock))
 
     # Memory
 

@@ -23,6 +23,7 @@ from .values import MAX_VALUES, Values
 _MAX_TRACES = 10_000
 _MAX_WALK = 2_000
 _LOOKS = 2  #: how often one site's graph is walked for the leaves above it
+_ROUNDS = 2
 _NOTHING: frozenset[int] = frozenset()
 
 
@@ -42,6 +43,8 @@ class CutSite:
     above: dict[int, Weak] = field(default_factory=dict)
     behind: frozenset[int] = _NOTHING
     fresh: int = 0  #: when a value last left that was computed after the backward before
+    leaf: bool = False  #: what left became a leaf, as the first value of what is trained does too
+    rounds: int = 0  #: of this cell, in which it did
 
 
 class Cuts:
@@ -53,11 +56,17 @@ class Cuts:
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
         self._since = 0
+        self._previous = 0  #: the time of the last backward
 
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
         """`result`, a tensor, a number or a list, is what `source` became outside the graph."""
         self._look_above(self._at(mark, way), (source,))
         self._left(source, result, mark)
+
+    def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
+        """`result`, a parameter, was made of `source`."""
+        self.cut(source, result, mark, "copy")
+        self.cuts[mark.site].leaf = True
 
     def _look_above(self, cut: CutSite, sources: tuple[Tensor, ...]) -> None:
         """Note the leaves above what one call took out of the graph, at the first calls."""
@@ -115,7 +124,12 @@ class Cuts:
     def appeared(self, tensor: Tensor, given: Any = None) -> None:
         """A tensor that may have been made from Python numbers or on numpy memory: are its values
         known?"""
-        found = _NOTHING if id(tensor) in self.traces else self.values.recall(tensor, given)
+        if id(tensor) in self.traces:
+            return
+        leaf = tensor.requires_grad
+        found = self._of_leaf(tensor) if leaf else self.values.recall(tensor, given)
+        for site in found if leaf else ():
+            self.cuts[site].leaf = True
         if found:
             self._trace(tensor, found)
 
@@ -144,13 +158,22 @@ class Cuts:
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         for tensor in roots if self.cuts else ():
             for site in self._of(tensor) or self._of_leaf(tensor):
-                self.reached[site] = mark
+                if self._is_made_anew(self.cuts[site]):
+                    self.reached[site] = mark
         self._since = sequence()
+        self._previous = mark.clock
+
+    def _is_made_anew(self, cut: CutSite) -> bool:
+        """Whether what left does so for each backward: a leaf that stays was only given its first
+        value there, and by the first backward nothing tells which it is."""
+        cut.rounds += cut.clock > self._previous
+        return not cut.leaf or cut.rounds >= _ROUNDS
 
     def begin(self) -> None:
         """A cell begins: each site is looked at once more."""
         for cut in self.cuts.values():
             cut.looks = min(cut.looks, _LOOKS - 1)
+            cut.rounds = 0
 
     def fresh(self, since: int) -> list[CutSite]:
         """Where numbers and arrays left after a time in the round of a backward, written without
@@ -187,7 +210,8 @@ class Cuts:
         if tensor._base is not None or tensor.grad_fn is not None:
             return _NOTHING
         kept = storage(tensor)
-        return frozenset(cut.site for cut in self.cuts.values() if cut.memory == kept != 0)
+        alike = (cut for cut in self.cuts.values() if cut.memory == kept != 0)
+        return frozenset(cut.site for cut in alike if not _holds(cut, tensor))
 
     def _trace(self, tensor: Tensor, sites: frozenset[int]) -> None:
         key = id(tensor)

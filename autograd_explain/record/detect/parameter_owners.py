@@ -9,9 +9,10 @@ import gc
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -29,7 +30,9 @@ _OF_MODULE = frozenset(vars(nn.Module()))
 
 def look(namespace: Mapping[str, Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
     """Layers that no module knows, and parameters that no optimizer steps."""
-    return _judged(list(live(namespace)), gradients, log) if gradients.last_step.clock else []
+    if not gradients.last_step.clock:
+        return []
+    return _judged(list(live(namespace, (nn.Module, Optimizer, Tensor))), gradients, log)
 
 
 class InFunctions:
@@ -52,7 +55,9 @@ class InFunctions:
         self._found = self.left_behind()
         # A module may be of any kind, half made or with methods of the user's.
         with suppress(Exception):
-            self._found += _judged(_top_level(), gradients, gradients.log)
+            cut_off = {i for _, lost in followed.cuts.values() for i in lost}
+            judged = _judged(_top_level(), gradients, gradients.log)
+            self._found += [s for s in judged if not _is_cut_off(s, cut_off)]
 
     def left_behind(self) -> list[CandidateFault]:
         """The findings of which nothing is left: no other look has them."""
@@ -62,6 +67,12 @@ class InFunctions:
 def _parameters(suspect: CandidateFault) -> tuple[Weak, ...]:
     found: tuple[Weak, ...] = suspect.evidence["parameters"]
     return found
+
+
+def _is_cut_off(suspect: CandidateFault, lost: set[int]) -> bool:
+    """Whether cuts, which are told, keep the gradient from all that is stepped in vain."""
+    dead = _tensors(suspect, "dead")
+    return bool(dead) and dead <= lost
 
 
 def _is_held(suspect: CandidateFault, gradients: Gradients) -> bool:
@@ -81,6 +92,7 @@ def _top_level() -> list[Any]:
 
 def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
     stepped = [f for f in gradients.followed.values() if f.steps]
+    leaves = [o for o in found if is_a(o, Tensor)]
     modules = [o for o in found if is_a(o, nn.Module)]
     optimizers = [o for o in found if is_a(o, Optimizer)]
     optimizers += [o for f in gradients.followed.values() if (o := f.optimizer()) is not None]
@@ -88,8 +100,29 @@ def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[Candi
     held |= {k for k, weak in gradients.held.items() if weak() is not None}
     suspects = list(_plain_lists(modules, held, gradients))
     for followed in stepped:
-        suspects += _missed(followed, gradients, modules, held, log)
+        suspects += _missed(followed, gradients, modules, leaves, held, log)
     return suspects
+
+
+def told_once(
+    found: list[CandidateFault], owners: list[CandidateFault], namespace: Mapping[str, Any]
+) -> list[CandidateFault]:
+    """The suspects; where an optimizer steps in vain what a cut keeps the gradient from, the cut is
+    told if the model still has that, else that it is not what the model has."""
+    misses = [s for s in owners if s.name == "optimizer-misses-parameters"]
+    cuts = [s for s in found if s.name == "graph-cut"]
+    if not misses or not cuts:
+        return found + owners
+    modules = live(namespace, (nn.Module,))
+    owned = {id(p) for m in modules for p in m.parameters()}
+    lost = {key for s in cuts if s.sure for key in _tensors(s, "parameters")} & owned
+    gone = [s for s in misses if lost and lost >= _tensors(s, "dead") & owned]
+    gone += [s for s in cuts if (own := _tensors(s, "parameters")) and not own & owned]
+    return [s for s in (*found, *owners) if not any(s is g for g in gone)]
+
+
+def _tensors(suspect: CandidateFault, key: str) -> set[int]:
+    return {id(t) for weak in suspect.evidence.get(key, ()) if (t := weak()) is not None}
 
 
 def out_of_reach(namespace: Mapping[str, Any], gradients: Gradients, since: int) -> bool:
@@ -199,18 +232,22 @@ def _missed(
     followed: Followed,
     gradients: Gradients,
     modules: list[nn.Module],
+    leaves: list[Tensor],
     held: set[int],
     log: EventLog,
 ) -> Iterator[CandidateFault]:
     """Parameters with gradients that nobody steps, while the optimizer steps others in vain."""
+    dead = [w for w in gradients.never(followed).values() if w() is not None]
+    in_vain = not followed.with_gradient
+    shapes = {t.shape for w in dead if in_vain and (t := w()) is not None}
+    named = (pair for module in modules for pair in module.named_parameters())
+    alike = (("", leaf) for leaf in _alike(leaves, shapes))
     missing: dict[int, tuple[str, Tensor]] = {}
-    for module in modules:
-        for name, p in module.named_parameters():
-            if _lost(p, held, gradients) and not _written(p, log, gradients.first_backward):
-                missing.setdefault(id(p), (name, p))
+    for name, p in chain(named, alike):
+        if _lost(p, held, gradients) and not _written(p, log, gradients.filled_since(p)):
+            missing.setdefault(id(p), (name, p))
     if not missing:
         return
-    dead = [w for w in gradients.never(followed).values() if w() is not None]
     evidence = {
         "parameters": tuple(weak(p) for _, p in missing.values()),
         "names": tuple(name for name, _ in missing.values()),
@@ -222,6 +259,12 @@ def _missed(
     # Without parameters stepped in vain it may be a head that is trained alone on purpose.
     marks: Marks = {"step": (followed.stepped,)}
     yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure=bool(dead))
+
+
+def _alike(leaves: list[Tensor], shapes: set[torch.Size]) -> Iterator[Tensor]:
+    """Tensors of the user's that may be what the optimizer was to have: what it steps in vain has
+    the same shapes."""
+    return (t for t in leaves if t.shape in shapes and t._base is None and t.is_leaf)
 
 
 def _written(parameter: Tensor, log: EventLog, since: int) -> bool:

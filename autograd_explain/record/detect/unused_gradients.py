@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -50,6 +50,13 @@ class Followed:
     seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
 
 
+class _Filled(NamedTuple):
+    """A leaf, and when a backward first filled its `.grad`."""
+
+    leaf: Weak
+    clock: int
+
+
 class Gradients:
     """Follows every optimizer that steps or clears.
 
@@ -68,16 +75,11 @@ class Gradients:
         self._steps: deque[tuple[int, int]] = deque(maxlen=_MAX_PAST)  #: clock and optimizer
         self._looks = TimeShare(share=0.003, free=20)
         self._settled: set[int] = set()  #: sites whose last look showed no new leaf
-        self._filled: dict[int, Weak] = {}
+        self._filled: dict[int, _Filled] = {}
         self._seen_all = True
         self._backward: Mark | None = None
         self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
-
-    @property
-    def first_backward(self) -> int:
-        """When the first backward was seen."""
-        return self._first
 
     @property
     def last_backward(self) -> Mark:
@@ -87,7 +89,7 @@ class Gradients:
     @property
     def leaves(self) -> list[Tensor]:
         """Those that steps were given and, as far as that was looked at, backwards filled."""
-        known = {**self.held, **self._filled}
+        known = {**self.held, **{key: filled.leaf for key, filled in self._filled.items()}}
         return [leaf for weak in known.values() if (leaf := weak()) is not None]
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
@@ -107,12 +109,18 @@ class Gradients:
             leaf = getattr(node.node, "variable", None)
             if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
                 key = id(leaf)
-                self._filled[key] = Weak(leaf, partial(_release, self._filled, key))
+                gone = Weak(leaf, partial(_release, self._filled, key))
+                self._filled[key] = _Filled(gone, self.last_backward.clock)
         self._seen_all = self._seen_all and walk.complete
 
     def may_have_filled(self, parameter: Tensor) -> bool:
         """Whether a watched backward filled its `.grad`, as far as that was looked at."""
         return not self._seen_all or id(parameter) in self._filled
+
+    def filled_since(self, parameter: Tensor) -> int:
+        """When the first watched backward did."""
+        known = self._filled.get(id(parameter))
+        return self._first if known is None else known.clock
 
     def after_backward(self) -> None:
         for followed in self.followed.values():
@@ -120,6 +128,7 @@ class Gradients:
             first = None if optimizer is None else next(_parameters(optimizer), None)
             gradient = None if first is None else first.grad
             if gradient is None or self._backward is None:
+                self._settled.clear()  # perhaps another model's by now: look again
                 continue
             followed.filled = self._backward
             seen = id(gradient), version(gradient)
@@ -339,7 +348,7 @@ def _first_gradient(parameters: Iterable[Tensor]) -> Tensor | None:
     return next((p.grad for p in parameters if p.grad is not None), None)
 
 
-def _release(kept: dict[int, Weak], key: int, _: object) -> None:
+def _release(kept: dict[int, Any], key: int, _: object) -> None:
     kept.pop(key, None)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 #: torch.batch_norm and torch.instance_norm: input, weight, bias, running mean and variance,
 #: whether batch statistics are used, momentum, eps, cudnn.
 _BATCH_NORM_ARGUMENTS = 9
+
+
+#: Factories of what their arguments hold.
+_SAMPLES = frozenset({torch.normal})
 
 
 class Call(NamedTuple):
@@ -189,6 +194,10 @@ class Special:
         result = call.run()
         with Noting(self._recorder):
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
+            if call.func in _SAMPLES:
+                if any(t.requires_grad for t in tensors_in(call.args)):
+                    self._suspicion.ended(call.args, result, self._site(call))
+                self._suspicion.spread(call.args, call.kwargs, result)
             if isinstance(made, Tensor) and made.requires_grad:
                 self._log.leaf(address(made), made, self._site(call))
         return result

@@ -7,7 +7,7 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import dotted, expression, with_keyword
+from ..engine.cst_tools import dotted, expression, head, with_keyword
 from ..engine.proposal import Edits
 from .site import Change, Site
 
@@ -47,7 +47,14 @@ def differentiable(site: Site) -> Iterator[Change]:
 
 
 def away_from_zero(site: Site) -> Iterator[Change]:
-    """`torch.sqrt(x)` -> `torch.sqrt(x + 1e-8)`, where the slope at zero is infinite."""
+    """`torch.sqrt(x)` -> `torch.sqrt(x + 1e-8)`, `x ** 0.5` likewise, where the slope at zero is
+    infinite."""
+    for node in head(site.statement):
+        if isinstance(node, cst.BinaryOperation) and _is_root(node):
+            yield Change(
+                "away_from_zero", site, site.tree.code(node.left),
+                partial(_moved_off, site, node.left), group="power",
+            )  # fmt: skip
     for call in site.calls:
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         if name not in _ZERO_SLOPE:
@@ -61,6 +68,14 @@ def away_from_zero(site: Site) -> Iterator[Change]:
                 "away_from_zero", site, site.tree.code(inner),
                 partial(_moved_off, site, inner), group=name,
             )  # fmt: skip
+
+
+def _is_root(node: cst.BinaryOperation) -> bool:
+    """Whether it is a power below one."""
+    power = node.right
+    if not isinstance(node.operator, cst.Power) or not isinstance(power, cst.Float):
+        return False
+    return power.evaluated_value < 1
 
 
 def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | None:

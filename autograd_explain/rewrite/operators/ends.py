@@ -8,7 +8,17 @@ from functools import partial
 import libcst as cst
 
 from ..analysis.effects import effects, fresh
-from ..engine.cst_tools import bare, dotted, head, method, repeatable, targets, unpacked, walk
+from ..engine.cst_tools import (
+    bare,
+    dotted,
+    head,
+    keyword,
+    method,
+    repeatable,
+    targets,
+    unpacked,
+    walk,
+)
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
@@ -22,6 +32,14 @@ from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu".split())
 _SUMS = (cst.Add, cst.Subtract)
+_MAKES_LEAF = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("tensor", "as_tensor", "from_numpy", "FloatTensor", "autograd.Variable"),
+        *("nn.Parameter", "nn.parameter.Parameter"),
+    )
+)
+_REMAKES = frozenset("detach clone cpu numpy requires_grad_".split())
 _COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTensor")
 
 
@@ -148,6 +166,71 @@ def _apart(site: Site, target: cst.Attribute, value: cst.BaseExpression) -> Edit
         if isinstance(node, cst.Attribute) and node.deep_equals(target):
             draft.replace(node, cst.Name(name))
     return draft.edits()
+
+
+def value_itself(site: Site) -> Iterator[Change]:
+    """`nn.Parameter(w)`, `Variable(z.data, requires_grad=True)`, `z.detach().requires_grad_()` ->
+    what it was made of: a new leaf keeps the gradient that belongs there."""
+    for node in head(site.statement):
+        parent = site.tree.parents[node]
+        if not isinstance(node, cst.Call) or isinstance(parent, cst.Attribute):
+            continue
+        inner, makes_leaf = _made_of(site, node)
+        if makes_leaf and not isinstance(inner, cst.BaseNumber) and _runs_often(site):
+            code = site.tree.code(node)
+            yield Change("value_itself", site, code, partial(_value_alone, site, node, inner))
+
+
+def _made_of(site: Site, node: cst.BaseExpression) -> tuple[cst.BaseExpression, bool]:
+    """What a chain of copies and cuts begins with, and whether one of them makes a leaf."""
+    leaf = False
+    while True:
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            node = node.value
+        elif isinstance(node, cst.Call) and site.imports.full(dotted(node.func)) in _MAKES_LEAF:
+            if not node.args or isinstance(node.args[0].value, cst.List):
+                return node, leaf
+            full = site.imports.full(dotted(node.func))
+            leaf = leaf or full.endswith("Parameter") or keyword(node, "requires_grad") is not None
+            node = node.args[0].value
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            name = node.func.attr.value
+            if name not in _REMAKES or site.imports.full(dotted(node.func)):
+                return node, leaf
+            leaf = leaf or name == "requires_grad_"
+            node = node.func.value
+        else:
+            return node, leaf
+
+
+def _runs_often(site: Site) -> bool:
+    """Whether it is run for every value anew, as no constructor is."""
+    scope = site.tree.scope_of(site.statement)
+    if isinstance(scope, cst.FunctionDef):
+        return scope.name.value != "__init__"
+    return any(isinstance(a, (cst.For, cst.While)) for a in site.tree.ancestors(site.statement))
+
+
+def _value_alone(site: Site, node: cst.Call, inner: cst.BaseExpression) -> Edits | None:
+    draft = Draft(site.tree)
+    own = site.statement
+    if isinstance(own, cst.Assign) and own.value is node:
+        if any(target.deep_equals(inner) for target in targets(own)):
+            return draft.remove(own).edits()
+    return draft.replace(node, inner).edits()
+
+
+def differentiable_sample(site: Site) -> Iterator[Change]:
+    """`dist.sample()` -> `dist.rsample()`: computed from what the distribution is made of."""
+    for call in site.calls:
+        function = call.func
+        if not isinstance(function, cst.Attribute) or function.attr.value != "sample":
+            continue
+        if not site.imports.full(dotted(function)):
+            yield Change(
+                "differentiable_sample", site, site.tree.code(call),
+                partial(site.replaced, function.attr, cst.Name("rsample")), group="sample",
+            )  # fmt: skip
 
 
 def soft(site: Site) -> Iterator[Change]:

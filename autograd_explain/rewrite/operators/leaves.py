@@ -23,6 +23,7 @@ from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.casts import dtype_in_constructor, requires_grad_last
+from ..transforms.functional_layer import parameter_as_argument
 from ..transforms.training_step import module_list, parameter_attribute
 from ..transforms.uncut import apply_patches, flag_removed
 from .site import Change, Site
@@ -90,6 +91,17 @@ def registered(site: Site) -> Iterator[Change]:
             )  # fmt: skip
 
 
+def as_argument(site: Site) -> Iterator[Change]:
+    """`self.fc.weight = nn.Parameter(w)`, `self.fc(x)` -> the layer called with `w` as its weight,
+    which no module owns then."""
+    made, given = site.value, targets(site.statement)
+    if isinstance(made, cst.Call) and any(isinstance(t, cst.Attribute) for t in given):
+        full = site.imports.full(dotted(made.func))
+        if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
+            code = site.tree.code(given[0])
+            yield Change("as_argument", site, code, partial(_as_argument, site))
+
+
 def kept_gradient(site: Site) -> Iterator[Change]:
     """`x.retain_grad()` on a line behind the statement that gives x its value."""
     leaves = [leaf for target in targets(site.statement) for leaf in unpacked(target)]
@@ -124,6 +136,10 @@ def whole_argument(site: Site) -> Iterator[Change]:
 
 #: Flags that other operators set, and such as would agree with a reference whatever is meant.
 _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
+
+
+def _as_argument(site: Site) -> Edits | None:
+    return parameter_as_argument(site.program, site.place)
 
 
 def _without_flag(site: Site, place: Place) -> Edits | None:

@@ -7,7 +7,7 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import dotted, expression
+from ..engine.cst_tools import dotted, expression, parenthesised
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
@@ -100,14 +100,25 @@ def with_graph(site: Site) -> Iterator[Change]:
 
 
 def _without_condition(site: Site) -> Iterator[Change]:
-    """`with torch.set_grad_enabled(self.training):` taken away around its body."""
+    """`with torch.set_grad_enabled(self.training):` taken away around its body, or the other way
+    round."""
     block = site.statement
     if not isinstance(block, cst.With) or len(block.items) != 1:
         return
     item = block.items[0].item
     full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
     if full == "torch.set_grad_enabled":
-        yield Change("with_graph", site, site.tree.code(item), partial(_body_alone, site, block))
+        code = site.tree.code(item)
+        yield Change("with_graph", site, code, partial(_body_alone, site, block))
+        if isinstance(item, cst.Call) and len(item.args) == 1:
+            asked = item.args[0].value
+            yield Change("with_graph", site, code, partial(site.replaced, asked, _negated(asked)))
+
+
+def _negated(asked: cst.BaseExpression) -> cst.BaseExpression:
+    if isinstance(asked, cst.UnaryOperation) and isinstance(asked.operator, cst.Not):
+        return asked.expression
+    return expression("not {x}", x=asked if isinstance(asked, cst.Name) else parenthesised(asked))
 
 
 def _body_alone(site: Site, block: cst.With) -> Edits | None:

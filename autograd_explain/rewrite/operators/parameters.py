@@ -9,8 +9,10 @@ from functools import partial
 import libcst as cst
 
 from ...program_index import index_of
-from ..engine.cst_tools import dotted, expression
+from ..engine.cst_tools import dotted, expression, targets, unpacked, walk
+from ..engine.draft import Draft
 from ..engine.proposal import Edits
+from ..engine.tree import tree_of
 from .site import Change, Site
 
 _MOST = 8  #: names that are tried at one call
@@ -81,16 +83,87 @@ def to_optimizer(site: Site) -> Iterator[Change]:
                 yield Change("to_optimizer", site, name, partial(_with, site, given, new))
 
 
+def of_another(site: Site) -> Iterator[Change]:
+    """`SGD(old.parameters())` -> `SGD(net.parameters())`, `SGD([copy])` -> `SGD([w])`: another
+    object that is there to be trained."""
+    for call in site.calls:
+        if site.imports.full(dotted(call.func)).startswith("torch.optim.") and call.args:
+            given = call.args[0].value
+            for name, new in _trained(site):
+                code = new.removeprefix("*") if new.startswith("*") else f"[{new}]"
+                if site.tree.code(given) != code:
+                    yield Change(
+                        "of_another", site, name, partial(site.replaced, given, expression(code))
+                    )
+
+
+def made_again(site: Site) -> Iterator[Change]:
+    """`net = adapt(net)` -> the same, then `opt = SGD(net.parameters())` once more, and the
+    scheduler that it is given to: they hold the tensors that there were when they were made."""
+    names = _changed_names(site)
+    made = list(_holders_of(site, names)) if names else []
+    if made:
+        code = ", ".join(site.tree.module.code_for_node(t.target) for s in made for t in s.targets)
+        yield Change("made_again", site, code, partial(_repeated, site, made))
+
+
+def _changed_names(site: Site) -> set[str]:
+    """The objects that a statement replaces, or may: `net` of `net.head = …` and of `f(net)`."""
+    own = site.statement
+    if isinstance(own, cst.Assign):
+        named = [dotted(leaf) for t in targets(own) for leaf in unpacked(t)]
+    elif isinstance(own, cst.Expr) and isinstance(own.value, cst.Call):
+        call = own.value
+        owner = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+        named = [dotted(node) for node in (*owner, *(arg.value for arg in call.args))]
+    else:
+        return set()
+    return {name.partition(".")[0] for name in named if name} - {"self"}
+
+
+def _holders_of(site: Site, names: set[str]) -> Iterator[cst.Assign]:
+    """The statements above, at the same level of functions, that give an optimizer these objects,
+    and those that give something that optimizer."""
+    names = set(names)
+    scope = site.tree.scope_of(site.statement)
+    index = index_of(site.program)
+    sources = [*index.namespace(site.tree.source)] if isinstance(scope, cst.Module) else []
+    for source in sources or [site.tree.source]:
+        tree = site.tree if source is site.tree.source else tree_of(site.program, source)
+        for statement in tree.statements:
+            if tree is site.tree and tree.start(statement) >= tree.start(site.statement):
+                return
+            same = tree is not site.tree or tree.scope_of(statement) is scope
+            if same and isinstance(statement, cst.Assign) and _holds(site, statement, names):
+                names |= {name for t in targets(statement) if (name := dotted(t))}
+                yield statement
+
+
+def _holds(site: Site, statement: cst.Assign, names: set[str]) -> bool:
+    value = statement.value
+    made = site.imports.full(dotted(value.func)) if isinstance(value, cst.Call) else ""
+    if not made.startswith("torch.optim."):
+        return False
+    return any(isinstance(n, cst.Name) and n.value in names for n in walk(value))
+
+
+def _repeated(site: Site, made: list[cst.Assign]) -> Edits | None:
+    if site.tree.block_of(site.statement) is None:
+        return None
+    return Draft(site.tree).after(site.statement, [s.deep_clone() for s in made]).edits()
+
+
 def _elements_of(given: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [e.value for e in given.elements] if isinstance(given, cst.List) else []
 
 
 def _with(site: Site, given: cst.BaseExpression, new: str) -> Edits | None:
-    before = "*{x}"
-    if isinstance(given, cst.List) and given.elements:
-        before = "".join(f"{site.tree.code(e)}, " for e in given.elements).rstrip(", ")
-        return site.replaced(given, expression(f"[{before}, {new}]"))
-    return site.replaced(given, expression(f"[{before}, {new}]", x=given))
+    whole = expression(f"[*{{x}}, {new}]", x=given)
+    if isinstance(given, cst.List) and isinstance(whole, cst.List):
+        kept = [e.with_changes(comma=cst.MaybeSentinel.DEFAULT) for e in given.elements[-1:]]
+        elements = [*given.elements[:-1], *kept, whole.elements[-1]]
+        return site.replaced(given, given.with_changes(elements=elements))
+    return site.replaced(given, whole)
 
 
 def _trained(site: Site) -> Iterator[tuple[str, str]]:
@@ -113,6 +186,7 @@ def _how_given(site: Site, call: ast.Call) -> str:
     flagged = any(k.arg == "requires_grad" for k in call.keywords)
     if flagged or name.endswith("requires_grad_") or full == "torch.nn.Parameter":
         return "{}"
-    if full.startswith("torch.nn.") or index_of(site.program).classes(name):
+    index = index_of(site.program)
+    if full.startswith("torch.nn.") or index.classes(name) or index.functions(name):
         return "*{}.parameters()"
     return ""

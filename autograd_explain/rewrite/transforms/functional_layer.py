@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program, Source
-from autograd_explain.rewrite.engine.imports import torch_at
-from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
+from ...model import Place
+from ...program import Program, Source
+from ..engine.imports import torch_at
+from ..engine.proposal import Edits
+from .uncut import Patch, apply_patches
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

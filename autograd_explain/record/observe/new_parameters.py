@@ -1,0 +1,53 @@
+"""Parameters made of computed values: no function mode sees `nn.Parameter(x)`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from .special_calls import Noting
+
+if TYPE_CHECKING:
+    from .event_notes import EventNotes
+    from .mode_stack import ModeStack
+
+
+class NewParameters:
+    """Notes where such a leaf is made, for as long as `presence` lasts."""
+
+    def __init__(self, recorder: EventNotes, presence: ModeStack) -> None:
+        self._recorder = recorder
+        self._presence = presence
+        self._thread = threading.get_ident()
+        self._operation = recorder.operations.number("Parameter")
+
+    def enter(self) -> None:
+        made = staticmethod(self._watched(nn.Parameter.__new__))
+        self._presence.replace(nn.Parameter, "__new__", made)
+
+    def _watched(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            result = make(cls, *args, **kwargs)
+            source = args[0] if args else kwargs.get("data")
+            if isinstance(source, Tensor) and self._is_watching():
+                with Noting(self._recorder):
+                    self._made(source, result, sys._getframe(1))
+            return result
+
+        return __new__
+
+    def _made(self, source: Tensor, result: Any, frame: Any) -> None:
+        if source.requires_grad and isinstance(result, Tensor):
+            site = self._recorder.sites.here(frame, self._operation)
+            self._recorder.log.tick()
+            self._recorder.suspicion.parameter(source, result, site)
+
+    def _is_watching(self) -> bool:
+        return self._recorder.broken is None and threading.get_ident() == self._thread
