@@ -98,13 +98,14 @@ def test_a_part_saved_after_the_last_write_was_not_overwritten():
 
 def test_a_tensor_of_which_it_cannot_be_told_is_neither_reached_nor_unreached(monkeypatch):
     from autograd_explain.verification import gradient_log as module
-    from autograd_explain.verification.replay import _awaited
+    from autograd_explain.verification.replay import Job, _awaited
 
+    job = Job((), awaited=("w", "v"))
     space = {name: torch.ones(2, requires_grad=True) for name in "wv"}
     ledger = module.GradientLog(())
     with ledger.noting():
         (space["w"] * 2).sum().backward()
-        got = _awaited(("w", "v"), space, ledger)
+        got = _awaited(job, space, ledger)
         assert got["w"].tolist() == [2, 2] and got["v"] is None
         monkeypatch.setattr(module, "MAX_NODES", 2)
         long = space["v"]
@@ -113,4 +114,4 @@ def test_a_tensor_of_which_it_cannot_be_told_is_neither_reached_nor_unreached(mo
         torch.autograd.grad(long.sum(), space["w"], allow_unused=True)
         long.sum().backward()
         space["v"].grad = None
-    assert list(_awaited(("w", "v"), space, ledger)) == ["w"]
+    assert list(_awaited(job, space, ledger)) == ["w"]
