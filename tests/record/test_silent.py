@@ -177,8 +177,9 @@ def test_a_cut_behind_another_says_so(second: str, again: list[bool]) -> None:
     assert sorted(s.evidence["cut_again"] for s in signals(cells)) == again
 
 
-def test_a_module_that_is_half_made_hides_nothing() -> None:
-    half = torch.nn.Linear.__new__(torch.nn.Linear)
+@pytest.mark.parametrize("kind", [torch.nn.Linear, torch.optim.SGD])
+def test_what_is_half_made_hides_nothing(kind: type) -> None:
+    half = kind.__new__(kind)
     program = next(p for p in PROGRAMS if p.name == "replaced layer")
     assert len(signals(in_function(program.cells))) == 1
-    assert isinstance(half, torch.nn.Module)
+    assert isinstance(half, kind)

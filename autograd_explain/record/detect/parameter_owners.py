@@ -108,8 +108,9 @@ def _children(module: nn.Module) -> list[nn.Module]:
 
 
 def _is_half_made(value: Any) -> bool:
-    """A module whose `__init__` failed, or has only begun: it cannot be asked for anything."""
-    return is_a(value, nn.Module) and not {"_modules", "_parameters"} <= vars(value).keys()
+    """A module or an optimizer whose `__init__` failed: it cannot be asked for anything."""
+    needed = {"_modules", "_parameters"} if is_a(value, nn.Module) else {"param_groups"}
+    return not needed <= vars(value).keys()
 
 
 def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
