@@ -1,6 +1,8 @@
+import sys
 from collections import namedtuple
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
+import pytest
 import torch
 from torch import nn
 
@@ -25,6 +27,20 @@ def test_paths_are_spelled_as_the_user_would() -> None:
     assert by_name["net[0].weight"] is net[0].weight
     assert by_name["net[1]['head'].bias"] is net[1]["head"].bias
     assert {"pair.left", "pair.right", "state.h"} <= set(by_name)
+
+
+def test_how_a_library_is_made_is_no_name_but_what_it_keeps_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = ModuleType("somelib")
+    vars(library).update(torch=torch, __file__="/usr/lib/python3/site-packages/somelib.py")
+    monkeypatch.setitem(sys.modules, "somelib", library)
+    kind = type("Trainer", (), {"__module__": "somelib"})
+    trainer, connector = kind(), kind()
+    connector.layer = nn.Linear(2, 2)
+    trainer._connector, trainer._cached = connector, (torch.ones(1), torch.ones(2))
+    found = {n.name for n in Names({"trainer": trainer}).tensors}
+    assert found == {"trainer._cached[0]", "trainer._cached[1]"}
 
 
 def test_the_shortest_name_comes_first() -> None:

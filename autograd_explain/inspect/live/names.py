@@ -208,9 +208,8 @@ def _module_children(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     own = list(table_of(value).items())[:_MAX_ITEMS]
-    hidden = "_" if _is_of_torch(type(value)) else "\0"  # how torch does it is no name for it
     named = ((n, v) for n, v in own if type(n) is str and n.isidentifier())
-    yield from ((f".{n}", v) for n, v in named if not n.startswith(hidden))
+    yield from ((f".{n}", v) for n, v in named if n[0] != "_" or _is_shown(type(value), v))
     for cls in bases(type(value)):
         for name, member in list(class_table(cls).items()):
             if type(member) is MemberDescriptorType:
@@ -226,8 +225,14 @@ def _is_user_object(value: Any) -> bool:
     return not is_a(value, (type, ModuleType)) and _is_user_class(type(value))
 
 
-def _is_of_torch(cls: type) -> bool:
-    return str(class_table(cls).get("__module__", "")).startswith("torch.")
+def _is_shown(owner: type, part: Any) -> bool:
+    """Whether a private attribute is a way to name its part.  How a library is made is none; the
+    tensors that its objects keep have no other."""
+    module = str(class_table(owner).get("__module__", ""))
+    path = vars(sys.modules.get(module, sys)).get("__file__")
+    if module.startswith("torch."):
+        return False
+    return not is_library(path or "") or is_a(part, (torch.Tensor, list, tuple, dict))
 
 
 def _is_user_class(cls: type) -> bool:
