@@ -58,8 +58,7 @@ def _bounded(site: Site[Details]) -> Edits | None:
     node = node_at(program, place)
     if node is None or place is None:
         return None
-    code = _code(program, place)
-    code = code if isinstance(node, _ATOMS) else f"({code})"
+    code = _atom(program, place, node)
     if details.floor and details.ceiling:
         return _replaced(program, place, f"{code}.clamp({details.floor}, {details.ceiling})")
     if details.floor:
@@ -74,8 +73,7 @@ def _other_than_zero(site: Site[Details]) -> Edits | None:
     torch = None if place is None else torch_at(program, place)
     if node is None or place is None or torch is None:
         return None
-    code = _code(program, place)
-    tested = code if isinstance(node, _ATOMS) else f"({code})"
+    tested, code = _atom(program, place, node), code_of(program, place, node)
     return _replaced(program, place, f"{torch}.where({tested} == 0, 1.0, {code})")
 
 
@@ -91,6 +89,12 @@ def _uncorrected(site: Site[Details]) -> Edits | None:
 
 def _replaced(program: Program, place: Place, code: str) -> Edits | None:
     return apply_patches(replacement(program, place, code))
+
+
+def _atom(program: Program, place: Place, node: ast.expr) -> str:
+    """An operand's text as a method can be called on it, or an operator put behind it."""
+    code = code_of(program, place, node)
+    return code if isinstance(node, _ATOMS) else f"({code})"
 
 
 def _code(program: Program, place: Place) -> str:
