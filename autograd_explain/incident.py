@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .isolation.type_checks import raised_from
+from .isolation.type_checks import class_attribute, raised_from
 from .model import Kind, Place
 from .program import Program
 
@@ -93,6 +93,17 @@ def frames_of(traceback: TracebackType | None) -> tuple[LiveFrame, ...]:
         found.append(LiveFrame(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti))
         traceback = traceback.tb_next
     return tuple(found)
+
+
+def backward_context(frames: Iterable[LiveFrame]) -> Any:
+    """The `ctx` of the custom Function whose backward ran innermost; None where none did."""
+    for live in reversed(tuple(frames)):
+        first = live.code.co_varnames[:1] if live.code.co_argcount else ()
+        if live.function == "backward" and first:
+            value = live.frame.f_locals.get(first[0])
+            if class_attribute(type(value), "_forward_cls") is not None:
+                return value
+    return None
 
 
 _MAX_CHAIN = 10  #: exceptions looked at behind the one that was shown

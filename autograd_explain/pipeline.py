@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .incident import Incident
+from .incident import Incident, backward_context
 from .intercept.guard import guarded, note, remark
 from .knowledge.entry import Entry, entries, one_line, unusable
 from .loaded import is_on_disk
@@ -102,7 +102,10 @@ def recognise(incident: Incident, causes: Mapping[str, Entry]) -> Match | None:
         return None
     place = incident.place
     return match_message(
-        incident.message, _extra(causes), source="" if place is None else place.source
+        incident.message,
+        _extra(causes),
+        source="" if place is None else place.source,
+        running="" if backward_context(incident.frames) is None else "backward",
     )
 
 

@@ -38,17 +38,20 @@ class Match:
     span: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
-def match_message(text: str, extra: Mapping[str, str] = {}, *, source: str = "") -> Match | None:
+def match_message(
+    text: str, extra: Mapping[str, str] = {}, *, source: str = "", running: str = ""
+) -> Match | None:
     """The autograd message in `text`, or None for anything else.
 
     `text` may be the bare message, its beginning, or a whole pasted traceback.  `extra` maps ids
     to templates with `{}` that are known besides the built-in ones.  `source` is the program line
-    that failed, where known: a few messages are autograd's only if that line reads so.
+    that failed, where known: a few messages are autograd's only if that line reads so.  `running`
+    is "backward" for an error that a custom Function's backward raised.
     """
     index = with_extra(tuple(extra.items())) if extra else built_in()
     if not text.isascii():
         text = text.translate(_PLAIN)
-    found = _candidates(text, index, source)
+    found = _candidates(text, index, source, running)
     return _match(text, *_best(found)) if found else None
 
 
@@ -72,14 +75,14 @@ def find_messages(text: str, extra: Mapping[str, str] = {}, *, source: str = "")
 Candidate = tuple[Hit, tuple[Owner, ...]]
 
 
-def _candidates(text: str, index: MessageIndex, source: str) -> list[Candidate]:
+def _candidates(text: str, index: MessageIndex, source: str, running: str = "") -> list[Candidate]:
     flat = " ".join(text.split())
     found = []
     for wording in index.candidates(flat):
         hit = wording.find(text)
         if hit is None:
             continue
-        owners = tuple(o for o in wording.owners if fits(o.id, hit, text, source))
+        owners = tuple(o for o in wording.owners if fits(o.id, hit, text, source, running))
         if owners:
             found.append((hit, owners))
     return found

@@ -30,20 +30,25 @@ _GRAD = re.compile(r"\.grad\b")
 _APPLY = re.compile(r"\.apply\(")
 _CHECKPOINT = re.compile(r"\bcheckpoint")
 _CLASS = re.compile(r"([A-Za-z_][\w.]*): ?\Z")
+#: A frame of a traceback, Python's and IPython's way.
+_FRAME = re.compile(r"^\s*(?:File|Cell|~|/|\w:).*?\bin (?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
+_TORCH_FILE = re.compile(r"[/\\]torch[/\\]")
 #: What launchers and the warnings module print before a message.
 _PRINTED = re.compile(r"(\[rank\d+\]:\s*)?(\S+:\d+:\s*)?\Z")
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stands around a match: the error's class if written, and the program's lines."""
+    """What stands around a match: the error's class if written, the program's lines, and the
+    function of the program's that was running."""
 
     exception: str
     at_start: bool
     lines: str
+    running: str
 
     @classmethod
-    def of(cls, hit: Hit, text: str, source: str) -> Surroundings:
+    def of(cls, hit: Hit, text: str, source: str, running: str = "") -> Surroundings:
         before = text[: hit.start]
         line_start = before.rfind("\n") + 1
         found = _CLASS.search(before, line_start)
@@ -52,6 +57,7 @@ class Surroundings:
             exception=found.group(1) if found else "",
             at_start=not _PRINTED.sub("", lead).strip(),
             lines=source + text[max(0, line_start - 1500) : line_start],
+            running=running or _innermost(text[max(0, line_start - 1500) : line_start]),
         )
 
     def shows(self, pattern: re.Pattern[str]) -> bool:
@@ -60,6 +66,14 @@ class Surroundings:
     def denies(self, pattern: re.Pattern[str]) -> bool:
         """The program's lines are known and do not hold it."""
         return bool(self.lines.strip()) and not self.shows(pattern)
+
+
+def _innermost(traceback: str) -> str:
+    """The function of the last frame that a pasted traceback shows; "" for one of torch's own."""
+    frames = list(_FRAME.finditer(traceback))
+    if not frames or _TORCH_FILE.search(frames[-1].group()):
+        return ""
+    return frames[-1].group(1)
 
 
 Rule = Callable[[Hit, Surroundings], bool]
@@ -97,6 +111,11 @@ def _checkpoint_keyword(hit: Hit, near: Surroundings) -> bool:
     return bool(names) and near.exception in ("", "ValueError") and not near.denies(_CHECKPOINT)
 
 
+def _in_backward(hit: Hit, near: Surroundings) -> bool:
+    """Kernels say this of a forward pass too, where it has nothing to do with autograd."""
+    return near.running == "backward"
+
+
 def _at_start(hit: Hit, near: Surroundings) -> bool:
     return near.at_start
 
@@ -113,11 +132,13 @@ RULES: dict[str, Rule] = {
     "optimizer-invalid-learning-rate": _at_start,
     "lr-scheduler-not-optimizer": _at_start,
 }
+#: Rows of this prefix are messages of kernels about the dtypes that they were given.
+IN_BACKWARD = "backward-dtype-"
 
 
-def fits(id: str, hit: Hit, text: str, source: str) -> bool:
+def fits(id: str, hit: Hit, text: str, source: str, running: str = "") -> bool:
     """Whether the row may claim this match."""
-    rule = RULES.get(id)
+    rule = _in_backward if id.startswith(IN_BACKWARD) else RULES.get(id)
     if rule is None:
         return True
-    return hit.complete and rule(hit, Surroundings.of(hit, text, source))
+    return hit.complete and rule(hit, Surroundings.of(hit, text, source, running))

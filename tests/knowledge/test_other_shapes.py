@@ -87,6 +87,47 @@ Scale.apply(x, 2.0).sum().backward()""",
         "return grad * ctx.w, None",
     ),
     Shape(
+        "a product of two dtypes in backward",
+        (
+            """import torch
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x.double(), w)
+        return x @ w
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.t(), x.t() @ grad
+x, w = (torch.ones(2, 2, requires_grad=True) for _ in range(2))""",
+            "Scale.apply(x, w).sum().backward()",
+        ),
+        "function_gradients",
+        "return grad @ w.t(), x.t() @ grad",
+        "x.t().to(grad.dtype) @ grad",
+    ),
+    Shape(
+        "an indexed write of another dtype in backward",
+        (
+            """import torch
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x.double(), w)
+        return x @ w
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        x[[0, 1]] = grad[[0, 1]]
+        return x, None
+x, w = (torch.ones(2, 2, requires_grad=True) for _ in range(2))""",
+            "Scale.apply(x, w).sum().backward()",
+        ),
+        "function_gradients",
+        "x[[0, 1]] = grad[[0, 1]]",
+        "= grad[[0, 1]].to(x.dtype)",
+    ),
+    Shape(
         "a checkpointed method that counts its calls",
         (
             """import torch

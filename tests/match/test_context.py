@@ -67,3 +67,22 @@ KEYWORD = "forward() got an unexpected keyword argument 'scale'"
 )  # fmt: skip
 def test_the_program_line_decides(text: str, source: str, id: str | None) -> None:
     assert id_of(text, source) == id
+
+
+KERNEL = "expected scalar type Float but found Double"
+
+
+@pytest.mark.parametrize(
+    ("last", "id"),
+    [
+        ('  File "/home/me/train.py", line 9, in backward\n', "backward-dtype-scalar-type"),
+        ("Cell In[3], line 9, in Scale.backward(ctx, grad)\n", "backward-dtype-scalar-type"),
+        ('  File "/home/me/train.py", line 9, in forward\n', None),
+        ('  File "/usr/lib/site-packages/torch/_tensor.py", line 9, in backward\n', None),
+    ],
+)
+def test_the_running_function_decides(last: str, id: str | None) -> None:
+    head = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 20, in <module>\n'
+    assert (
+        id_of(f"{head}    loss.backward()\n{last}    return grad @ w\nRuntimeError: {KERNEL}") == id
+    )

@@ -79,12 +79,9 @@ def error(program: Program, capfd: pytest.CaptureFixture[str]) -> Match | None:
         warnings.simplefilter("ignore")
         with pytest.raises(Exception) as caught:
             program.run()
-    source = next(
-        frame.line or ""
-        for frame in reversed(traceback.extract_tb(caught.tb))
-        if "programs" in frame.filename
-    )
-    return match_message(str(caught.value), source=source)
+    frame = next(f for f in reversed(traceback.extract_tb(caught.tb)) if "programs" in f.filename)
+    running = frame.name if frame.name == "backward" else ""
+    return match_message(str(caught.value), source=frame.line or "", running=running)
 
 
 @contextmanager

@@ -1,20 +1,42 @@
-"""`backward` of a custom Function returns too many, too few or other values than gradients."""
+"""`backward` of a custom Function returns too many, too few or other values than gradients,
+or mixes dtypes."""
 
 import ast
 from dataclasses import dataclass
 from enum import Enum
 
 from autograd_explain.arguments import positional_parameters
-from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.finding_from_message import At, finding_from_message
 from autograd_explain.inspect.facts.user_definitions import function_of_node, functions
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact
+
+from .dtypes import function_running, mixed
+
+#: What kernels say of operands of several dtypes; found-dtype is a loss's too.
+DTYPES = (
+    "found-dtype",
+    "backward-dtype-matmul",
+    "backward-dtype-addmm",
+    "backward-dtype-scalar-type",
+    "backward-dtype-addmv",
+    "backward-dtype-dot",
+    "backward-dtype-batched",
+    "backward-dtype-tensordot",
+    "backward-dtype-index-put",
+    "backward-dtype-index-add",
+    "backward-dtype-scatter",
+    "backward-dtype-result-type",
+    "backward-dtype-lerp",
+    "backward-dtype-solve",
+)
 
 PATTERNS = (
     "function-wrong-number-of-gradients",
     "function-gradient-for-non-tensor",
     "function-returns-non-tensor-gradient",
     "invalid-number-of-gradients",
+    *DTYPES,
 )
 
 EXAMPLE = {
@@ -26,6 +48,10 @@ EXAMPLE = {
     "index": "",
     "type": "",
     "unneeded": "1 2",
+    "operand": "",
+    "dtype": "",
+    "like": "",
+    "wanted": "",
 }
 
 VARIANTS = {
@@ -41,6 +67,8 @@ class Why(Enum):
     NUMBER = "number"
     PLAIN = "plain"
     TYPE = "type"
+    DTYPE = "dtype"
+    DTYPES = "dtypes"
     UNKNOWN = ""
 
 
@@ -53,9 +81,37 @@ class Details:
     count: int
     index: int
     unneeded: frozenset[int]  #: the inputs that need no gradient
+    like: str = ""  #: the tensor whose dtype the operand should have
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
+    return _of_dtypes(scene) if scene.match.pattern in DTYPES else _of_values(scene)
+
+
+def _of_dtypes(scene: Scene) -> Finding[Details] | None:
+    cls = function_running(scene)
+    if cls is None:
+        return None
+    found = mixed(scene)
+    facts = {"function": cls.__name__, "dtype": "", "wanted": "", "type": "", "expected": ""}
+    if found is not None:
+        facts |= {"operand": found.operand.text, "like": found.like}
+        facts |= {"dtype": found.dtype, "wanted": found.wanted}
+    told = finding_from_message(
+        scene,
+        "function_gradients",
+        EXAMPLE,
+        facts=facts,
+        at=At.FAILING if found is None else found.operand,
+        confidence=Confidence.LIKELY if found is None else Confidence.PROVEN,
+        tensors=(TensorFact(Role.CULPRIT, _names(scene, cls)),),
+        variant=Why.DTYPE.value if found is not None else Why.DTYPES.value,
+    )
+    like = "" if found is None else found.like
+    return told.with_details(Details(Why(told.variant), 0, 0, 0, frozenset(), like))
+
+
+def _of_values(scene: Scene) -> Finding[Details]:
     cls = _function(scene)
     backward = scene.index.method(cls, "backward")
     returned = () if backward is None else backward.returned

@@ -4,6 +4,7 @@ import ast
 
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.transforms.call_edits import text_behind
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details, Why
@@ -20,6 +21,10 @@ def _with_none(site: Site[Details]) -> Edits | None:
         if new is None
         else apply_patches(replacement(site.program, site.place, ", ".join(new)))
     )
+
+
+def _cast(site: Site[Details]) -> Edits | None:
+    return text_behind(site.program, site.place, f"to({site.details.like}.dtype)")
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -51,5 +56,6 @@ def _filled_up(details: Details, values: list[str]) -> list[str] | None:
 
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
-    Fix("none_at_position", _with_none, when=lambda d: d.why is not Why.NUMBER),
+    Fix("none_at_position", _with_none, when=lambda d: d.why not in (Why.NUMBER, Why.DTYPE)),
+    Fix("cast_operand", _cast, when=lambda d: d.why is Why.DTYPE, changes=True),
 )

@@ -149,3 +149,71 @@ NOT_HERE["function-legacy-attribute"] = (
     "in torch 2.13 an instance's node lives as long as the instance: none of its attributes, and "
     "none of a context whose output is gone, is refused any more"
 )
+
+
+class Mixing(torch.autograd.Function):
+    """Its backward hands a kernel tensors of two dtypes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, compute: Any) -> torch.Tensor:
+        ctx.save_for_backward(torch.eye(2, dtype=torch.float64), x.long())
+        ctx.compute = compute
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        double, whole = ctx.saved_tensors
+        match ctx.compute:
+            case "mm":
+                return double @ grad, None
+            case "addmm":
+                return torch.addmm(grad, double, grad), None
+            case "bmm":
+                return torch.bmm(double[None], grad[None])[0], None
+            case "baddbmm":
+                return torch.baddbmm(grad[None], double[None], grad[None])[0], None
+            case "addmv":
+                return grad @ double[0], None
+            case "dot":
+                return grad[0].dot(double[0]), None
+            case "tensordot":
+                return torch.tensordot(grad, double, 1), None
+            case "put":
+                double[[0, 1]] = grad[[0, 1]]
+            case "index_add":
+                double.index_add_(0, torch.tensor([0, 1]), grad)
+            case "scatter":
+                double.scatter_(0, whole, grad)
+            case "integer":
+                whole *= grad
+            case "lerp":
+                return torch.lerp(grad, double, 0.5), None
+            case "solve":
+                return torch.linalg.solve(double, grad), None
+        return double, None
+
+
+def _mixing(compute: str) -> Any:
+    def run() -> None:
+        Mixing.apply(leaf(2, 2), compute).sum().backward()
+
+    run.__name__ = compute
+    return run
+
+
+for _id, _compute, _captures in (
+    ("matmul", "mm", {"left": "double", "right": "float"}),
+    ("addmm", "addmm", {"left": "Double", "right": "Float"}),
+    ("scalar-type", "bmm", {"expected": "Double", "dtype": "Float"}),
+    ("batched", "baddbmm", {"second": "double"}),
+    ("addmv", "addmv", {}),
+    ("dot", "dot", {}),
+    ("tensordot", "tensordot", {}),
+    ("index-put", "put", {"expected": "Double", "dtype": "Float"}),
+    ("index-add", "index_add", {"expected": "Double", "dtype": "Float"}),
+    ("scatter", "scatter", {}),
+    ("result-type", "integer", {"dtype": "Float", "expected": "Long"}),
+    ("lerp", "lerp", {"expected": "float", "dtype": "double"}),
+    ("solve", "solve", {"left": "Double", "right": "Float"}),
+):
+    raises(f"backward-dtype-{_id}", **_captures)(_mixing(_compute))
