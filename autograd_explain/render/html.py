@@ -47,7 +47,8 @@ _STYLE = "<style></style>"
 _PIECE = re.compile("<[^>]*>|[^<]+")
 _QUOTE = re.compile("&(?:quot|#34|#39|#x27);")
 _CLASS = re.compile(r'(?<= class=)("[^"]*"|[^ >]+)')
-_NAMED = re.compile(r"\.([a-z_]\w*)")
+_NAMED = re.compile(r"(?:\.|& )([a-z_]\w*)")
+_TAG = re.compile(r"<(\w+)")
 _COMMA = re.compile(r",(?![^(]*\))")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 STYLES = {"verified": "_ok", "runs": "_ok", "fails": "_bad"}
@@ -140,17 +141,18 @@ def style() -> str:
 
 
 def _style_of(report: str) -> str:
-    """The rules for the classes that a report uses.
+    """The rules for the classes and the tags that a report uses.
 
     Every report has its own: an output may be cleared, or taken out of the page while it is
     scrolled away, with the styles in it.
     """
     used = {name for names in _CLASS.findall(report) for name in names.strip('"').split()}
+    used |= set(_TAG.findall(report))
     return "".join(_for(used, rule) for rule in _rules())
 
 
 def _for(used: set[str], rule: str) -> str:
-    """A rule with those of its selectors that ask for no class, or for one of these."""
+    """A rule with those of its selectors that ask for nothing, or for one of these."""
     selectors, brace, rest = rule.partition("{")
     asked = ((part, set(_NAMED.findall(part))) for part in _COMMA.split(selectors))
     kept = [part for part, names in asked if not names or names & used]

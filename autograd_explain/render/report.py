@@ -25,8 +25,9 @@ SCHEMA = 1
 MIMETYPE = "application/vnd.autograd-explain.v1+json"
 #: Fields that a notebook's output lacks.
 _BESIDE = frozenset(
-    "message explanation warnings see shape dtype device is_leaf requires_grad span changed"
-    " outcome_reason old_source new_source diff".split()
+    "message explanation warnings see shape dtype device is_leaf requires_grad grad_fn"
+    " saved_version current_version span changed source function op version title reason"
+    " outcome_reason edits".split()
 )
 #: What describes `to_dict`: a file of the package.
 SCHEMA_FILE = Path(__file__).with_name("report.schema.json")
@@ -70,7 +71,7 @@ def _rewrite_dict(rewrite: Rewrite, shown: RewriteView, language: str) -> dict[s
 def brief(report: Mapping[str, Any]) -> dict[str, Any]:
     """A report as a notebook's output holds it, where each number takes a line of the file:
     without what is null or empty, and what stands beside it (the story, PyTorch's message, what a
-    tensor looks like, the rewritten text)."""
+    tensor looks like, the lines' text, what a rewrite changes and why)."""
     found: dict[str, Any] = _known(report)
     return found
 
