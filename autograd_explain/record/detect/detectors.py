@@ -18,13 +18,15 @@ from ..observe.tensor_facts import quiet, tensors_in
 from .contents import Content
 from .finding import CandidateFault, Mark
 from .graph_cuts import Cuts
-from .hidden_overwrites import Overwrites
+from .hidden_overwrites import Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
 _LOOKS = 3  #: at the arguments of one site
+#: Of a named tuple in half the time.
+_new = tuple.__new__
 
 
 class Detectors:
@@ -87,8 +89,9 @@ class Detectors:
     def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
         self.cuts.ended(args, result, Mark(site, self.log.clock))
 
-    def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
-        self.cuts.cut(source, result, Mark(site, self.log.clock), way)
+    def cut(self, source: Tensor, result: Any, site: int, way: str, memory: int = 0) -> None:
+        """`memory` is the storage of `result`, where it is known."""
+        self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way, memory)
 
     def parameter(self, source: Tensor, result: Tensor, site: int) -> None:
         self.cuts.parameter(source, result, Mark(site, self.log.clock))
@@ -96,14 +99,14 @@ class Detectors:
     # Memory
 
     def got_data(self, source: Tensor, result: Tensor, site: int) -> None:
-        self.overwrites.got_data(source, result, Mark(site, self.log.clock))
+        self.overwrites.got_data(source, result, _new(Mark, (site, self.log.clock, True)))
 
     def through_data(self, tensor: Tensor) -> bool:
         return self.overwrites.through_data(tensor)
 
-    def before_write(self, tensor: Tensor, args: tuple[Any, ...], site: int) -> Content | None:
+    def before_write(self, tensor: Tensor, args: tuple[Any, ...], site: int) -> Overwritten:
         """What a write through a `.data` alias is about to overwrite."""
-        return self.overwrites.before_write(tensor, args, Mark(site, self.log.clock))
+        return self.overwrites.before_write(tensor, args, _new(Mark, (site, self.log.clock, True)))
 
     def hidden_write(
         self,
@@ -112,14 +115,14 @@ class Detectors:
         clock: int,
         site: int,
         nodes: int,
-        before: Content | None,
+        before: Overwritten | None,
     ) -> None:
-        mark = Mark(site, clock)
+        mark = _new(Mark, (site, clock, True))
         self.overwrites.hidden_write(tensor, args, mark, nodes, before)
         source, alias = self.overwrites.source_of(tensor) or (None, None)
         written = None if source is None else source()
         if written is not None:
-            self.unrecorded.changed(written, mark, alias, before)
+            self.unrecorded.changed(written, mark, alias, before.content if before else None)
 
     def before_replacing(self, tensor: Tensor, site: int) -> Content | None:
         """What a tensor holds that is about to get other memory."""

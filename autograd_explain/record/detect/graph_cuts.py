@@ -45,6 +45,10 @@ class CutSite:
     fresh: int = 0  #: when a value last left that was computed after the backward before
     leaf: bool = False  #: what left became a leaf, as the first value of what is trained does too
     rounds: int = 0  #: of this cell, in which it did
+    own: frozenset[int] = field(init=False)  #: its site alone
+
+    def __post_init__(self) -> None:
+        self.own = frozenset({self.site})
 
 
 class Cuts:
@@ -58,10 +62,13 @@ class Cuts:
         self._since = 0
         self._previous = 0  #: the time of the last backward
 
-    def cut(self, source: Tensor, result: Any, mark: Mark, way: str) -> None:
-        """`result`, a tensor, a number or a list, is what `source` became outside the graph."""
-        self._look_above(self._at(mark, way), (source,))
-        self._left(source, result, mark)
+    def cut(self, source: Tensor, result: Any, mark: Mark, way: str, memory: int = 0) -> None:
+        """`result`, a tensor, a number or a list, is what `source` became outside the graph;
+        `memory` its storage, where it is known."""
+        cut = self._at(mark, way)
+        if cut.looks < _LOOKS:
+            self._look_above(cut, (source,))
+        self._left(source, result, cut, memory)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
         """`result`, a parameter, was made of `source`."""
@@ -83,12 +90,13 @@ class Cuts:
         node = root(source).grad_fn
         return way == "number" if node is None else node._sequence_nr() >= self._since
 
-    def _left(self, source: Tensor, result: Any, mark: Mark) -> None:
-        cut = self.cuts[mark.site]
-        cut.behind |= self._of(source)
-        sites = frozenset({mark.site}) | self._of(source)
+    def _left(self, source: Tensor, result: Any, cut: CutSite, memory: int = 0) -> None:
+        behind = self._of(source)
+        if behind:
+            cut.behind |= behind
+        sites = cut.own | behind if behind else cut.own
         if isinstance(result, Tensor):
-            cut.memory = storage(result)
+            cut.memory = memory or storage(result)
             self._trace(result, sites)
         elif source.numel() <= MAX_VALUES:
             self.values.remember(result, sites)
@@ -109,7 +117,7 @@ class Cuts:
         self._look_above(self.cuts[mark.site], sources)
         for source in sources:
             for out in outside:
-                self._left(source, out, mark)
+                self._left(source, out, self.cuts[mark.site])
 
     def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
         """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
@@ -217,7 +225,8 @@ class Cuts:
         key = id(tensor)
         known = self.traces.get(key)
         if known is not None:
-            self.traces[key] = (known[0], known[1] | sites)
+            if not sites <= known[1]:
+                self.traces[key] = (known[0], known[1] | sites)
         elif len(self.traces) < _MAX_TRACES:
             gone = Weak(tensor, lambda _: self.traces.pop(key, None))
             self.traces[key] = (gone, sites)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,6 +32,17 @@ _MAX_BACKWARDS = 20
 _MAX_SAVERS = 8
 #: From torch 2.10 on; before, what a node saved cannot be read without unpacking it.
 _SHOWS_SAVED = hasattr(torch._C._autograd.SavedTensor, "data")
+
+
+class Overwritten(NamedTuple):
+    """What a write through `.data` is about to overwrite: whether a graph may have saved it, and
+    what it held."""
+
+    saved: bool
+    content: Content | None
+
+
+UNSAVED = Overwritten(False, None)
 
 
 class Overwrites:
@@ -67,16 +78,17 @@ class Overwrites:
         known = self.aliased.get(address(root(tensor)))
         return None if known is None else known[1:]
 
-    def before_write(self, tensor: Tensor, args: tuple[Any, ...], mark: Mark) -> Content | None:
+    def before_write(self, tensor: Tensor, args: tuple[Any, ...], mark: Mark) -> Overwritten:
         """What is in the memory of a `.data` alias that is about to be written: of a large tensor
         only in the part that the write says."""
-        self._look_at(tensor, mark)
+        if self.memories:
+            self._look_at(tensor, mark)
         if not self._may_be_saved(tensor):
-            return None
-        whole = region_of(root(tensor))
+            return UNSAVED
+        whole, room = region_of(root(tensor)), self.hidden.has_room
         if is_small(whole):
-            return content_of(root(tensor), whole, room=self.hidden.has_room)
-        return content_of(tensor, written_region(tensor, args), room=self.hidden.has_room)
+            return Overwritten(True, content_of(root(tensor), whole, room=room))
+        return Overwritten(True, content_of(tensor, written_region(tensor, args), room=room))
 
     def hidden_write(
         self,
@@ -84,14 +96,15 @@ class Overwrites:
         args: tuple[Any, ...],
         mark: Mark,
         nodes: int,
-        before: Content | None,
+        before: Overwritten | None,
     ) -> None:
-        """An in-place operation through a `.data` alias."""
-        for memory in self._memories_of(tensor):
+        """An in-place operation through a `.data` alias; `before` is None where it was not seen
+        coming."""
+        for memory in self._memories_of(tensor) if self.memories else ():
             shared = memory.alias()
             if shared is not None:
                 memory.looked(shared, checksum(shared), mark)
-        if not self._may_be_saved(tensor):
+        if not (self._may_be_saved(tensor) if before is None else before.saved):
             return
         known = self.source_of(tensor)
         self.hidden.add(
@@ -104,7 +117,7 @@ class Overwrites:
                 written_region(tensor, args),
                 of=None if known is None else known[0],
                 alias=None if known is None else known[1],
-                before=before,
+                before=None if before is None else before.content,
             )
         )
 

@@ -115,7 +115,8 @@ class EventLog:
         """`made` became an alias of `of` on their `storage`."""
         if len(self.living) >= MAX_ALIASES:
             self.living.clear()
-        clock, source = self.tick(), of._cdata
+        self.clock = clock = self.clock + 1
+        source = of._cdata
         parent = self.alias_time(of, source) if self.living else 0
         self.aliases.append(_new(Alias, (clock, site, storage, source, parent)))
         self.living[made._cdata] = Weak(made), clock

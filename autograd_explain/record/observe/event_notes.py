@@ -15,8 +15,8 @@ from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
 from ...custom_function import forward_frames
-from ..detect.contents import Content
 from ..detect.detectors import Detectors
+from ..detect.hidden_overwrites import Overwritten
 from .call_sites import CallSites
 from .event_log import EventLog, Wrote
 from .tensor_facts import address, any_requires_grad, quiet, storage, tensors_in, version
@@ -179,7 +179,7 @@ class EventNotes:
 
     def _before_write(
         self, tensor: Tensor, args: tuple[Any, ...], frame: FrameType, operation: int
-    ) -> Content | None:
+    ) -> Overwritten | None:
         """What a write is about to overwrite through `.data`; None for other writes."""
         try:
             with quiet():
@@ -198,7 +198,7 @@ class EventNotes:
         operation: int,
         args: tuple[Any, ...] = (),
         site: int = 0,
-        content: Content | None = None,
+        content: Overwritten | None = None,
     ) -> None:
         """Note a write that took `tensor` past version `old`; `site` where it is known."""
         new = version(tensor)
@@ -260,11 +260,32 @@ class EventNotes:
         before = sequence()
         result = func(*args, **kwargs)
         after = sequence()
-        site = self.noted(before, after, args, result, frame, operation)
-        self.viewed(args, result, frame, operation, site)
+        if after != self.seen or type(result) is not Tensor or not args:
+            site = self.noted(before, after, args, result, frame, operation)
+            self.viewed(args, result, frame, operation, site)
+        elif result is not args[0]:
+            self._viewed_outside(args, result, frame, operation)
         if self._traces:
             self.suspicion.spread(args, kwargs, result)
         return result
+
+    def _viewed_outside(
+        self, args: tuple[Any, ...], result: Tensor, frame: FrameType, operation: int
+    ) -> None:
+        """As `noted` and `viewed` for one tensor that came without a node, in one go: loops by
+        hand index what has no graph."""
+        source = args[0]
+        try:
+            with quiet():
+                site = self._here(frame, operation) if any_requires_grad(args) else 0
+                if site:
+                    self.suspicion.ended(args, result, site)
+                if isinstance(source, Tensor):
+                    kept = storage(source)
+                    if storage(result) == kept:
+                        self.log.alias(result, source, kept, site or self._here(frame, operation))
+        except Exception as error:
+            self.broken = error
 
     def viewed(
         self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int, site: int

@@ -127,19 +127,26 @@ class Special:
         """`.data` gives an alias with a version counter of its own."""
         __tracebackhide__ = True
         result = call.run()
-        with Noting(self._recorder):
-            site = self._site(call)
-            source = call.args[0]
-            self._recorder.log.alias(result, source, storage(result), site)
-            self._suspicion.got_data(source, result, site)
-            if source.requires_grad:
-                self._suspicion.cut(source, result, site, "data")
+        recorder = self._recorder
+        try:
+            with quiet():
+                site = recorder.sites.here(call.frame, call.operation)
+                source = call.args[0]
+                kept = storage(result)
+                recorder.log.alias(result, source, kept, site)
+                self._suspicion.got_data(source, result, site)
+                if source.requires_grad:
+                    self._suspicion.cut(source, result, site, "data", kept)
+        except Exception as error:
+            recorder.broken = error
         return result
 
     def _set_data(self, call: Call) -> Any:
         """`x.data = y` puts other memory under the same tensor, its version unchanged."""
         __tracebackhide__ = True
         tensor = call.args[0]
+        if self._has_memory_of(tensor, call.args[1]):
+            return call.run()  # so ends `x.data -= y`
         before = None
         with Noting(self._recorder):
             old = storage(tensor)
@@ -151,6 +158,14 @@ class Special:
                 clock = self._recorder.wrote_unversioned(tensor, site, own=False)
                 self._suspicion.replaced_data(tensor, clock, site, self._recorder.seen, before)
         return result
+
+    def _has_memory_of(self, tensor: Tensor, other: Any) -> bool:
+        try:
+            with quiet():
+                return isinstance(other, Tensor) and storage(tensor) == storage(other) != 0
+        except Exception as error:
+            self._recorder.broken = error
+        return False
 
     def _numpy(self, call: Call) -> Any:
         __tracebackhide__ = True
