@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from itertools import compress
+from operator import is_not
 from types import FunctionType
 from typing import Any
 
@@ -22,11 +24,20 @@ from ..program import is_library
 
 # Taken now: what these names are bound to later may be the session's.
 _vars, _type, _setattr, _delattr, _len = vars, type, setattr, delattr, len
-_callable = callable
+_callable, _next, _range, _map = callable, next, range, map
+_reversed: Any = reversed  # of a dict that typing knows as a mapping only
 _gettrace, _settrace, _getprofile = sys.gettrace, sys.settrace, sys.getprofile
 _setprofile, _threads = sys.setprofile, threading.active_count
 _OWNERS = (builtins, time, os, random, gc)
 _ABSENT = object()
+
+
+class Originals:
+    """What an owner's names were bound to: as a table, and its two columns."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.table = table
+        self.names, self.values = (*table,), (*table.values(),)
 
 
 class Apart:
@@ -38,7 +49,7 @@ class Apart:
     """
 
     def __init__(self) -> None:
-        self._kept: list[tuple[Any, dict[str, Any]]] = []
+        self._kept: list[tuple[Any, Originals]] = []
         self._torch = False
         self._depth = 0
         self._threads = _threads()
@@ -90,13 +101,13 @@ class Apart:
             _settrace(trace)
 
     def _keep(self, owner: Any) -> None:
-        self._kept.append((owner, {**_vars(owner)}))
+        self._kept.append((owner, Originals({**_vars(owner)})))
 
     def _put_originals(self) -> None:
         for owner, kept in self._kept:
             for name, theirs in _changed(_vars(owner), kept):
                 self._replaced.append((owner, name, theirs))
-                original = kept.get(name, _ABSENT)
+                original = kept.table.get(name, _ABSENT)
                 if original is _ABSENT:
                     _delattr(owner, name)
                 else:
@@ -109,11 +120,25 @@ def _python(tracer: Any) -> Any:
     return tracer if _callable(tracer) else None
 
 
-def _changed(now: Mapping[str, Any], kept: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _changed(now: Mapping[str, Any], kept: Originals) -> Iterator[tuple[str, Any]]:
     """Names that the session has bound to code of its own."""
-    for name, value in [*now.items()]:
-        if kept.get(name, _ABSENT) is not value and _is_sessions(value):
+    for name, value in _others(now, kept):
+        if kept.table.get(name, _ABSENT) is not value and _is_sessions(value):
             yield name, value
+
+
+def _others(now: Mapping[str, Any], kept: Originals) -> list[tuple[str, Any]]:
+    """What may have been bound anew, which is next to nothing.
+
+    Where no name came (it would be the last) and none went, the values are compared by position,
+    without touching the names or running Python for each: a forked copy of the session shares the
+    pages of what nobody counts a reference to.
+    """
+    names = kept.names
+    if _len(now) != _len(names) or _next(_reversed(now), None) != names[-1]:
+        return [*now.items()]
+    different = compress(_range(_len(names)), _map(is_not, now.values(), kept.values))
+    return [(names[at], now.get(names[at], _ABSENT)) for at in [*different]]
 
 
 def _is_sessions(value: Any) -> bool:

@@ -258,6 +258,7 @@ class Session:
     def _all_well(self, check: WatchedCell, language: str, unseen: tuple[str, ...]) -> None:
         """One quiet line: always where it was asked for this cell, else if there was anything; it
         says where the recorder could not look."""
+        check.discard()  # nothing is tried any more, and what is touched now need not be copied
         seen = check.watched()
         unseen = (*unseen, *check.blind_spots())
         asked = check.choice.here or unseen or (seen is not None and seen.anything)

@@ -7,7 +7,6 @@ variable: a cell with `await` starts and ends in one thread, so this holds there
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -68,17 +67,18 @@ class WatchedCell:
         self.recording: Recording | None = None
         self._since = 0
         self._checkpoint: Checkpoint | None = None
-        self._before: frozenset[str] = frozenset()  #: the modules there were at the checkpoint
+        self._before: tuple[str, ...] = ()  #: the modules there were at the checkpoint
         self._loaded: Loaded | None = None
         self._stack = ExitStack()
 
     def take_checkpoint(self) -> None:
         """Remember the session as it is before the cell."""
         with guarded("checkpoint"):
-            from ..verification import Checkpoint
+            from ..verification import Checkpoint, modules_now
 
+            # Read before there is a copy: behind it, each page that is touched is copied, too.
+            self._before = modules_now()
             self._checkpoint = Checkpoint.take(self._shell.user_ns)
-            self._before = frozenset(sys.modules)
 
     def take_checkpoint_inside(self, names: dict[str, Any], again: RunAgain) -> bool:
         """Remember the process as it is while it is recorded; `again` is what is to be run from

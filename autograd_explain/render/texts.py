@@ -89,6 +89,9 @@ def _plain(token: Token) -> str:
 def _quiet() -> Iterator[None]:
     """markdown-it tells the root logger, for debugging, of every rule that it enters."""
     logger = logging.getLogger("markdown_it")
+    if not logger.isEnabledFor(logging.DEBUG):
+        yield  # another level would empty the caches of all loggers there are
+        return
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

@@ -22,7 +22,7 @@ Nothing here imports torch in the calling process before a child needs it.
 
 from .cells import SCRIPT, told_apart
 from .checkpoint import Checkpoint
-from .libraries import loaded_since
+from .libraries import loaded_since, modules_now
 from .plan import (
     GradientDifference,
     Loaded,
@@ -55,6 +55,7 @@ __all__ = [
     "Stage",
     "evidence_against",
     "loaded_since",
+    "modules_now",
     "origin_of_nonfinite",
     "reference_for",
     "reference_gradients",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
@@ -17,11 +17,23 @@ from .sandbox import ForbiddenEffect
 _PACKAGE = __name__.partition(".")[0]
 
 
-def loaded_since(before: Collection[str]) -> Loaded:
-    """The libraries' modules that were loaded since there were those `before`."""
-    new = [n for n in list(sys.modules) if n not in before and n.partition(".")[0] != _PACKAGE]
-    modules = tuple(name for name in new if _is_of_library(name))
+def modules_now() -> tuple[str, ...]:
+    """The names of the modules that are loaded, in order."""
+    return tuple(sys.modules)
+
+
+def loaded_since(before: Sequence[str]) -> Loaded:
+    """The libraries' modules that were loaded since `modules_now` gave those `before`."""
+    modules = tuple(name for name in _new(before) if _is_of_library(name))
     return Loaded(modules, tuple(sys.path), dict(os.environ), uses_device())
+
+
+def _new(before: Sequence[str]) -> list[str]:
+    """What was loaded comes last, so where the last is the same, nothing was."""
+    if before and len(sys.modules) == len(before) and next(reversed(sys.modules)) == before[-1]:
+        return []
+    known = frozenset(before)
+    return [n for n in list(sys.modules) if n not in known and n.partition(".")[0] != _PACKAGE]
 
 
 def load(loaded: Loaded) -> None:
