@@ -11,6 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -18,6 +19,7 @@ import torch
 from ...isolation.type_checks import is_a
 from ...program import is_installed
 from .budget import RunBudget
+from .decorators import without_traceless
 from .instrument import LIBRARY_TWIN, Twins
 from .policy import PURE, Policy, is_twin_class
 from .site import Site
@@ -93,7 +95,7 @@ class Libraries:
         if not isinstance(filename, str) or not own:
             self._strange.add(name)
             return None
-        if root not in self._roots and not _knows_torch(live):
+        if root not in self._roots and not _knows_torch(root):
             return None
         self._roots.add(root)
         walk = self._walk
@@ -148,7 +150,8 @@ class Libraries:
         if key in self._building:
             return UNKNOWN
         with walk.budget.uncounted():
-            code = walk.twins.library(self._files[module]).code(name, line)
+            prepare = partial(without_traceless, names=vars(sys.modules[module]))
+            code = walk.twins.library(self._files[module], prepare).code(name, line)
         if code is None:
             return UNKNOWN
         self._building.add(key)
@@ -194,9 +197,17 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from list(getattr(value, "__dict__", {}).values())
 
 
-def _knows_torch(module: Any) -> bool:
-    """Whether torch, a module of it or one of its functions or classes is among its names."""
-    return any(_is_torch(value) for value in list(vars(module).values()))
+def _knows_torch(package: str) -> bool:
+    """Whether torch, a module of it or one of its functions or classes is among the names of a
+    loaded module of a package: its own file may only import them."""
+    inside = f"{package}."
+    loaded = (m for n, m in list(sys.modules.items()) if n == package or n.startswith(inside))
+    return any(
+        _is_torch(value)
+        for module in loaded
+        if is_a(module, types.ModuleType)
+        for value in list(vars(module).values())
+    )
 
 
 def _is_torch(value: Any) -> bool:

@@ -49,7 +49,7 @@ _ALLOWED = (
     "torch._dynamo.mutation_guard",  # nn.Module.__init__ and __setstate__ after torch.compile
 )  # fmt: skip
 _PACKAGE = __name__.rpartition(".")[0]
-_STAND_INS = frozenset((f"{_PACKAGE}.standins", f"{_PACKAGE}.shell"))
+_STAND_INS = frozenset((f"{_PACKAGE}.replacements", f"{_PACKAGE}.shell"))
 _FORBIDDEN_NAMES = words(
     """save load set_num_threads set_num_interop_threads set_printoptions set_default_device
     set_default_tensor_type set_rng_state use_deterministic_algorithms from_file share_memory_

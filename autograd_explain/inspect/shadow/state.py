@@ -231,6 +231,9 @@ class ShadowState:
             found = torch.nn.Parameter(found, live.requires_grad)
         elif live.requires_grad:
             found.requires_grad_()
+            if not live.is_leaf:
+                with torch.enable_grad():
+                    found = found.clone()  # a leaf could not be written to
         self.devices.mark(found, str(live.device))
         return found
 

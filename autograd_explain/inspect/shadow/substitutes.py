@@ -26,6 +26,8 @@ _PLAIN = (
     torch.device, torch.Size, torch.layout, torch.memory_format,
 )  # fmt: skip
 _LIMIT = 1000  # items of a container
+_PARTS = frozenset(("_modules", "_parameters", "_buffers"))
+_DEPTH = 8  # of objects in objects; a module in a module counts as the first
 
 
 _FUNCTIONS = (
@@ -79,7 +81,7 @@ class Substitutes:
         """Live objects and their stand-ins."""
         return list(self._memo.values())
 
-    def adopt(self, live: Any, depth: int = 8) -> Any:
+    def adopt(self, live: Any, depth: int = _DEPTH) -> Any:
         """The stand-in of a live object, or UNKNOWN."""
         if is_a(live, _PLAIN) and type(live).__module__ in ("builtins", "torch"):
             return live
@@ -154,12 +156,14 @@ class Substitutes:
                 dict.__setitem__(found, self.adopt(key, depth), self.adopt(value, depth))
         state: Mapping[str, Any] = vars(live)
         kept = not _is_of_package(type(live))
+        module = is_a(live, torch.nn.Module)
         for name, value in list(state.items()):
             if not kept and _has_graph(value):
                 value = None  # a cache: the program had not filled it when it made the object
+            parts = module and name in _PARTS
             # Hooks are the user's functions and refer to the live module.
             adopted = type(value)() if "hooks" in name and isinstance(value, dict) else (
-                self.adopt(value, depth)
+                self.adopt(value, _DEPTH if parts else depth)
             )  # fmt: skip
             object.__setattr__(found, name, adopted)
         return found

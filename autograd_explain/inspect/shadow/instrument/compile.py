@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Callable
 from functools import cached_property
 from types import CodeType
 
@@ -16,6 +17,8 @@ from .definitions import Instrument
 TWIN = "<twin of "
 #: That of a library's code, too, with which it begins.
 LIBRARY_TWIN = f"{TWIN}library "
+
+Prepare = Callable[[ast.stmt], None]
 
 #: Lines of libraries' files that are read, altogether: each takes up to 0.1 ms.
 _LINES = 8_000
@@ -57,10 +60,11 @@ class Twins:
         except (SyntaxError, ValueError, RecursionError, KeyError):
             return None
 
-    def library(self, filename: str) -> LibraryText:
-        """The file of an installed package, its definitions compiled one by one."""
+    def library(self, filename: str, prepare: Prepare) -> LibraryText:
+        """The file of an installed package, its definitions compiled one by one; `prepare`
+        changes each before it is turned."""
         if filename not in self._libraries:
-            found = self._libraries[filename] = LibraryText(filename, self.sites)
+            found = self._libraries[filename] = LibraryText(filename, self.sites, prepare)
             # What is left out is unknown to the run; a shorter file may fit yet.
             found.is_read = len(found.source.python_lines) <= self._lines
             self._lines -= len(found.source.python_lines) * found.is_read
@@ -70,11 +74,12 @@ class Twins:
 class LibraryText:
     """A library's file: of thousands of lines a run comes to a few functions."""
 
-    def __init__(self, filename: str, sites: list[Site]) -> None:
+    def __init__(self, filename: str, sites: list[Site], prepare: Prepare) -> None:
         text = "".join(linecache.getlines(filename))
         self.source = LibrarySource(None, filename, text, text, filename)
         self.is_read = True
         self._sites = sites
+        self._prepare = prepare
         self._codes: dict[tuple[str, int], CodeType | None] = {}
 
     def code(self, name: str, line: int) -> CodeType | None:
@@ -91,7 +96,9 @@ class LibraryText:
             return None
         try:
             # A tree of our own: this one is changed in place.
-            twin = Instrument(self.source, self._sites).visit((exact or found)[-1])
+            definition = (exact or found)[-1]
+            self._prepare(definition)
+            twin = Instrument(self.source, self._sites).visit(definition)
             module = ast.fix_missing_locations(ast.Module([twin], []))
             name = f"{LIBRARY_TWIN}{self.source.filename}>"
             return compile(module, name, "exec", dont_inherit=True)
