@@ -27,6 +27,10 @@ class FailureReached(RunEnded):
     """The walk met the failure itself."""
 
 
+class NotMade(RunEnded):
+    """Making an object of a library's met what is not known; the walk goes on without."""
+
+
 class OutOfBudget(RunEnded):
     """The walk has used up its steps or its time."""
 

@@ -65,7 +65,7 @@ def _maker(wrapper: types.FunctionType) -> str:
 def _is_own(decorator: ast.expr, names: Mapping[str, Any]) -> bool:
     """Whether an installed package defines it: those of torch and Python's own always count."""
     first, *path = _name(decorator).split(".")
-    found = names.get(first)
+    found: Any = names.get(first)
     if not is_a(found, (types.ModuleType, types.FunctionType, type)):
         return False
     if is_a(found, types.ModuleType) and path:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .budget import NotMade
 from .event_log import (
     ShadowEvent,
     ShadowWrite,
@@ -77,9 +78,18 @@ class Operations:
     def make(self, site: Site, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An object of a library's class; where making it meets what is not known, the live one
         of the same name stands for it."""
-        missed = self.walk.missed
-        made = self.run(site, kind, args, kwargs, kind.__name__)
-        return made if self.walk.missed == missed else UNKNOWN
+        walk = self.walk
+        if walk.making:
+            return self.run(site, kind, args, kwargs, kind.__name__)
+        stack, loops, tries = walk.stack[:], walk.loops[:], walk.tries
+        walk.making = True
+        try:
+            return self.run(site, kind, args, kwargs, kind.__name__)
+        except NotMade:
+            walk.stack[:], walk.loops[:], walk.tries = stack, loops, tries
+            return UNKNOWN
+        finally:
+            walk.making = False
 
     def enter(
         self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

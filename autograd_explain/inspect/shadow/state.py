@@ -14,7 +14,7 @@ from ...incident import Incident, LiveFrame
 from ...isolation.type_checks import is_a
 from ...program import Program, Source
 from .arrival import FailurePoint
-from .budget import RunBudget, RunLimits, TooBig
+from .budget import NotMade, RunBudget, RunLimits, TooBig
 from .callbacks import calls_of, entered_from, is_call, twin_behind
 from .devices import Devices
 from .event_log import ShadowLog
@@ -71,8 +71,8 @@ class ShadowState:
         self.failure = FailurePoint(self.trace, self.stack, incident)
         self.adopter = Substitutes(self.policy, self.twin_of, self.stand_in)
         self.libraries = Libraries(self)
-        #: how often something inside a library was not known
-        self.missed = 0
+        #: whether an object of a library is made, for which the live one may stand
+        self.making = False
         #: what the user's call of a library that is open was given
         self.given: tuple[Any, ...] = ()
         #: live tensors that numbers had to be invented for
@@ -104,13 +104,18 @@ class ShadowState:
 
     def failed(self, site: Site, error: Exception) -> Any:
         """An operation raised: the failure itself, the user's `try`, or the walk's ignorance."""
-        self.missed += site.in_library
         self.failure.check(site, error)
         if isinstance(error, (StopIteration, StopAsyncIteration)) or self.tries:
             raise error
+        self.miss(site)
         if _is_autograd(error):
             raise error
         return UNKNOWN
+
+    def miss(self, site: Site) -> None:
+        """Something was not known: where a library makes an object, that is the end of it."""
+        if self.making and site.in_library:
+            raise NotMade
 
     def fault(self, error: Exception) -> None:
         """A statement of a cell raised.  An autograd error was the user's and ended the cell."""
@@ -127,7 +132,7 @@ class ShadowState:
     ) -> Any:
         """A call of something the walk does not know; progress bars hand their items through."""
         name = name or _called(site)
-        self.missed += site.in_library
+        self.miss(site)
         self.budget.spend(1)
         self.failure.arrive(site, (*args, *kwargs.values()), name)
         self._call_back(site, (*args, *kwargs.values()))

@@ -160,10 +160,10 @@ class Substitutes:
         for name, value in list(state.items()):
             if not kept and _has_graph(value):
                 value = None  # a cache: the program had not filled it when it made the object
-            parts = module and name in _PARTS
+            whole = module and name in _PARTS
             # Hooks are the user's functions and refer to the live module.
             adopted = type(value)() if "hooks" in name and isinstance(value, dict) else (
-                self.adopt(value, _DEPTH if parts else depth)
+                self.adopt(value, _DEPTH if whole else depth)
             )  # fmt: skip
             object.__setattr__(found, name, adopted)
         return found

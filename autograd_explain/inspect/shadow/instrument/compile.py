@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable
-from functools import cached_property
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
 from types import CodeType
 
-from ....program import ClassOrFunction, Program, Source, first_line
+from ....program import CLASSES_AND_FUNCTIONS, ClassOrFunction, Program, Source, first_line
 from ....set_aside import set_aside
 from ..site import LibrarySource, Site
 from .definitions import Instrument
@@ -20,8 +21,8 @@ LIBRARY_TWIN = f"{TWIN}library "
 
 Prepare = Callable[[ast.stmt], None]
 
-#: Lines of libraries' files that are read, altogether: each takes up to 0.1 ms.
-_LINES = 8_000
+#: Lines of a library's file that is read as a whole: each takes up to 0.1 ms.
+_LONG = 1_000
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
@@ -36,7 +37,6 @@ class Twins:
         self.sites: list[Site] = []
         self._codes: dict[tuple[int, bool], tuple[Source, CodeType | None]] = {}
         self._libraries: dict[str, LibraryText] = {}
-        self._lines = _LINES
 
     def code(self, source: Source, definitions_only: bool = False) -> CodeType | None:
         """The twin of a source, or of its definitions and imports; None where it is no Python."""
@@ -64,20 +64,16 @@ class Twins:
         """The file of an installed package, its definitions compiled one by one; `prepare`
         changes each before it is turned."""
         if filename not in self._libraries:
-            found = self._libraries[filename] = LibraryText(filename, self.sites, prepare)
-            # What is left out is unknown to the run; a shorter file may fit yet.
-            found.is_read = len(found.source.python_lines) <= self._lines
-            self._lines -= len(found.source.python_lines) * found.is_read
+            self._libraries[filename] = LibraryText(filename, self.sites, prepare)
         return self._libraries[filename]
 
 
 class LibraryText:
-    """A library's file: of thousands of lines a run comes to a few functions."""
+    """A library's file: of thousands of lines a run comes to a few functions, which are read."""
 
     def __init__(self, filename: str, sites: list[Site], prepare: Prepare) -> None:
         text = "".join(linecache.getlines(filename))
         self.source = LibrarySource(None, filename, text, text, filename)
-        self.is_read = True
         self._sites = sites
         self._prepare = prepare
         self._codes: dict[tuple[str, int], CodeType | None] = {}
@@ -90,13 +86,11 @@ class LibraryText:
         return self._codes[name, line]
 
     def _compile(self, name: str, line: int) -> CodeType | None:
-        found = [d for d in self._definitions if d.name == name]
-        exact = [d for d in found if first_line(d) == line]
-        if not found or (line and not exact):
-            return None
         try:
             # A tree of our own: this one is changed in place.
-            definition = (exact or found)[-1]
+            definition = self._definition(name, line)
+            if definition is None:
+                return None
             self._prepare(definition)
             twin = Instrument(self.source, self._sites).visit(definition)
             module = ast.fix_missing_locations(ast.Module([twin], []))
@@ -105,6 +99,49 @@ class LibraryText:
         except (SyntaxError, ValueError, RecursionError, KeyError):
             return None
 
-    @cached_property
-    def _definitions(self) -> tuple[ClassOrFunction, ...]:
-        return self.source.definitions if self.is_read else ()
+    def _definition(self, name: str, line: int) -> ClassOrFunction | None:
+        """The one that is asked for, read alone."""
+        written = re.compile(rf"(async\s+)?(def|class)\s+{re.escape(name)}\b")
+        lines = self.source.python_lines
+        found = [n for n, text in enumerate(lines, 1) if name in text and written.match(text)]
+        starts = {_start(lines, n): n for n in found}
+        start = line if line in starts else max(starts, default=0) * (not line)
+        if start:
+            return _parsed(lines, start, starts[start])
+        if len(lines) > _LONG:
+            return None
+        # One that stands in a branch or a block.
+        inner = [d for d in self.source.definitions if d.name == name]
+        exact = [d for d in inner if first_line(d) == line]
+        fitting = exact if line else inner
+        return fitting[-1] if fitting else None
+
+
+def _start(lines: Sequence[str], line: int) -> int:
+    """The line of the first decorator of a top-level definition."""
+    found = line
+    for number in range(line - 1, 0, -1):
+        text = lines[number - 1]
+        if text.startswith("@"):
+            found = number
+        elif not text.strip() or not text.startswith((" ", "\t", "#", ")")):
+            break
+    return found
+
+
+def _parsed(lines: Sequence[str], start: int, named: int) -> ClassOrFunction | None:
+    """The definition from a line on, `named` in a later one: up to where it can be read."""
+    ends = (n for n in range(named, len(lines)) if lines[n][:1] not in _GOES_ON)
+    for end in islice(chain(ends, (len(lines),)), _TRIES):
+        try:
+            found = ast.parse("\n".join(lines[start - 1 : end])).body[0]
+        except SyntaxError:  # a text in it goes on in the first column
+            continue
+        ast.increment_lineno(found, start - 1)
+        return found if isinstance(found, CLASSES_AND_FUNCTIONS) else None
+    return None
+
+
+#: What a line of a definition's body begins with; one that closes its brackets, too.
+_GOES_ON = frozenset(("", " ", "\t", "#", ")", "]", "}"))
+_TRIES = 8
