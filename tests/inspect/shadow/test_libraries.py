@@ -230,3 +230,113 @@ y.sum().backward()
     history = history_of(failure(cell))
     (write,) = history.writes(next(history.graph.overwritten()))
     assert write.place.source == "y += 1"
+
+
+DECORATED = """\
+import inspect
+import torch
+from torch import nn
+
+def documented(decorated):
+    decorated.__doc__ = inspect.getsource(decorated).splitlines()[5]
+    return decorated
+
+def counted(function):
+    def wrapper(*args):
+        return function(*args)
+    wrapper.__wrapped__ = function
+    return wrapper
+
+@documented
+class Block(nn.Module):
+    @documented
+    @counted
+    def forward(self, x):
+        out = torch.sigmoid(x)
+        setattr(self, "kept", out)
+        out += x
+        return getattr(self, "kept") if hasattr(self, "kept") else x
+
+
+class Unused: ...
+"""
+
+
+def test_decorators_that_left_no_trace(installed: Library) -> None:
+    installed(DECORATED)
+    cell = """
+import torch
+from somelib import Block
+x = torch.randn(3, requires_grad=True)
+y = Block()(x.exp())
+y.sum().backward()
+"""
+    history = history_of(failure(cell))
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert write.inside is not None
+    assert (write.place.line, write.inside.source) == (4, "out += x")
+
+
+NESTED = """\
+import torch
+from torch import nn
+from inspect import stack
+
+class Deep(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.caller = stack()[0].function
+        self.inner = Deep(depth - 1) if depth else nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.tanh(self.inner(x))
+"""
+
+
+def test_modules_deep_in_a_model_that_is_not_made_again(installed: Library) -> None:
+    installed(NESTED)
+    history = history_of(
+        failure("import torch\nfrom somelib import Deep\nmodel = Deep(9)\nx = torch.ones(2, 4)",
+                "y = model(x)\ny.mul_(2)\ny.sum().backward()")  # fmt: skip
+    )
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert (write.place.source, write.target) == ("y.mul_(2)", "y")
+    assert [s.op for s in history.steps].count("tanh") == 10
+
+
+def test_a_package_whose_own_file_names_nothing_of_torch(
+    installed: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed("")
+    folder = tmp_path / "site-packages" / "outer"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("from . import inner\n")
+    (folder / "inner.py").write_text("import torch\n\ndef shift_(t):\n    t += 1\n    return t\n")
+    cell = """
+import torch, outer
+w = torch.randn(3, requires_grad=True)
+h = w.exp()
+outer.inner.shift_(h).sum().backward()
+"""
+    for name in ("outer", "outer.inner"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    history = history_of(failure(cell))
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert (write.place.line, write.target) == (4, "h")
+
+
+def test_what_an_unknown_call_gave_can_be_written(installed: Library) -> None:
+    installed("import torch, ctypes\n\ndef load(t):\n    return ctypes.py_object(t.exp()).value\n")
+    cell = """
+import torch, somelib
+w = torch.randn(3, requires_grad=True)
+h = somelib.load(w)
+z = h.sin()
+h += 1
+z.sum().backward()
+"""
+    history = history_of(failure(cell))
+    saved = next(history.graph.overwritten())
+    (write,), maker = history.writes(saved), history.maker(saved.node)
+    assert maker is not None
+    assert (maker.place.source, write.place.source) == ("z = h.sin()", "h += 1")
