@@ -295,10 +295,8 @@ class Deep(nn.Module):
 
 def test_modules_deep_in_a_model_that_is_not_made_again(installed: Library) -> None:
     installed(NESTED)
-    history = history_of(
-        failure("import torch\nfrom somelib import Deep\nmodel = Deep(9)\nx = torch.ones(2, 4)",
-                "y = model(x)\ny.mul_(2)\ny.sum().backward()")  # fmt: skip
-    )
+    made = "import torch\nfrom somelib import Deep\nmodel = Deep(9)\nx = torch.ones(2, 4)"
+    history = history_of(failure(made, "y = model(x)\ny.mul_(2)\ny.sum().backward()"))
     (write,) = history.writes(next(history.graph.overwritten()))
     assert (write.place.source, write.target) == ("y.mul_(2)", "y")
     assert [s.op for s in history.steps].count("tanh") == 10
