@@ -88,6 +88,7 @@ class Session:
 
     def install(self) -> None:
         self.shell.configurables.append(self.settings)
+        self.settings.observe(self._tell_anew, "language")
         self.shell.events.register("pre_run_cell", self._before)
         self.shell.events.register("post_run_cell", self._after)
         transform.install(self.shell)
@@ -108,6 +109,7 @@ class Session:
         transform.remove(self.shell)
         if self.settings in self.shell.configurables:
             self.shell.configurables.remove(self.settings)
+        self.settings.unobserve(self._tell_anew, "language")
         if self._warning_hook is not None:
             self._warning_hook.remove()
         self._idle.end()
@@ -115,6 +117,11 @@ class Session:
         self._elsewhere.remove()
         self._completion.remove()
         self.recording = None
+
+    def _tell_anew(self, change: Any) -> None:
+        """The latest report in the language that was just set."""
+        with guard.guarded("language"):
+            self.last = self.last and self.last.in_language(change.new)
 
     # A cell's beginning and end
 

@@ -106,3 +106,11 @@ def test_a_refused_setting_breaks_nothing_later(run, session, capsys):
     assert told.out == "autograd_check: off\n"
     again = autograd_explain._session.settings
     assert again.language == "en" and again.detail == "full"
+
+
+def test_another_language_is_that_of_the_latest_report_too(run, session):
+    run("import torch; w = torch.ones(2, requires_grad=True); w += 1")
+    told = session.last
+    run("%config AutogradExplain.language = 'ja'")
+    assert session.last == told.in_language("ja") != told
+    assert autograd_explain.last() == session.last
