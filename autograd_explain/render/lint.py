@@ -23,9 +23,14 @@ _HISTORY = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.;:])\s+")
 _KANA = re.compile(r"[ぁ-んァ-ヺ]")
-_HALF_WIDTH = re.compile(r"[、-鿿][,;!?.](?![\w.(])")
+_HALF_WIDTH = re.compile(r"[、-鿿）][,;:!?.](?![\w.(])")
 _CHAR, _MARK = "[ぁ-んァ-ヺ一-鿿]", "[、。，；：！？（）「」]"
 _SPACED = re.compile(rf"{_CHAR} +{_CHAR}|{_MARK} | {_MARK}|\u3000")
+_GLUED = re.compile(r"[ぁ-んァ-ヺ一-鿿][A-Za-z0-9]|[A-Za-z0-9][ぁ-んァ-ヺ一-鿿]")
+#: A Japanese sentence is polite; titles and what stands in brackets are none.
+_POLITE = "です ます ません でした ました ください しょう ですか ますか せんか しょうか"
+_BLUNT = re.compile("".join(f"(?<!{end})" for end in _POLITE.split()) + "。")
+_BRACKETS = re.compile(r"（[^（）]*）")
 #: One thing has one name: what is not written in a language (a pattern), and what stands for it.
 GLOSSARY: Mapping[str, Mapping[str, str]] = {
     "ja": {
@@ -33,13 +38,42 @@ GLOSSARY: Mapping[str, Mapping[str, str]] = {
         "書き換え案": "修正案",
         "頼[まみむんも]": "指定",
         "入り込": "さかのぼる",
-        "次の回|各回|以後の回|(全部|すべて)の回": "イテレーション",
+        "(次|以後|全部|すべて)の回|各回|反復": "イテレーション",
+        "接線": "接ベクトル",
+        "モーメンタム": "モメンタム",
+        "フォワード(?!モード)": "順伝播",
+        "(?<![A-Za-z.])optimizer(?![A-Za-z.])": "オプティマイザ",
+        "(?<![A-Za-z-])hook": "フック",
+        "(?<!言)葉|リーフのテンソル": "リーフ, リーフテンソル",
+        "その場で|直接書き": "インプレース",
+        "大きさ": "サイズ (of a tensor)",
+        "(?<!ブロード)キャスト": "型変換",
+        "活性(?![値化])": "活性値",
+        "[一二三]回|二階|[二三]つ|(?<!の)一つ(?![ひもでに])": "1 回, 2 階, 3 つ",
+        "わか[らりるれっ]|既に|遡|気づ|(?<![のそ])他の": "分か, すでに, さかのぼ, 気付, ほかの",
     },
     "zh": {
         "改写": "覆盖 (of a value), 修改建议 (a rewrite)",
         "反向传播": "backward",
         "叶子(?!张量)": "叶子张量",
         "得分": "输出值",
+        "反向(?!模式)": "backward",
+        "前向(?!传播|模式|代码|计算)": "前向传播",
+        "就地": "原地",
+        "(?<!深)拷贝": "复制, 副本",
+        "(?<![A-Za-z-])[Hh]ook": "钩子",
+        "(?<![A-Za-z-])batch(?![A-Za-z])": "批次",
+        "(?<![A-Za-z])scaler(?![A-Za-z])": "缩放器",
+        "步幅": "步长",
+        "Hessian": "黑塞矩阵",
+        "基础?张量": "原张量",
+        "抽样": "采样",
+        "登记": "注册",
+        "尺寸": "大小",
+        "清除|清零梯度": "清空",
+        "带图|从图中|的是图": "计算图",
+        "名称": "名字",
+        "源码": "源代码",
         "[「」『』]": "“”",
     },
 }
@@ -83,6 +117,13 @@ def _alone(document: Document, language: str, example: Mapping[str, str]) -> Ite
         )
         yield from (f"`## {name}`: {problem}" for problem in found)
     yield from (f"title: {slip}" for slip in other_terms(document.title, language))
+
+
+def slips(document: Document, language: str) -> Iterator[str]:
+    """Slips of writing in texts that are of no cause."""
+    for name, source in document.sections.items():
+        tokens = parser().parse(_title_apart(name, source))
+        yield from (f"`## {name}`: {slip}" for slip in _writing(tokens, language))
 
 
 def other_terms(text: str, language: str) -> Iterator[str]:
@@ -152,13 +193,17 @@ def _writing(tokens: list[Token], language: str) -> Iterator[str]:
         return
     if text and not any(map(is_cjk, text)):
         yield "not translated"
-    for what, pattern in (("half-width mark", _HALF_WIDTH), ("space within CJK", _SPACED)):
+    marks = (("half-width mark", _HALF_WIDTH), ("space within CJK", _SPACED), ("no space", _GLUED))
+    for what, pattern in marks:
         slip = pattern.search(text)
         if slip:
             yield f"{what}: {text[max(slip.start() - 6, 0) : slip.end() + 6]!r}"
     yield from other_terms(text, language)
     if language == "zh" and _KANA.search(text):
         yield "kana in a Chinese text"
+    blunt = _BLUNT.search(_BRACKETS.sub("", text)) if language == "ja" else None
+    if blunt:
+        yield f"not polite: {blunt.string[max(blunt.start() - 6, 0) : blunt.end()]!r}"
 
 
 def _prose(token: Token) -> str:

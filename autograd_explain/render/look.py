@@ -50,7 +50,7 @@ _WORDS: Words = {
     "requires_not": ("requires no grad", "勾配は不要", "不需要梯度"),
     "version": ("version {version}", "バージョン {version}", "版本 {version}"),
     "inference": ("inference tensor", "推論テンソル", "推理张量"),
-    "grad": (".grad of shape {shape}", ".grad の形は {shape}", ".grad 的形状为 {shape}"),
+    "grad": (".grad of shape {shape}", ".grad の形状は {shape}", ".grad 的形状为 {shape}"),
     "no_grad": (".grad is None", ".grad は None", ".grad 为 None"),
     "view_of": ("view of {names}", "{names} のビュー", "{names} 的视图"),
     "unnamed": ("an unnamed tensor", "名前のないテンソル", "一个没有名字的张量"),
@@ -110,7 +110,7 @@ _WORDS: Words = {
         "一次 backward 已释放它保存的值：再次 backward 会失败。",
     ),
     "some_freed": (
-        "Of {count} nodes a backward has freed the saved values: another one through them fails.",
+        "A backward has freed the saved values of {count} nodes: another one through them fails.",
         "{count} 個のノードの保存値は backward が解放済みです。そこを通る backward は失敗します。",
         "其中 {count} 个节点保存的值已被一次 backward 释放：再经过它们的 backward 会失败。",
     ),

@@ -86,12 +86,12 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "no_reference_nondeterministic": (
         "two runs of the original program give different gradients",
-        "元のプログラムを二度実行すると勾配が異なる",
+        "元のプログラムを 2 回実行すると勾配が異なる",
         "原程序两次运行得到的梯度不同",
     ),
     "no_reference_overwritten_between": (
         "a value is overwritten between two backwards, so it is open which gradient is meant",
-        "二度の backward の間に値が上書きされ、どちらの勾配が意図されたものか決められない",
+        "2 回の backward の間に値が上書きされ、どちらの勾配が意図されたものか決められない",
         "两次 backward 之间有值被覆盖，无法判断想要的是哪个梯度",
     ),
     "no_reference_ambiguous": (
@@ -102,13 +102,13 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     "no_reference_finite_differences": (
         "the gradients equal the reference, but finite differences of the loss do not confirm "
         "them: a value of the graph is written where autograd does not see it",
-        "勾配は参照値と一致するが、損失の有限差分では確認できない。計算グラフ中の値が autograd に"
-        "見えない形で書き換えられている",
+        "勾配は参照値と一致するが、損失の有限差分では確認できない。計算グラフ中の値に、"
+        "autograd から見えない書き込みがある",
         "梯度与参考值一致，但损失的有限差分未能证实：计算图中有值以 autograd 看不到的方式被覆盖",
     ),
     "no_reference_unconfirmed": (
         "a second run did not confirm the gradients",
-        "二度目の実行では勾配を確認できなかった",
+        "2 回目の実行では勾配を確認できなかった",
         "第二次运行未能确认梯度",
     ),
     "no_reference_gradient_missing": (
@@ -185,11 +185,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     "made_before": (
         "what the test is given may have been made with the code that changes",
         "変更されるコードで作られた値がすでにテストに渡されている可能性がある",
-        "交给测试的值可能是由将要改动的代码生成的",
+        "传给测试的值可能是由将要改动的代码生成的",
     ),
     "other_report": (
         "of several reports on a cell, the rewrites of one are tried",
-        "一つのセルに複数のレポートがある場合、検証するのはそのうち一つの修正案",
+        "1 つのセルに複数のレポートがある場合、検証するのはそのうち 1 つの修正案",
         "一个单元格有多份报告时，只验证其中一份的修改建议",
     ),
     "elsewhere": (
@@ -349,7 +349,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "it does not know, parameters that no optimizer updates).",
         "関数の中だけに存在したモデルは、終了後に調べられません（モデルに登録されていない層、"
         "オプティマイザが更新しないパラメータ）。",
-        "只存在于函数内部的模型事后无法检查（未被模型登记的层、没有优化器更新的参数）。",
+        "只存在于函数内部的模型事后无法检查（未注册到模型的层、没有优化器更新的参数）。",
     ),
     "limit_saved_values": (
         "This torch does not show what the graph has saved, so values overwritten through `.data` "
@@ -385,7 +385,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     "limit_device_threads": (
         "Hooks and backward functions that run in a device's own thread were not watched.",
         "デバイス専用スレッドで実行されるフックや backward 関数は監視していません。",
-        "在设备自身线程中运行的 hook 和 backward 函数未被监视。",
+        "在设备自身线程中运行的钩子和 backward 函数未被监视。",
     ),
     "limit_unexplained": (
         "Something was noticed that could not be explained once the cell had ended.",
@@ -424,7 +424,7 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "own_failure": (
         "autograd_explain could not explain this error[ ({error})][; {how} shows why].",
-        "autograd_explain はこのエラーを説明できませんでした[（{error}）]。[{how} で確認できます]",
+        "autograd_explain はこのエラーを説明できませんでした[（{error}）]。[{how} で理由を確認できます。]",
         "autograd_explain 未能解释这个错误[（{error}）]。[{how} 可查看原因。]",
     ),
     # while rewrites are tried

@@ -8,7 +8,7 @@ WORDS: Words = {
     "recognised": (
         "PyTorch's message: {text}",
         "PyTorch のメッセージ：{text}",
-        "PyTorch 的信息：{text}",
+        "PyTorch 的报错信息：{text}",
     ),
     "wording": (
         " (as worded in torch {releases})",
@@ -19,7 +19,7 @@ WORDS: Words = {
     "no_entry": (
         "An autograd message; no entry of the knowledge base explains it.",
         "autograd のメッセージですが、説明する項目がまだありません。",
-        "这是 autograd 的信息，但知识库中还没有解释它的条目。",
+        "这是 autograd 的报错信息，但知识库中还没有解释它的条目。",
     ),
     "also": ("It may also be: {entries}", "ほかの可能性：{entries}", "也可能是：{entries}"),
     "nothing_fits": (
@@ -28,7 +28,7 @@ WORDS: Words = {
         "該当する項目がありません。autograd のメッセージではなく、"
         "答えられる質問も見つかりませんでした。"
         "項目の一覧は `autograd-explain list` で表示できます。",
-        "没有合适的条目：这既不是 autograd 的信息，也不是知识库能回答的问题。"
+        "没有合适的条目：这既不是 autograd 的报错信息，也不是知识库能回答的问题。"
         "用 `autograd-explain list` 可以查看所有条目。",
     ),
     "did_you_mean": (
@@ -39,12 +39,12 @@ WORDS: Words = {
     "log_empty": (
         "No autograd message in {lines} lines of {name}.",
         "{name} の {lines} 行に autograd のメッセージはありません。",
-        "{name} 的 {lines} 行中没有 autograd 的信息。",
+        "{name} 的 {lines} 行中没有 autograd 的报错信息。",
     ),
     "log_found": (
         "{count} autograd messages in {lines} lines of {name}:",
         "{name} の {lines} 行に autograd のメッセージが {count} 件あります：",
-        "{name} 的 {lines} 行中有 {count} 条 autograd 信息：",
+        "{name} 的 {lines} 行中有 {count} 条 autograd 报错信息：",
     ),
     "log_place": (
         "{name}:{line} (byte {offset}), {count} in all",
@@ -71,7 +71,7 @@ WORDS: Words = {
     "job_empty": (
         "No autograd message and no report in {name}.",
         "{name} に autograd のメッセージもレポートもありません。",
-        "{name} 中没有 autograd 的信息，也没有报告。",
+        "{name} 中没有 autograd 的报错信息，也没有报告。",
     ),
     "not_autograds": (
         "This is none of autograd's errors.",

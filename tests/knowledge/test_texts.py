@@ -76,7 +76,7 @@ FRONT = "---\ntitle: {title}\nquestions: [a, b, c]\n{extra}---\n"
 GOOD = {
     "en": FRONT.format(title="Title", extra="") + "## summary\n`{x}` is a leaf.\n\n"
     "## fix clone\nCopy it\nThe copy is `new`.\n",
-    "ja": FRONT.format(title="題名", extra='english: ""\n') + "## summary\n`{x}` は葉です。\n\n"
+    "ja": FRONT.format(title="題名", extra='english: ""\n') + "## summary\n`{x}` はリーフです。\n\n"
     "## fix clone\nコピーする\nコピーは `new` です。\n",
     "zh": FRONT.format(title="标题", extra='english: ""\n') + "## summary\n`{x}` 是叶子张量。\n\n"
     "## fix clone\n复制它\n副本是 `new`。\n",
@@ -102,11 +102,15 @@ def test_lint_accepts_a_clean_folder(tmp_path: Path) -> None:
         ("ja", "`{x}` は", "`w` は", "placeholders differ"),
         ("ja", "`new`", "`old`", "inline code differ"),
         ("ja", "## fix clone", "## fix copy", "sections"),
-        ("ja", "葉です。", "**「葉」**です。", "literal **"),
-        ("ja", "葉です。", "葉 です。", "space within CJK"),
+        ("ja", "リーフです。", "**「葉」**です。", "literal **"),
+        ("ja", "リーフです。", "リーフ です。", "space within CJK"),
+        ("ja", "`{x}` は", "`{x}`は", "no space"),
+        ("ja", "リーフです。", "リーフである。", "not polite: 'リーフである。'"),
+        ("ja", "リーフです。", "リーフです: はい。", "half-width mark"),
+        ("ja", "リーフです。", "葉です。", "'葉' instead of リーフ"),
         ("zh", "叶子张量。", "叶子张量, 对", "half-width mark"),
         ("zh", "叶子张量。", "叶子。", "'叶子' instead of 叶子张量"),
-        ("zh", "是叶子张量。", "は葉です。", "kana"),
+        ("zh", "是叶子张量。", "はリーフです。", "kana"),
         ("zh", "`{x}` 是叶子张量。", "`{x}` is a leaf.", "not translated"),
         ("en", "Copy it\n", "- Copy it\n", "title of the rewrite"),
         ("en", "Copy it\n", "Copy it.\n", "full stop"),

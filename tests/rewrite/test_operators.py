@@ -9,7 +9,8 @@ import pytest
 from notebook import cells_of
 from rewriting import program_of
 
-from autograd_explain.render.texts import LANGUAGES, document, load, split_title
+from autograd_explain.render.lint import slips
+from autograd_explain.render.texts import LANGUAGES, load, read, split_title
 from autograd_explain.repair.priors import EVERYWHERE
 from autograd_explain.rewrite import operators
 from autograd_explain.rewrite.engine.draft import compiles
@@ -307,7 +308,9 @@ def test_definitions_and_imports_stay() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_operator_has_a_text(language: str) -> None:
     texts = load(Path(operators.__path__[0]))
-    sections = document(texts, language).sections
+    text_of_all = read(texts[language])
+    sections = text_of_all.sections
+    assert list(slips(text_of_all, language)) == []
     assert set(sections) == {f"fix repair_{name}" for name in (*EVERYWHERE, "two")}
     for text in sections.values():
         title, reason = split_title(text)
