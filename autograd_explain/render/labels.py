@@ -190,7 +190,7 @@ WORDS: Words = {
     "hint_fix": (
         "`%autograd_fix` gives the changed cell, `%%autograd_fix` on top of it puts it in place",
         "`%autograd_fix` で変更後のセルを挿入、セルの先頭に `%%autograd_fix` でその場に反映",
-        "`%autograd_fix` 给出修改后的单元格，在其首行写 `%%autograd_fix` 则直接替换该单元格",
+        "`%autograd_fix` 给出修改后的单元格，在其首行写 `%%autograd_fix` 则原位替换",
     ),
     "hint_fix_cell": (
         "`%autograd_fix` gives the whole changed cell",

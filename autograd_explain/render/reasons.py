@@ -424,7 +424,8 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
     ),
     "own_failure": (
         "autograd_explain could not explain this error[ ({error})][; {how} shows why].",
-        "autograd_explain はこのエラーを説明できませんでした[（{error}）]。[{how} で理由を確認できます。]",
+        "autograd_explain はこのエラーを説明できませんでした[（{error}）]。"
+        "[{how} で理由を確認できます。]",
         "autograd_explain 未能解释这个错误[（{error}）]。[{how} 可查看原因。]",
     ),
     # while rewrites are tried

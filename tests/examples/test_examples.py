@@ -16,6 +16,8 @@ from typing import Any
 import nbformat
 import pytest
 
+from autograd_explain.render.lint import other_terms
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 _CAUSE = re.compile(r"── autograd_explain · (\w+) ")
@@ -101,6 +103,12 @@ def test_committed_explanations_are_those_of_today(path: Path) -> None:
 def told(cell: nbformat.NotebookNode) -> list[str]:
     """What happened, without what to do about it."""
     return [re.split("|".join(_HEADINGS.values()), text)[0] for text in displayed(cell)]
+
+
+def test_its_own_words_are_those_of_the_explanations(path: Path) -> None:
+    language = path.stem.rpartition("_")[2]
+    said = "\n".join(cell.source for cell in committed(path).cells if cell.cell_type == "markdown")
+    assert list(other_terms(said, language)) == []
 
 
 def test_outputs_hold_no_paths_of_a_machine() -> None:
