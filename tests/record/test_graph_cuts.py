@@ -54,3 +54,34 @@ def _training(made: str) -> str:
         f"    return {made}\n"
         "for _ in range(3):\n    opt.zero_grad()\n    loss_of(column(x)).backward()\n    opt.step()"
     )
+
+
+KEPT = MODEL + "class Kept(nn.Module):\n    pass\nkept = Kept()\n"
+WRITES = ("kept.h.data.copy_({})", "kept.h.data[:] = {}", "kept.h.data = {}")
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_write_past_the_graph_of_what_the_loss_reads_is_a_cut(write: str) -> None:
+    cells = KEPT + "kept.h = torch.zeros(3, 1)", _writing(write.format("net(x)[:, :1]"))
+    (found,) = signals(cells)
+    assert (found.name, found.moments["cut"][0].place.line) == ("graph-cut", 2)
+    assert found.evidence["way"] == "written"
+
+
+def test_a_parameter_is_given_its_first_value_on_purpose() -> None:
+    given = "kept.h = nn.Parameter(torch.zeros(3, 1))\nkept.h.data.copy_(net(x)[:, :1])"
+    given += "\nopt.add_param_group({'params': [kept.h]})"
+    assert signals((KEPT + given, _writing("pass"))) == []
+
+
+def test_a_moving_average_is_no_cut() -> None:
+    mean = "kept.h.data.mul_(0.9).add_(0.1 * net(x)[:, :1].mean(0))"
+    cells = KEPT + "kept.h = torch.zeros(1)", _writing(mean, "loss_of(net(x)[:, :1] - kept.h)")
+    assert signals(cells) == []
+
+
+def _writing(write: str, loss: str = "loss_of(kept.h)") -> str:
+    return (
+        f"for _ in range(3):\n    {write}\n    opt.zero_grad()\n    loss = {loss}\n"
+        "    loss.backward()\n    opt.step()"
+    )

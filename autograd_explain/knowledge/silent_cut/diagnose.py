@@ -84,4 +84,4 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     if ops & {"item", "tolist", "__float__", "__int__"}:
         return "number"
     way = str(scene.incident.evidence.get("way", ""))
-    return way if way in ("copy", "no_grad", "operation") else "detach"
+    return way if way in ("copy", "written", "no_grad", "operation") else "detach"

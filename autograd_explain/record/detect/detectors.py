@@ -123,15 +123,32 @@ class Detectors:
         written = None if source is None else source()
         if written is not None:
             self.unrecorded.changed(written, mark, alias, before.content if before else None)
+            self._gave(written, args[1:], mark)
+
+    def _gave(self, target: Tensor, given: tuple[Any, ...], mark: Mark) -> None:
+        """Values were written past the graph of `target`: what they came from is cut off."""
+        self.cuts.written(target, tensors_in(given), mark, "written")
+        self.cuts.spread(given, {}, target)
+
+    def wrote_outside(self, target: Tensor, given: tuple[Any, ...], site: int) -> None:
+        """An operation wrote `target` while no graph was recorded."""
+        self.cuts.written(target, tensors_in(given), Mark(site, self.log.clock), "no_grad")
 
     def before_replacing(self, tensor: Tensor, site: int) -> Content | None:
         """What a tensor holds that is about to get other memory."""
         return self.overwrites.before_replacing(tensor, Mark(site, self.log.clock))
 
     def replaced_data(
-        self, tensor: Tensor, clock: int, site: int, nodes: int, before: Content | None
+        self,
+        tensor: Tensor,
+        given: Tensor,
+        clock: int,
+        site: int,
+        nodes: int,
+        before: Content | None,
     ) -> None:
         mark = Mark(site, clock)
+        self._gave(tensor, (given,), mark)
         self.overwrites.replaced_data(tensor, mark, nodes, before)
         self.unrecorded.changed(tensor, mark, None, before)
 

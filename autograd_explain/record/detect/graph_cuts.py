@@ -7,7 +7,7 @@ held by an optimizer, never gets a gradient: detaching on purpose looks the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +31,8 @@ _NOTHING: frozenset[int] = frozenset()
 class CutSite:
     """A site at which values leave the graph, how, and the leaves above it, held weakly.
 
-    `way` is detach, data, copy, number, numpy, no_grad or operation; `memory` the storage of the
-    last result; `behind` the cuts that what leaves here came from.
+    `way` is detach, data, written (through `.data`), copy, number, numpy, no_grad or operation;
+    `memory` the storage of the last result; `behind` the cuts that what leaves here came from.
     """
 
     site: int
@@ -74,6 +74,13 @@ class Cuts:
         """`result`, a parameter, was made of `source`."""
         self.cut(source, result, mark, "copy")
         self.cuts[mark.site].leaf = True
+
+    def written(self, target: Tensor, sources: Iterable[Tensor], mark: Mark, way: str) -> None:
+        """The values of `sources` were written into `target`, whose graph does not know it."""
+        for source in sources:
+            if source.requires_grad and root(source) is not root(target):
+                self.cut(source, target, mark, way)
+                self.cuts[mark.site].leaf |= target.requires_grad and target.is_leaf
 
     def _look_above(self, cut: CutSite, sources: tuple[Tensor, ...]) -> None:
         """Note the leaves above what one call took out of the graph, at the first calls."""

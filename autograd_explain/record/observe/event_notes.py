@@ -138,6 +138,9 @@ class EventNotes:
             site = self.noted(before, after, args, result, frame, operation)
         try:
             with quiet():
+                if after == before and any_requires_grad(args[1:]):
+                    site = site or self.sites.here(frame, operation)
+                    self.suspicion.wrote_outside(target, args[1:], site)
                 self.wrote(target, old, frame, operation, args, site, content)
         except Exception as error:
             self.broken = error

@@ -156,7 +156,9 @@ class Special:
         with Noting(self._recorder):
             if storage(tensor) != old:
                 clock = self._recorder.wrote_unversioned(tensor, site, own=False)
-                self._suspicion.replaced_data(tensor, clock, site, self._recorder.seen, before)
+                self._suspicion.replaced_data(
+                    tensor, call.args[1], clock, site, self._recorder.seen, before
+                )
         return result
 
     def _has_memory_of(self, tensor: Tensor, other: Any) -> bool:
