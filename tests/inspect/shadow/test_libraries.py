@@ -338,3 +338,35 @@ z.sum().backward()
     (write,), maker = history.writes(saved), history.maker(saved.node)
     assert maker is not None
     assert (maker.place.source, write.place.source) == ("z = h.sin()", "h += 1")
+
+
+def test_a_configuration_that_looks_at_each_attribute(installed: Library) -> None:
+    installed(
+        "import torch\n"
+        "class Config:\n"
+        "    def __init__(self, scale):\n"
+        "        self.scale = scale\n"
+        "    def __getattribute__(self, name):\n"
+        "        return super().__getattribute__(name)\n"
+        "class Scaled(torch.nn.Module):\n"
+        "    def __init__(self, config):\n"
+        "        super().__init__()\n"
+        "        self.config = config\n"
+        "    def forward(self, x):\n"
+        "        if self.config.scale is not None:\n"
+        "            x = torch.sigmoid(x) if self.config.scale > 1 else torch.tanh(x)\n"
+        "        return x\n"
+    )
+    cell = """
+import torch
+from somelib import Config, Scaled
+model = Scaled(Config(0.5))
+h = model(torch.ones(3, requires_grad=True))
+h += 1
+h.sum().backward()
+"""
+    history = history_of(failure(cell))
+    saved = next(history.graph.overwritten())
+    maker = history.maker(saved.node)
+    assert maker is not None and maker.op == "tanh"
+    assert [w.target for w in history.writes(saved)] == ["h"]

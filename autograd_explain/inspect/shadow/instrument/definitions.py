@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ..site import LibrarySource
 from .builder import located
 from .statements import Statements
 
@@ -66,6 +67,13 @@ class Instrument(Statements):
         index = self.site(node)
         return self.hook("decorate", index, self.expr(node), at=node)
 
+    @property
+    def _left_out(self) -> frozenset[str]:
+        """Methods that twins lack: whatever Python calls when an object goes would run after the
+        walk, and a library looks at every attribute for what has nothing to do with tensors."""
+        looking = ("__getattribute__",) if isinstance(self.source, LibrarySource) else ()
+        return frozenset(("__del__", *looking))
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         node.decorator_list = [self.decorator(d) for d in node.decorator_list]
         name = ast.Constant(node.name)
@@ -75,8 +83,7 @@ class Instrument(Statements):
             node.type_params = []
         functions, self.functions = self.functions, [*self.functions, node.name]
         self.classes.append(node.name)
-        # Whatever Python calls when an object goes would run after the walk.
-        body = self.body([s for s in node.body if getattr(s, "name", "") != "__del__"])
+        body = self.body([s for s in node.body if getattr(s, "name", "") not in self._left_out])
         self.classes.pop()
         self.functions = functions
         mark = ast.Assign([ast.Name("_ag_twin", ast.Store())], ast.Constant(True))
