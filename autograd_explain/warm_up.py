@@ -10,6 +10,7 @@ _MODULES = (
     "yaml",
     "frontmatter",
     "libcst",
+    "libcst.native",
     "markdown_it",
     "jinja2",
     "pygments.lexers.python",
@@ -23,6 +24,10 @@ _MODULES = (
     "autograd_explain.render.report",
     "autograd_explain.repair",
     "autograd_explain.repair.likely",
+    "autograd_explain.render.repeated",
+    # A failed cell is watched when it runs again.
+    "autograd_explain.record.recording",
+    "autograd_explain.record.detect.detectors",
 )
 _AT_ONCE = 5  #: causes; each takes some milliseconds
 
