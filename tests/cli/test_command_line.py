@@ -171,7 +171,7 @@ def folder_of(
     folder = tmp_path / "own_rule"
     folder.mkdir()
     for language, title in (("en", "Own"), ("ja", "独自"), ("zh", "自定义")):
-        text = english if language == "en" else "## summary\n壊れた。\n\n## cause\n理由。\n"
+        text = english if language == "en" else "## summary\n壊れました。\n\n## cause\n理由です。\n"
         questions = "".join(f"  - {title} {n}\n" for n in range(3))
         head = f"---\ntitle: {title}\nquestions:\n{questions}---\n"
         (folder / f"{language}.md").write_text(head + text, "utf-8")
