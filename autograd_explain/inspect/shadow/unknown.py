@@ -58,6 +58,18 @@ class Unknown:
 
     def __delitem__(self, key: object) -> None: ...
 
+    # Without these NumPy takes it for a sequence of sequences, two long and as deep as it goes (64
+    # levels, NumPy 2.4): for ever.
+
+    def __array_function__(self, *call: object) -> Unknown:
+        return self
+
+    def __array_ufunc__(self, *call: object, **kwargs: object) -> Unknown:
+        return self
+
+    def __array__(self, *given: object, **kwargs: object) -> object:
+        raise TypeError("a value that is not known")
+
     def __repr__(self) -> str:
         return "?"
 
