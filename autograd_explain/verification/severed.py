@@ -50,9 +50,9 @@ class Left:
     """What left the graph at a line, in one round.
 
     `leaves` are names of those behind it that the backward reached by another way; `single` says
-    that one leaf alone is behind it; `scalar` that it was a number.  `free`: it left by a call that
-    gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves is shared with
-    what the loss does know.
+    that one number of one leaf alone is behind it; `scalar` that it was a number.  `free`: it left
+    by a call that gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves
+    is shared with what the loss does know.
     """
 
     leaves: tuple[str, ...]
@@ -195,11 +195,22 @@ class SeveredValues(BackwardMode):
         behind = {id(t): t for t in leaves_of(leaving.sources)[0]}
         partly = [names.get(key, "") for key in behind if key in reached]
         shared = leaving.chosen and bool(inside & _nodes(leaving.sources))
-        single = len(behind) == 1 and all(t.numel() == 1 for t in behind.values())
+        one = all(t.numel() == 1 for t in behind.values()) or all(map(_of_element, leaving.sources))
+        single = len(behind) == 1 and one
         return Left(tuple(name for name in partly if name), single, leaving.scalar, not shared)
 
 
 _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
+
+
+def _of_element(tensor: torch.Tensor) -> bool:
+    """Whether it was computed of one element of a leaf and of nothing else: `w[i].exp()`."""
+    node, selected = tensor.grad_fn, False
+    while node is not None and not hasattr(node, "variable"):
+        selected = selected or node.name().startswith("SelectBackward")
+        behind = [fn for fn, _ in node.next_functions if fn is not None]
+        node = behind[0] if len(behind) == 1 else None
+    return selected and node is not None and tensor.numel() == 1
 
 
 def _nodes(tensors: Iterable[torch.Tensor]) -> set[Any]:

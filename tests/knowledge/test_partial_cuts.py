@@ -30,8 +30,8 @@ torch.manual_seed(0)
 np.random.seed(0)
 enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
 aux = nn.Linear(4, 4)
-scale = nn.Parameter(torch.tensor(0.5))
-held = [*enc.parameters(), *head.parameters(), *aux.parameters(), scale]
+scale, weights = nn.Parameter(torch.tensor(0.5)), nn.Parameter(torch.zeros(2))
+held = [*enc.parameters(), *head.parameters(), *aux.parameters(), scale, weights]
 opt = torch.optim.SGD(held, lr=0.01)
 x, y = torch.randn(8, 3), torch.randn(8, 1)
 history, total, best = [], 0.0, 1e9
@@ -113,6 +113,12 @@ FAULTS = {
         "scale.item()",
         "loss = F.mse_loss(head(h) * scale, y) + scale.pow(2)",
     ),
+    "an element's number": (
+        "h = enc(x).tanh()\n"
+        "loss = F.mse_loss(head(h) * math.exp(-weights[0].item()), y) + weights.sum()",
+        "weights[0].item()",
+        "loss = F.mse_loss(head(h) * torch.exp(-weights[0]), y) + weights.sum()",
+    ),
     "a decay by numbers": (
         "h = enc(x).tanh()\ndecay = sum(p.pow(2).sum().item() for p in held)\n"
         "loss = F.mse_loss(head(h), y) + 0.01 * decay",
@@ -144,7 +150,9 @@ def test_a_partial_cut_is_named(name: str) -> None:
     assert finding.facts["operation"] == operation
     place = finding.place(What.CAUSE)
     assert place is not None and operation in place.source
-    assert finding.facts["parameter"].startswith(("enc.", "scale", "held")), finding.facts
+    assert finding.facts["parameter"].startswith(("enc.", "scale", "held", "weights")), (
+        finding.facts
+    )
     if not line:
         assert rewrites == ()
         return

@@ -255,10 +255,11 @@ def _leaves_above(tensor: Tensor) -> Iterator[Tensor]:
     if isinstance(tensor, Parameter):
         yield tensor
         return
-    start = root(tensor).grad_fn
+    base = root(tensor)
+    start = base.grad_fn
     if start is None:
-        if tensor._base is None:
-            yield tensor
+        if base.requires_grad:
+            yield base
         return
     seen: set[Any] = set()
     todo: list[Any] = [start]

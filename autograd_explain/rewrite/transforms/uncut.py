@@ -106,7 +106,7 @@ def replacement(program: Program, place: Place | None, code: str) -> list[Patch]
 
 def without_cut(program: Program, place: Place | None) -> list[Patch]:
     """`x.detach().numpy()`, `float(x)`, `x.long()` -> `x`; `x.data.clone()` -> `x.clone()`;
-    `math.sin(x)` -> `torch.sin(x)`."""
+    `math.sin(x)` -> `torch.sin(x)`; `math.exp(-x.item())` -> `torch.exp(-x)`."""
     node = node_at(program, place)
     if node is None or place is None:
         return []
@@ -118,7 +118,31 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
         return torch_instead_of_numpy(program, place)
     code = code_of(program, place, inner)
     whole = isinstance(inner, _ATOMS) or not behind
-    return replacement(program, place, f"{code}{behind}" if whole else f"({code}){behind}")
+    found = replacement(program, place, f"{code}{behind}" if whole else f"({code}){behind}")
+    around = _computed_around(program, place, node)
+    return [] if around is None else [*found, *around]
+
+
+def _computed_around(program: Program, place: Place, node: ast.expr) -> list[Patch] | None:
+    """`math.exp(…)` around a number that becomes a tensor, under torch's name; None where torch has
+    no such function."""
+    source = program.source_at(place)
+    if source is None:
+        return []
+    patches: list[Patch] = []
+    imports, inner = imports_at(program, place), node
+    while True:
+        around = source.parents.get(inner)
+        if isinstance(around, ast.Call) and inner in around.args:
+            if imports.full(ast.unparse(around.func)).partition(".")[0] != "math":
+                return patches
+            found = torch_instead_of_numpy(program, replace(place, span=source.span(around)))
+            if not found:
+                return None
+            patches += found
+        elif not isinstance(around, (ast.UnaryOp, ast.BinOp)):
+            return patches
+        inner = around
 
 
 def _copied(node: ast.expr) -> ast.expr | None:
