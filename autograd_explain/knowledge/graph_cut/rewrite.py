@@ -19,7 +19,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     called,
     node_at,
-    numbers_in,
     replacement,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
@@ -89,8 +88,6 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
         return []
     given = node.args[0]
     many = isinstance(given, (ast.List, ast.ListComp, ast.Tuple)) or _is_list(program, given)
-    if many and numbers_in(given):
-        return []
     return tensors_instead_of_copy(program, place, many)
 
 

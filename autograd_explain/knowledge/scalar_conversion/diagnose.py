@@ -30,6 +30,7 @@ class Details:
 
     given: Place | None
     is_float: bool
+    is_list: bool
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -41,6 +42,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     tensor = tensor if isinstance(tensor, torch.Tensor) else None
     if tensor is not None and not tensor.requires_grad:
         return None
+    many = isinstance(given.node, (ast.List, ast.Tuple, ast.ListComp))
     number = isinstance(call.node, ast.Call) and getattr(call.node.func, "id", "") == "float"
     fact = tensor_fact(scene, tensor, given.text)
     return finding_from_message(
@@ -51,4 +53,4 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=call,
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(scene.place_at(given), is_float=number))
+    ).with_details(Details(scene.place_at(given), is_float=number, is_list=many))

@@ -5,7 +5,12 @@ import ast
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    node_at,
+    tensors_instead_of_copy,
+)
 
 from .diagnose import Details
 
@@ -21,7 +26,22 @@ def _item(site: Site[Details]) -> Edits | None:
     return expression_replaced(site.program, site.place, item)
 
 
+def _stack(site: Site[Details]) -> Edits | None:
+    """`torch.tensor([[a, b]])` reads each number out of its tensor."""
+    call = node_at(site.program, site.place)
+    if not isinstance(call, ast.Call) or call.args[:1] != [
+        node_at(site.program, site.details.given)
+    ]:
+        return None
+    return apply_patches(tensors_instead_of_copy(site.program, site.place, True))
+
+
+def _detach(site: Site[Details]) -> Edits | None:
+    return call_behind(site.program, site.details.given, "detach")
+
+
 propose: Propose[Details] = by_table(
     Fix("item", _item, when=lambda d: d.is_float),
-    Fix("detach", lambda s: call_behind(s.program, s.details.given, "detach")),
+    Fix("stack", _stack, when=lambda d: d.is_list, changes=True),
+    Fix("detach", _detach, when=lambda d: not d.is_list),
 )

@@ -156,7 +156,7 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
     elif back is None:
         if not _comes_back(program, source, whole):
             yield from without_cut(program, where)
-    elif torch is not None and _many(back.args[0]) and not numbers_in(back.args[0]):
+    elif torch is not None and _many(back.args[0]):
         yield from without_cut(program, where)
         yield from tensors_instead_of_copy(program, replace(place, span=source.span(back)), True)
         yield from _unwrapped(source, back)

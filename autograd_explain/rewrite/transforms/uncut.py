@@ -273,7 +273,31 @@ def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -
     close = ")" if bracket else ""
     start = Span(whole.line, whole.column, value.line, value.column)
     end = Span(value.end_line, value.end_column, whole.end_line, whole.end_column)
-    return [Patch(source, start, bracket), Patch(source, end, close + behind)]
+    inside = _joined(source, node.args[0], torch) if many else ()
+    return [Patch(source, start, bracket), *inside, Patch(source, end, close + behind)]
+
+
+def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
+    """What a list holds made tensors: `[[a, 0.0]]` -> `[torch.stack([a, torch.tensor(0.0)])]`."""
+    for element in [node.elt] if isinstance(node, ast.ListComp) else getattr(node, "elts", ()):
+        nested = isinstance(element, (ast.List, ast.Tuple, ast.ListComp))
+        if nested or _is_number(element):
+            yield from _in_call(source, element, f"{torch}.{'stack' if nested else 'tensor'}")
+        if nested:
+            yield from _joined(source, element, torch)
+
+
+def _is_number(node: ast.expr) -> bool:
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant)
+
+
+def _in_call(source: Source, node: ast.expr, function: str) -> Iterator[Patch]:
+    span = source.span(node)
+    if span is not None:
+        yield Patch(source, Span(span.line, span.column, span.line, span.column), f"{function}(")
+        end = span.end_line, span.end_column
+        yield Patch(source, Span(*end, *end), ")")
 
 
 def flag_removed(program: Program, place: Place | None) -> list[Patch]:

@@ -314,6 +314,18 @@ root = math.sqrt(w * w)
         "",
         "root = math.sqrt((w * w).detach())",
     ),
+    "tensors in a list of numbers": (
+        """
+a = torch.tensor(0.5, requires_grad=True)
+c, s = torch.cos(a), torch.sin(a)
+# %%
+turn = torch.tensor([[c, -s, 0.0], [s, c, 0.0]])
+""",
+        "scalar_conversion",
+        "",
+        "turn = torch.stack([torch.stack([c, -s, torch.tensor(0.0)]), "
+        "torch.stack([s, c, torch.tensor(0.0)])])",
+    ),
     "gradient penalty": (
         """
 x = torch.ones(2, requires_grad=True)
