@@ -14,7 +14,13 @@ from autograd_explain.model import Confidence, Finding, Role, TensorFact
 from .dtypes import function_running, mixed
 
 #: What kernels say of operands of several dtypes; found-dtype is a loss's too.
-DTYPES = (
+_OF_DTYPES = ("found-dtype", "backward-dtype-")
+
+PATTERNS = (
+    "function-wrong-number-of-gradients",
+    "function-gradient-for-non-tensor",
+    "function-returns-non-tensor-gradient",
+    "invalid-number-of-gradients",
     "found-dtype",
     "backward-dtype-matmul",
     "backward-dtype-addmm",
@@ -29,14 +35,6 @@ DTYPES = (
     "backward-dtype-result-type",
     "backward-dtype-lerp",
     "backward-dtype-solve",
-)
-
-PATTERNS = (
-    "function-wrong-number-of-gradients",
-    "function-gradient-for-non-tensor",
-    "function-returns-non-tensor-gradient",
-    "invalid-number-of-gradients",
-    *DTYPES,
 )
 
 EXAMPLE = {
@@ -85,7 +83,7 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    return _of_dtypes(scene) if scene.match.pattern in DTYPES else _of_values(scene)
+    return _of_dtypes(scene) if scene.match.pattern.startswith(_OF_DTYPES) else _of_values(scene)
 
 
 def _of_dtypes(scene: Scene) -> Finding[Details] | None:
