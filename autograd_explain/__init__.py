@@ -80,11 +80,30 @@ def last() -> Explanation | None:
 def explain(exc: BaseException | None = None) -> Explanation | None:
     """Explain an exception, the last one shown if none is given; None where it is not autograd's.
 
-    Works in an `except` block and without a notebook; in a notebook it sees the cells as well.
+    Works in an `except` block and without a notebook; in a notebook it sees the cells as well,
+    whether the extension is loaded or not.
     """
     from .intercept.plain import explain_exception
 
-    return explain_exception(exc, _explain_incident, _session.explain if _session else None)
+    in_session = _in_passing if _session is None else _session.explain
+    shell = _shell()
+    return explain_exception(exc, _explain_incident, None if shell is None else in_session)
+
+
+def _shell() -> InteractiveShell | None:
+    """The notebook's or terminal's IPython that runs here."""
+    if _session is not None:
+        return _session.shell  # type: ignore[no-any-return]
+    found: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return found  # type: ignore[no-any-return]
+
+
+def _in_passing(error: BaseException) -> Explanation | None:
+    """Explain by the cells of a notebook where the extension is not loaded."""
+    from .intercept.session import Session
+
+    found = Session(_shell(), _explain_incident, _is_recognised).explain(error)
+    return None if found is None else found.with_reason("not_loaded")
 
 
 def verify(
@@ -153,8 +172,8 @@ def _explain_below(error: BaseException) -> None:
 def lookup(text: str, language: str | None = None) -> Answer | None:
     """What the knowledge base says about a pasted message or a question in en, ja or zh.
 
-    None where nothing fits.  Where no language is given, it is that of a question in Japanese or
-    Chinese, else the session's.
+    None where nothing fits.  Where no language is given, it is that of the question, of a message
+    or a keyword the session's.
     """
     from .search import language_in
     from .search import lookup as find

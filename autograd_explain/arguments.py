@@ -63,6 +63,10 @@ def bound_arguments(function: FunctionNode, call: ast.Call) -> dict[str, ast.exp
     receiver = positional.pop(0) if positional[:1] in (["self"], ["cls"]) else None
     found = bind(positional, given_by(call))
     if receiver is not None:
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        found.setdefault(receiver, owner)
+        found.setdefault(receiver, owner_of(call))
     return found
+
+
+def owner_of(call: ast.Call) -> ast.expr:
+    """What a method is called on: `x` of `x.f(…)`, the object itself of `x(…)`."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else call.func

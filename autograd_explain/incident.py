@@ -12,7 +12,9 @@ from .model import Kind, Place
 from .program import Program
 
 if TYPE_CHECKING:
-    from .inspect.history import History
+    import torch
+
+    from .inspect.history import History, TraceEvent
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,10 @@ class Recorded(Protocol):
         ...
 
     def history(self, program: Program) -> History: ...
+
+    def cuts_behind(self, tensor: torch.Tensor, program: Program) -> tuple[TraceEvent, ...]:
+        """Where the values of a live tensor left the graph, the last such call first."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +89,7 @@ class Incident:
         return self.place_of(self.user_frames[-1]) if self.user_frames else None
 
     def place_of(self, frame: LiveFrame) -> Place | None:
-        return self.program.place_of(frame.code, frame.line)
+        return self.program.place_of(frame.code, frame.line, frame.lasti)
 
 
 def frames_of(traceback: TracebackType | None) -> tuple[LiveFrame, ...]:

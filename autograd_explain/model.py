@@ -125,7 +125,8 @@ class Place:
 
     `line` counts from 1 in the text as the user typed it, a `%%magic` first line included.
     `span` is the expression or statement meant, where known; `source` is that line without its
-    indentation, of `indent` characters.  `changed` says that the file is not as it was when this
+    indentation, of `indent` characters, and of several statements side by side the one meant, of
+    which `indent` is the column.  `changed` says that the file is not as it was when this
     line ran: then there is no text to show.
     """
 

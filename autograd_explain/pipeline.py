@@ -58,11 +58,11 @@ def explain_incident(
         return None
     with _unobserved():
         finding, graph = inspect(incident, match, candidates(match, causes))
+        if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
+            return None
         general = bool(incident.likely) and not finding.facts
         proposals = () if general else propose(finding, incident, causes)
         rewrites = verify(incident, finding, proposals, verifier)
-    if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
-        return None
     notes = tuple(r for n in notes for r in _reachable(n, finding, incident.cell))
     told = finding.with_details(None)  # a report pickles where the cause's folder is unknown
     outside = not incident.program.is_notebook
@@ -219,7 +219,7 @@ def request_for(incident: Incident, finding: Finding) -> Request:
         cell=incident.cell or 0,
         message=incident.message,
         kind=incident.kind,
-        reference=reference_for(incident.kind, incident.message, overwritten),
+        reference=reference_for(incident.kind, incident.message, overwritten, incident.signal),
         awaited=finding.awaited,
         awaits_steps=finding.awaits_steps,
     )

@@ -18,8 +18,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import islice
 from types import CodeType, MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from .loaded import is_generated, is_loaded, is_text_of
 from .model import Place, Span, lines_of
@@ -117,21 +118,38 @@ class Source:
     def python_lines(self) -> tuple[str, ...]:
         return tuple(lines_of(self.python))
 
-    def place(self, line: int, function: str | None = None, node: ast.AST | None = None) -> Place:
-        """The place of line `line` of `python` (as a frame or an AST node reports it)."""
-        shown = line + self.offset
+    def place(
+        self,
+        line: int,
+        function: str | None = None,
+        node: ast.AST | None = None,
+        column: int | None = None,
+    ) -> Place:
+        """The place of line `line` of `python` (as a frame or an AST node reports it); `column`,
+        in UTF-8, tells statements apart that stand side by side where there is no node."""
+        shown, span = line + self.offset, self.span(node)
         text = self.lines[shown - 1] if 0 < shown <= len(self.lines) else ""
-        indent = len(text) - len(text.lstrip())
-        return Place(
-            self.cell,
-            self.file,
-            shown,
-            text.strip(),
-            function,
-            self.span(node),
-            indent,
-            self.changed,
-        )
+        column = getattr(node, "col_offset", column) if span and span.line == shown else column
+        start, end = self._statement_in(line, column) if ";" in text else (0, len(text))
+        indent = start + len(text[start:]) - len(text[start:].lstrip())
+        source = text[start:end].strip()
+        return Place(self.cell, self.file, shown, source, function, span, indent, self.changed)
+
+    def _statement_in(self, line: int, column: int | None) -> tuple[int, int]:
+        """Of statements side by side on a line of `python` the characters of the one at a column;
+        the whole line where there is one only, or it is not known which."""
+        text = self.lines[line + self.offset - 1]
+        side_by_side = [n for n in self.nodes if _is_simple(n) and n.lineno <= line <= _end(n)]
+        if column is None or len(side_by_side) < 2 or text != self.python_lines[line - 1]:
+            return 0, len(text)
+        for node in side_by_side:
+            start = node.col_offset if node.lineno == line else 0
+            end = node.end_col_offset if node.end_lineno == line else None
+            if start <= column < (len(text.encode()) if end is None else end):
+                return _characters(text, start), len(text) if end is None else _characters(
+                    text, end
+                )
+        return 0, len(text)
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """What a node stands in, innermost first."""
@@ -220,6 +238,11 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 def first_line(node: ClassOrFunction) -> int:
     """The line of a definition's first decorator, or its own: what its code object says."""
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _is_simple(node: ast.AST) -> TypeGuard[ast.stmt]:
+    """Whether it is a statement that holds no others."""
+    return isinstance(node, ast.stmt) and not hasattr(node, "body") and not hasattr(node, "cases")
 
 
 def _end(node: ast.stmt) -> int:
@@ -337,18 +360,31 @@ class Program:
         """The place of a file's line; None for library code."""
         return _place(self.source(filename), line, function)
 
-    def place_of(self, code: CodeType, line: int) -> Place | None:
+    def place_of(self, code: CodeType, line: int, instruction: int = -1) -> Place | None:
         """The place of a frame's code object and line; None for library code."""
-        return _place(self.source_of(code), line, code.co_name)
+        column = _column(code, instruction, line)
+        return _place(self.source_of(code), line, code.co_name, column)
 
     def is_user_code(self, filename: str) -> bool:
         return self.present(filename) is not None
 
 
-def _place(source: Source | None, line: int, function: str | None) -> Place | None:
+def _place(
+    source: Source | None, line: int, function: str | None, column: int | None = None
+) -> Place | None:
     # IPython 7.34 names a cell's top level "<cell line: 3>".
     top = function is None or function.startswith(("<module>", "<cell line:"))
-    return None if source is None else source.place(line, None if top else function)
+    known = None if top else function
+    return None if source is None else source.place(line, known, column=column)
+
+
+def _column(code: CodeType, instruction: int, line: int) -> int | None:
+    """Where an instruction's expression begins on a line; None before Python 3.11."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None or instruction < 0:
+        return None
+    first, _, column, _ = next(islice(positions(), instruction // 2, None), (None,) * 4)
+    return column if first == line else None
 
 
 def _read_file(filename: str) -> Source | None:

@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs",
         type=int,
-        default=200,
+        default=80,
         help="how many random correct training programs the recorder watches",
     )
     parser.addoption(

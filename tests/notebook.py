@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from types import CodeType, SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -39,6 +40,7 @@ __all__ = [
     "captured",
     "cells_of",
     "fresh_torch",
+    "installed",
     "kernel_shell",
     "python_of",
     "run_cells",
@@ -57,6 +59,22 @@ _numbers = itertools.count(1)
 #: collection ends it with the GIL held and waits for its thread, which may need the GIL to end
 #: (torch 2.13, seen once: the process stood still).
 _groups: list[Any] = []
+
+
+@contextlib.contextmanager
+def installed(folder: Path, name: str, text: str) -> Iterator[Path]:
+    """An installed package of one module, for as long as the body runs; its file."""
+    packages = folder / "site-packages"
+    packages.mkdir()
+    file = packages / f"{name}.py"
+    file.write_text(text)
+    with mock.patch.object(sys, "path", [str(packages), *sys.path]):
+        sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        try:
+            yield file
+        finally:
+            sys.modules.pop(name, None)
 
 
 class Notebook:

@@ -215,3 +215,11 @@ def _texts_of_programs(path: Path) -> Iterator[str]:
             owner = getattr(node.value, "attr", getattr(node.value, "id", "")).strip("_")
             if (owner, node.attr) in (("program", "cells"), ("slicer", "sources")):
                 yield node.attr
+
+
+def test_no_function_of_verification_is_called_like_a_module() -> None:
+    """Importing the module later would put it in the function's place."""
+    import autograd_explain.verification as package
+
+    modules = {path.stem for path in Path(package.__file__).parent.glob("*.py")}
+    assert not modules & set(package.__all__)

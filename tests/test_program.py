@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import autograd_explain
-from autograd_explain.model import lines_of
-from autograd_explain.program import Source
+from autograd_explain.incident import Incident, frames_of
+from autograd_explain.model import Kind, lines_of
+from autograd_explain.program import Program, Source
 
 #: Texts whose lines `str.splitlines` counts differently.
 TEXTS = ("a = 1\n\x0c\nb = 2\n", 's = "a\u2028b\x85c"\nb = 2', "a = 1\r\n\x0c\rb = 2\r\n", "a", "")
@@ -77,3 +78,31 @@ def test_a_file_of_several_pages_is_told_in_its_own_lines(
     assert (8, "loss.backward()") in [(p.line, p.source) for p in places]
     for rewrite in found.diagnosis.rewrites:
         assert "\n\x0c\n" in rewrite.edits[0].new_source
+
+
+def test_of_statements_side_by_side_the_one_meant_is_the_line() -> None:
+    text = "名 = 1; hidden += f(\n  名); loss = g(hidden)  # a; b\nx = 1  # a; b\n"
+    source = Source(1, None, text, text, "cell")
+    first, second, third, fourth = source.tree.body
+    assert [source.place(n.lineno, None, n).source for n in (first, second, third, fourth)] == [
+        *("名 = 1", "hidden += f(", "loss = g(hidden)", "x = 1  # a; b")
+    ]
+    place = source.place(2, None, third)
+    assert place.indent == place.span.column == 6  # type: ignore[union-attr]
+    assert source.place(2).source == "名); loss = g(hidden)  # a; b"
+    assert source.place(2, column=3).source == "名)"
+
+
+def test_a_cell_of_one_line_tells_its_parts() -> None:
+    import torch
+
+    names: dict[str, object] = {"torch": torch}
+    text = "w = torch.ones(3, requires_grad=True); h = w.exp(); h += 1; h.sum().backward()"
+    source = Source(1, None, text, text, "<one line>")
+    try:
+        exec(compile(text, "<one line>", "exec"), names)
+    except RuntimeError as error:
+        frames = frames_of(error.__traceback__)
+    found = Incident(Kind.ERROR, "", Program((source,)), names, frames)
+    assert found.place is not None
+    assert found.place.source == ("h.sum().backward()" if sys.version_info >= (3, 11) else text)

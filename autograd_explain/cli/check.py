@@ -23,7 +23,7 @@ SIGNALS = frozenset(
     {
         *("silent-overwrite", "graph-cut", "gradients-thrown-away", "gradients-not-cleared"),
         *("optimizer-misses-parameters", "plain-list-of-layers", "nonfinite-gradient"),
-        "partial-cut",
+        *("partial-cut", "zero-gradient", "gradient-ignored", "gradient-overwritten"),
     }
 )
 #: What the modules of a folder are for.

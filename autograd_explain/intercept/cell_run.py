@@ -11,6 +11,7 @@ from .cells import Run
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
+    from ..verification import SeveredValue
     from .verification import DeferredVerification, LaterVerification
     from .watched_cell import WatchedCell
 
@@ -33,6 +34,7 @@ class CellRun:
     warned: set[tuple[str, Place | None]] = field(default_factory=set)
     check: WatchedCell | None = None
     later: LaterVerification | None = None
+    severed: tuple[SeveredValue, ...] | None = None  #: what another run of it has shown
 
     def options(self, settings: Options) -> Options:
         """The settings, with what the cell's own check asked for."""

@@ -1,4 +1,8 @@
-"""Completion of what our magics take, by IPython's own hook for commands (IPython 7 to 9)."""
+"""Completion of what our magics take, by IPython's own hook for commands (IPython 7 to 9).
+
+What jedi knows of Python is added to what a hook gives, 200 names to `--`; of our magics' lines
+IPython 8.6 and newer are asked to leave that out.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
     from ..render.explanation import Explanation
 
 _CHECK = ("--no-verify", "--budget", "--lang")
+_VERIFY = ("--cell", "--file", "--budget")
+_VERSION = "matcher_api_version"  #: where IPython looks for a matcher's
 _HOOK = "complete_command"
 
 
@@ -35,17 +41,24 @@ class Completion:
             "%autograd_check": lambda before: _check(before, ("on", "off", "status", "cell")),
             "%%autograd_check": lambda before: _check(before, ()),
             "%autograd_explain": self._entries,
+            "%%autograd_explain": self._entries,
             "%autograd_fix": self._numbers,
             "%%autograd_fix": self._numbers,
             "%autograd_inspect": self._names,
             "%autograd_graph": self._graph,
+            "%%autograd_verify": _verify,
         }
 
     def install(self) -> None:
         for command, complete in self._completers.items():
             self._shell.set_hook(_HOOK, _hook(complete), str_key=command)
+        completer = self._shell.Completer
+        if hasattr(completer, "custom_completer_matcher"):  # IPython 8.6
+            completer.custom_matchers.append(_alone(completer, tuple(self._completers)))
 
     def remove(self) -> None:
+        matchers = getattr(self._shell.Completer, "custom_matchers", [])
+        matchers[:] = [each for each in matchers if getattr(each, "__module__", "") != __name__]
         table = self._shell.strdispatchers[_HOOK].strs
         for command in self._completers:
             chain = table.pop(command)
@@ -90,6 +103,24 @@ def _check(before: list[str], states: tuple[str, ...]) -> list[str]:
         return []
     left = () if set(states).intersection(before) else states
     return [*left, *(option for option in _CHECK if option not in before)]
+
+
+def _verify(before: list[str]) -> list[str]:
+    """The options; their values are the user's."""
+    taken = before[-1:] and before[-1] in _VERIFY
+    return [] if taken else [option for option in _VERIFY if option not in before]
+
+
+def _alone(completer: Any, commands: tuple[str, ...]) -> Callable[[Any], Any]:
+    """IPython's matcher for the hooks, which on our magics' lines keeps jedi's away too."""
+
+    def autograd_explain_alone(context: Any) -> Any:
+        if context.line_with_cursor.split(None, 1)[:1] not in ([each] for each in commands):
+            return {"completions": []}
+        return {**completer.custom_completer_matcher(context), "do_not_suppress": set()}
+
+    setattr(autograd_explain_alone, _VERSION, 2)
+    return autograd_explain_alone
 
 
 def _hook(complete: Callable[[list[str]], list[str]]) -> Callable[..., list[str]]:

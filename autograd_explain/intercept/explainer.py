@@ -22,6 +22,7 @@ from .cell_run import CellRun, Warned
 from .cells import Run
 from .crossed import Crossed, asking, crossed, incident_of
 from .guard import guarded
+from .number_cut import in_the_loss, is_lost, is_number_cut
 from .progress import BEING_TRIED, Progress
 from .verification import (
     AwaitedVerification,
@@ -36,6 +37,7 @@ from .warned import caused_by, evidence_of, stack_of
 if TYPE_CHECKING:
     from ..record import Signal
     from ..render.explanation import Explanation
+    from ..verification import SeveredValue
 
 #: `pipeline.explain_incident`, given from outside: the pipeline stands above this stage.
 Explain = Callable[..., "Explanation | None"]
@@ -120,8 +122,11 @@ class Explainer:
             return found
         progress.begin(found)
         rewrites = tuple(replace(r, reason=Reason("crashed")) for r in found.diagnosis.rewrites)
-        with guarded("verify"), _unobserved():
-            rewrites = awaited.settle(verifier.telling(progress))
+        try:
+            with guarded("verify"), _unobserved():
+                rewrites = awaited.settle(verifier.telling(progress))
+        except KeyboardInterrupt:  # ends the trying; the report stays
+            rewrites = progress.so_far()
         return replace(found, diagnosis=replace(found.diagnosis, rewrites=rewrites))
 
     def recognises(self, error: BaseException, visit: CellRun | None) -> bool:
@@ -160,6 +165,26 @@ class Explainer:
         """What went wrong without an exception."""
         return list(filter(None, [self._signal(s, visit) for s in signals]))
 
+    def decided(
+        self, visit: CellRun, doubtful: Iterable[Signal]
+    ) -> tuple[tuple[Signal, ...], tuple[Signal, ...]]:
+        """Of what the program may well mean, that which another run of the cell shows to be in the
+        way of a loss, and the rest."""
+        found: tuple[list[Signal], list[Signal]] = [], []
+        for signal in doubtful:
+            shown = is_number_cut(signal) and self._loses(visit, signal)
+            found[not shown].append(in_the_loss(signal) if shown else signal)
+        return tuple(found[0]), tuple(found[1])
+
+    def _loses(self, visit: CellRun, signal: Signal) -> bool:
+        """Whether a loss depends on a number of which its gradient knows nothing."""
+        verifier = self._verifier(visit)
+        with guarded("severed"):
+            if isinstance(verifier, Verifier):
+                incident = self._incident(Kind.SILENT, "", visit, signal=signal.name)
+                return is_lost(signal, _severed(visit, verifier, incident), incident.program)
+        return False
+
     def doubts(self, visit: CellRun, signals: Iterable[Signal]) -> list[Explanation]:
         """What may have gone wrong, and the program may well mean: nothing is searched for that."""
         found = [self._signal(s, visit, search=False) for s in signals]
@@ -172,7 +197,7 @@ class Explainer:
             incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
             if isinstance(verifier, Verifier):
                 verifier = verifier if search else verifier.of_proposals()
-                shown = _shown_by_running(verifier, incident, signal)
+                shown = _shown_by_running(visit, verifier, incident, signal)
                 incident = replace(incident, evidence={**evidence, **shown})
             notes = () if visit.check is None else visit.check.notes()
             return self._ask(incident, visit, verifier, notes)
@@ -307,14 +332,25 @@ class Explainer:
         )
 
 
-def _shown_by_running(verifier: Verifier, incident: Incident, signal: Signal) -> dict[str, Any]:
+def _severed(visit: CellRun, verifier: Verifier, incident: Incident) -> tuple[SeveredValue, ...]:
+    """Run once for all that is asked of a cell."""
+    if visit.severed is None:
+        visit.severed = verifier.severed_values(incident)
+    return visit.severed
+
+
+def _shown_by_running(
+    visit: CellRun, verifier: Verifier, incident: Incident, signal: Signal
+) -> dict[str, Any]:
     """What running the cell again, in another process, tells of a silent finding."""
     if "changed" in signal.moments:
         return {"gradients": verifier.differences(incident)}
     if signal.name == "nonfinite-gradient":
         return {"origin": verifier.origin_of_nonfinite(incident)}
     if signal.name == "partial-cut":
-        return {"severed": verifier.severed_values(incident)}
+        return {"severed": _severed(visit, verifier, incident)}
+    if signal.name == "gradient-ignored":
+        return {"ignored": verifier.ignored_gradients(incident)}
     return {}
 
 

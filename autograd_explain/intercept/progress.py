@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,6 +41,9 @@ class Progress(Protocol):
     def searched(self, verdict: Verdict) -> None:
         """Another edit was tried, none of the report's."""
 
+    def so_far(self) -> tuple[Rewrite, ...]:
+        """The rewrites as they stand: proven, or interrupted."""
+
     def finish(self, shown: Shown) -> None:
         """The report as it stays."""
 
@@ -56,18 +60,47 @@ def progress_for(shell: Any, language: str) -> Progress | None:
     return None
 
 
-class KernelProgress:
-    """The panel, under a display id."""
+class _Account:
+    """The report with what was proven of its rewrites so far."""
 
     def __init__(self) -> None:
         self.begun = False
-        self._handle: Any = None
         self._shown: Explanation | None = None
+
+    def _begin(self, explanation: Explanation) -> None:
+        self.begun, self._shown = True, explanation
+
+    def _has_proven(self, verdict: Verdict) -> bool:
+        rewrites = [] if self._shown is None else list(self._shown.diagnosis.rewrites)
+        proven = verdict.outcome is Outcome.VERIFIED and 0 <= verdict.index < len(rewrites)
+        if self._shown is not None and proven:
+            rewrites[verdict.index] = replace(
+                rewrites[verdict.index],
+                outcome=verdict.outcome,
+                reason=verdict.reason,
+                comparison=verdict.comparison,
+            )
+            self._shown = _with_rewrites(self._shown, rewrites)
+        return proven
+
+    def so_far(self) -> tuple[Rewrite, ...]:
+        return tuple(
+            replace(r, reason=Reason("interrupted")) if r.reason.key == BEING_TRIED else r
+            for r in (() if self._shown is None else self._shown.diagnosis.rewrites)
+        )
+
+
+class KernelProgress(_Account):
+    """The panel, under a display id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._handle: Any = None
         self._number = 0
         self._last = 0.0
 
     def begin(self, explanation: Explanation) -> None:
-        self.begun, self._shown = True, explanation
+        self._begin(explanation)
         note = Reason("trying", {"count": str(len(explanation.diagnosis.rewrites))})
         with guarded("show"):
             shown = _with_note(explanation, note)
@@ -79,17 +112,8 @@ class KernelProgress:
         if self._shown is None:
             return
         self._number += 1
-        rewrites = list(self._shown.diagnosis.rewrites)
-        proven = verdict.outcome is Outcome.VERIFIED and 0 <= verdict.index < len(rewrites)
-        if proven:
-            rewrites[verdict.index] = replace(
-                rewrites[verdict.index],
-                outcome=verdict.outcome,
-                reason=verdict.reason,
-                comparison=verdict.comparison,
-            )
-            self._shown = _with_rewrites(self._shown, rewrites)
-        values = {"number": str(self._number), "count": str(len(rewrites))}
+        proven = self._has_proven(verdict)
+        values = {"number": str(self._number), "count": str(len(self._shown.diagnosis.rewrites))}
         self._update(Reason("trying_on", values), at_once=proven)
 
     def searched(self, verdict: Verdict) -> None:
@@ -100,13 +124,8 @@ class KernelProgress:
         self._put(shown)
 
     def abandon(self) -> None:
-        if self._shown is None:
-            return
-        rewrites = [
-            replace(r, reason=Reason("interrupted")) if r.reason.key == BEING_TRIED else r
-            for r in self._shown.diagnosis.rewrites
-        ]
-        self._put(_with_rewrites(self._shown, rewrites))
+        if self._shown is not None:
+            self._put(_with_rewrites(self._shown, self.so_far()))
 
     def _update(self, note: Reason, at_once: bool = False) -> None:
         now = time.monotonic()
@@ -119,18 +138,19 @@ class KernelProgress:
             self._handle.update(shown)
 
 
-class TerminalProgress:
+class TerminalProgress(_Account):
     """A line that stands while rewrites are tried."""
 
     def __init__(self, shell: Any, language: str) -> None:
-        self.begun = False
+        super().__init__()
         self._shell = shell
         self._language = language
         self._live: Any = None
         self._count = self._number = 0
 
     def begin(self, explanation: Explanation) -> None:
-        self.begun, self._count = True, len(explanation.diagnosis.rewrites)
+        self._begin(explanation)
+        self._count = len(explanation.diagnosis.rewrites)
         with guarded("show"):
             from rich.console import Console
             from rich.live import Live
@@ -147,6 +167,7 @@ class TerminalProgress:
 
     def tried(self, verdict: Verdict) -> None:
         self._number += 1
+        self._has_proven(verdict)
         self._say("trying_line_on", number=self._number, count=self._count)
 
     def searched(self, verdict: Verdict) -> None:
@@ -177,5 +198,5 @@ def _with_note(explanation: Explanation, note: Reason) -> Explanation:
     return replace(explanation, diagnosis=replace(diagnosis, notes=(note, *diagnosis.notes)))
 
 
-def _with_rewrites(explanation: Explanation, rewrites: list[Rewrite]) -> Explanation:
+def _with_rewrites(explanation: Explanation, rewrites: Iterable[Rewrite]) -> Explanation:
     return replace(explanation, diagnosis=replace(explanation.diagnosis, rewrites=tuple(rewrites)))

@@ -238,7 +238,8 @@ class Session:
         judged = check.signals()
         if judged is None:
             return None
-        sure, doubtful = judged
+        shown, doubtful = self.explainer.decided(visit, judged[1])
+        sure = (*judged[0], *shown)
         alarms = self.explainer.signals(visit, (*sure, *check.suspicions()))
         notes = self.explainer.doubts(visit, doubtful)
         told = self.explainer.told_once(visit, alarms)

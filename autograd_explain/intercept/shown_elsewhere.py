@@ -39,7 +39,8 @@ class ShownElsewhere:
             with guarded("callback"):
                 error = (sys.exc_info() if exc_tuple is None else exc_tuple)[1]
                 here = threading.current_thread() is threading.main_thread()
-                if here and is_a(error, Exception) and not _is_ipythons(sys._getframe(1)):
+                names = self._shell.user_global_ns
+                if here and is_a(error, Exception) and not _is_ipythons(sys._getframe(1), names):
                     self._told(error)
             return result
 
@@ -53,5 +54,13 @@ class ShownElsewhere:
             del self._shell.showtraceback
 
 
-def _is_ipythons(caller: FrameType) -> bool:
-    return str(caller.f_globals.get("__name__", "")).partition(".")[0] == "IPython"
+def _is_ipythons(caller: FrameType | None, names: object) -> bool:
+    """Whether IPython asks, itself or through what others have put around the method: then no
+    cell's own code is on the way to it, for the cell has ended."""
+    while caller is not None:
+        if str(caller.f_globals.get("__name__", "")).startswith("IPython.core."):
+            return True
+        if caller.f_globals is names and caller.f_code.co_name.startswith(("<module>", "<cell ")):
+            return False
+        caller = caller.f_back
+    return False

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..verification import (
         Checkpoint,
         GradientDifference,
+        IgnoredGradient,
         Loaded,
         NonFinite,
         Request,
@@ -115,6 +116,13 @@ class Verifier:
         with self._share(incident, _LITTLE) as request:
             return severed_values(request)
 
+    def ignored_gradients(self, incident: Incident) -> tuple[IgnoredGradient, ...]:
+        """Which gradients of the cell's custom Functions do not depend on what comes in."""
+        from ..verification import ignored_gradients
+
+        with self._share(incident, _LITTLE) as request:
+            return ignored_gradients(request)
+
     @contextmanager
     def _share(self, incident: Incident, share: float) -> Iterator[Request]:
         """A question that may take a share of the time; what it takes is the rewrites' no more."""
@@ -142,7 +150,7 @@ class Verifier:
             cell=SCRIPT if incident.cell is None else incident.cell,
             message=incident.message,
             kind=incident.kind,
-            reference=reference_for(incident.kind, incident.message, overwritten),
+            reference=reference_for(incident.kind, incident.message, overwritten, incident.signal),
             checkpoint=self._checkpoint,
             failed=frozenset(r.number for r in earlier if r.success is False),
             durations={r.number: r.seconds for r in self._runs if r.seconds is not None},
@@ -151,7 +159,8 @@ class Verifier:
 
 
 def own_first(rewrites: Iterable[Rewrite], cell: str) -> tuple[Rewrite, ...]:
-    """The rewrites; of the tensors that were compared, those that the cell names come first."""
+    """The rewrites; of the tensors that were compared, those that the cell names come first, and
+    the report names no others."""
     named = set(_NAME.findall(cell))
     return tuple(_own_first(rewrite, named) for rewrite in rewrites)
 
@@ -159,10 +168,12 @@ def own_first(rewrites: Iterable[Rewrite], cell: str) -> tuple[Rewrite, ...]:
 def _own_first(rewrite: Rewrite, named: set[str]) -> Rewrite:
     if rewrite.comparison is None or rewrite.reason.key != "agrees":
         return rewrite
+    from ..render.view import name_list
+
     compared = rewrite.comparison.compared
-    ordered = tuple(sorted(compared, key=lambda n: n.replace("[", ".").split(".")[0] not in named))
-    # The report makes its line of the comparison's names.
-    values = {key: value for key, value in rewrite.reason.values.items() if key != "names"}
+    own = [n for n in compared if n.replace("[", ".").split(".")[0] in named]
+    ordered = (*own, *(n for n in compared if n not in own))
+    values = {**rewrite.reason.values, "names": name_list(ordered, len(own))}
     return replace(
         rewrite,
         comparison=replace(rewrite.comparison, compared=ordered),

@@ -38,6 +38,8 @@ from .observe.warning_places import warnings_at_home
 from .signal import Signal
 
 if TYPE_CHECKING:
+    import torch
+
     from ..incident import Incident
     from ..inspect.history import TraceEvent
 
@@ -129,6 +131,14 @@ class Recording:
     def moments(self, program: Program) -> SiteReader:
         return SiteReader(self.sites, self.operations.names, program)
 
+    def cuts_behind(self, tensor: torch.Tensor, program: Program) -> tuple[TraceEvent, ...]:
+        """Where the values of a live tensor left the graph, the last such call first."""
+        with quiet():
+            cuts = self.suspicion.cuts.behind(tensor)
+        moments = self.moments(program)
+        found = (moments.made(cut.site, cut.clock) for cut in cuts)
+        return tuple(m for m in found if m is not None)
+
     def signals(self) -> tuple[Signal, ...]:
         """What went wrong silently in the last watched cell."""
         return tuple(self._signal(s) for s in self._suspects() if s.sure)
@@ -138,19 +148,35 @@ class Recording:
         return tuple(self._signal(s) for s in self._suspects() if not s.sure)
 
     def suspicions(self) -> tuple[Signal, ...]:
-        """Where values left the graph that a loss may depend on: only a run of the cell tells."""
+        """Where something may be wrong: only another run of the cell tells."""
+        with quiet():
+            written = self.suspicion.written_gradients()
+            ran = self.suspicion.after_functions(self.program.is_user_code)
+        found = (self._signal(s) for s in (written, ran) if s is not None)
+        return (*found, *self._partial_cuts())
+
+    def _partial_cuts(self) -> tuple[Signal, ...]:
+        """Where values left the graph that a loss may depend on."""
         with quiet():
             found = self.suspicion.partial_cuts()
         if found is None:
             return ()
         moments = self.moments(self.program)
-        root = moments.spot(found.marks["backward"][0].site)
-        spots = [(mark, moments.spot(mark.site)) for mark in found.marks["cut"]]
-        used = tuple(
-            m for m, s in spots if s is not None and root is not None and may_flow(s, root)
-        )
-        marks = {**found.marks, "cut": used}
-        return (self._signal(replace(found, marks=marks)),) if used else ()
+        spots = {
+            role: [(m, s) for m in marks if (s := moments.spot(m.site)) is not None]
+            for role, marks in found.marks.items()
+        }
+        flows = [
+            (mark, root)
+            for root, into in spots["backward"]
+            for mark, spot in spots["cut"]
+            if may_flow(spot, into)
+        ]
+        marks = {
+            "cut": tuple(dict.fromkeys(mark for mark, _ in flows)),
+            "backward": tuple(dict.fromkeys(root for _, root in flows)),
+        }
+        return (self._signal(replace(found, marks=marks)),) if flows else ()
 
     def _suspects(self) -> list[CandidateFault]:
         with quiet():

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Diagnosis, Kind
+from ..model import Diagnosis, Kind, Reason
 from . import texts as texts_module
 from .shown import WIDTH, Shown
 from .texts import Document, Passage
@@ -65,6 +65,11 @@ class Explanation(Shown):
     def as_note(self) -> Explanation:
         """The same as a note: a silent finding that the program may well mean."""
         return replace(self, diagnosis=replace(self.diagnosis, kind=Kind.NOTE))
+
+    def with_reason(self, key: str) -> Explanation:
+        """The same with a remark under it, a key of `render.reasons`."""
+        notes = (*self.diagnosis.notes, Reason(key))
+        return replace(self, diagnosis=replace(self.diagnosis, notes=notes))
 
     def with_notes(self, notes: Sequence[Explanation]) -> Explanation:
         """The same with what else its cell showed."""

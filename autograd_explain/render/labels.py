@@ -45,7 +45,7 @@ WORDS: Words = {
     ),
     "changed_silently": (
         "overwrote it, and the version counter did not notice",
-        "上書きしたが、バージョンカウンタには現れない",
+        "上書きしたが、バージョンカウンタでは検出されない",
         "原地覆盖，但版本计数器没有变化",
     ),
     "refused": (
@@ -174,6 +174,11 @@ WORDS: Words = {
         "changes what is computed",
         "計算内容が変わる",
         "会改变计算内容",
+    ),
+    "safety_beyond_gradients": (
+        "beyond the gradients it may do something else than before",
+        "勾配以外では元のプログラムと動作が変わることがある",
+        "除梯度外，程序的行为可能与原来不同",
     ),
     "safety_show_only": ("a sketch to adapt", "参考例（要調整）", "仅供参考，需自行调整"),
     "more_lines": (

@@ -58,6 +58,16 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "[`{names}` の勾配が有限になった]。比べる参照値はない",
         "[`{names}` 的梯度现在是有限值]；没有可供比较的参考值",
     ),
+    "still_zero": (
+        "[the gradient of `{names}` is still 0]",
+        "[`{names}` の勾配は依然として 0]",
+        "[`{names}` 的梯度仍然是 0]",
+    ),
+    "nonzero": (
+        "[the gradient of `{names}` is no longer 0]; there is no reference to compare it with",
+        "[`{names}` の勾配が 0 でなくなった]。比べる参照値はない",
+        "[`{names}` 的梯度不再是 0]；没有可供比较的参考值",
+    ),
     # why running is all that could be shown: `no_reference_<why>`
     "no_reference_older_graph": (
         "backward went through a graph from before the run, whose saved values cannot be checked",
@@ -299,6 +309,11 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "By its message alone it may also be {causes}.",
         "メッセージだけからは {causes} の可能性もあります。",
         "仅凭报错信息来看，也可能是 {causes}。",
+    ),
+    "not_loaded": (
+        "`%load_ext autograd_explain` brings these commands:",
+        "次のコマンドは `%load_ext autograd_explain` の後に使えます。",
+        "运行 `%load_ext autograd_explain` 后即可使用以下命令：",
     ),
     "recorded_next": (
         "Run the cell again to confirm these lines.",

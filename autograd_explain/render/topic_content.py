@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..model import Edit
@@ -17,6 +17,8 @@ from .texts import NOTHING, Document, Passage
 
 _ALIKE = 60  #: characters; messages that begin alike differ in their hints and details
 _CELL = re.compile(r"\n# %%.*")
+_ASIDE = re.compile(r"[ ]?[(（]\{(\w*place)\}[)）]")  #: a place in brackets
+_NOWHERE = ("", "?")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Part:
 class TopicContent:
     """A cause's texts with the facts of its own example, in a language.  It pickles.
 
-    A fact that the example has no value for shows as its own name (`step`).
+    A fact that the example has no value for shows as its own name (`step`), a place in brackets
+    not at all.
     `case` and `fixed` are the failing and the repaired program ("" where there is none), and
     `messages` those of PyTorch's that the cause explains.  `folder` is where `table.py` lies,
     which is run when the story is told.
@@ -80,7 +83,12 @@ class TopicContent:
 
     @property
     def _document(self) -> Document:
-        return texts_module.document(self.texts, self.language)
+        document = texts_module.document(self.texts, self.language)
+        sections = {name: _ASIDE.sub(self._aside, text) for name, text in document.sections.items()}
+        return replace(document, sections=sections)
+
+    def _aside(self, found: re.Match[str]) -> str:
+        return "" if self.example.get(found[1], "?") in _NOWHERE else found[0]
 
 
 def _parts(topic: TopicContent, document: Document) -> Iterator[Part]:

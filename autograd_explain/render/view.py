@@ -23,6 +23,7 @@ from ..model import (
 from . import timeline
 from .commands import commands
 from .diff import Hunk, hunks_of
+from .fill import LONGEST
 from .graph_rows import with_graph
 from .labels import LABELS, label, source, word
 from .places import where_of
@@ -30,6 +31,7 @@ from .rows import Row, certainty_of, name_of, rows_of
 from .texts import Document, Passage, line
 
 _BACKWARD = re.compile(r"([\w.]+)\.backward\(")
+_MOST_NAMES = 4  #: of a list
 _LONGEST_CELL = 800  #: characters; a longer one `%autograd_fix` hands over
 
 
@@ -120,11 +122,15 @@ def outcome_reason(rewrite: Rewrite, language: str) -> Passage:
     return reason_label(Reason(key, values), language)
 
 
-def name_list(names: Iterable[str], most: int = 4) -> str:
-    """`a`, `b` and so on; a long list is cut."""
+def name_list(names: Iterable[str], most: int = _MOST_NAMES) -> str:
+    """`a`, `b` and so on; a long list is cut, between names."""
     every = list(names)
-    shown = ", ".join(every[:most])
-    return shown if len(every) <= most else f"{shown}, … ({len(every)})"
+    for count in range(min(len(every), most or _MOST_NAMES, _MOST_NAMES), 0, -1):
+        more = "" if count == len(every) else f", … ({len(every)})"
+        shown = ", ".join(every[:count]) + more
+        if len(shown) <= LONGEST:
+            return shown
+    return shown if every else ""
 
 
 # -- rewrites, tensors, hints -------------------------------------------------------------
@@ -133,25 +139,41 @@ def name_list(names: Iterable[str], most: int = 4) -> str:
 def _rewrites(diagnosis: Diagnosis, document: Document, language: str) -> Iterator[RewriteView]:
     count, facts = len(diagnosis.rewrites), diagnosis.finding.facts
     for number, rewrite in enumerate(diagnosis.rewrites, 1):
-        yield _rewrite(_heading(number, count, language), rewrite, document, facts, language)
+        heading = _heading(number, count, language)
+        yield _rewrite(heading, rewrite, diagnosis.kind, document, facts, language)
 
 
 def _rewrite(
-    heading: str, rewrite: Rewrite, document: Document, facts: Mapping[str, str], language: str
+    heading: str,
+    rewrite: Rewrite,
+    kind: Kind,
+    document: Document,
+    facts: Mapping[str, str],
+    language: str,
 ) -> RewriteView:
     known = {**facts, **rewrite.facts}
-    unsafe = rewrite.safety is not Safety.SAME_GRADIENTS
+    caution = _caution_key(rewrite, kind)
     return RewriteView(
         heading=heading,
         title=document.fix_title(rewrite.fix, known),
         outcome=rewrite.outcome,
         outcome_word=word(_outcome_key(rewrite), language),
         reason=outcome_reason(rewrite, language),
-        caution=label(f"safety_{rewrite.safety.value}", language) if unsafe else Passage(),
+        caution=label(caution, language) if caution else Passage(),
         why=document.fix_reason(rewrite.fix, known),
         hunks=tuple(h for edit in rewrite.edits for h in hunks_of(edit)),
         cells=tuple(_whole_cells(rewrite, language)),
     )
+
+
+def _caution_key(rewrite: Rewrite, kind: Kind) -> str:
+    """What there is to say against it; what it is made for, other gradients of a program whose
+    own are wrong, is nothing."""
+    if rewrite.safety is Safety.SAME_GRADIENTS:
+        return ""
+    if rewrite.outcome is not Outcome.VERIFIED:
+        return f"safety_{rewrite.safety.value}"
+    return "" if kind is Kind.SILENT else "safety_beyond_gradients"
 
 
 def _outcome_key(rewrite: Rewrite) -> str:

@@ -25,6 +25,8 @@ _NO_REFERENCE = frozenset(
 _WEIGHED = 12  #: of those, how many are looked at more closely
 _DOUBTFUL = 2  #: so much speaks against a rewrite that others are looked for
 _SHARE = 0.8  #: of the time, for finding them
+#: What running a silent program says where a gradient came that was not there.
+_MENDED = frozenset({"reached", "stepped", "finite", "nonzero"})
 _HALVES = 2  #: edits that moved the failure, gone on from after each batch
 
 
@@ -255,4 +257,4 @@ def _says_something(candidate: Candidate, rewrite: Rewrite, request: Request) ->
         return candidate.may_differ
     if rewrite.outcome is not Outcome.RUNS or not candidate.shown:
         return False
-    return request.kind is not Kind.SILENT or rewrite.reason.key in ("reached", "stepped", "finite")
+    return request.kind is not Kind.SILENT or rewrite.reason.key in _MENDED

@@ -34,7 +34,7 @@ Computed again
     repeat_after(program, place, target_place)
 End of the graph
     detach_expression(program, place, expr=None, *, how="detach", state=False)
-    detach_use(program, place, expr, *, how="detach", state=False)
+    detach_use(program, place, expr, *, how="detach", state=False, or_none=False)
     detach_after(program, place, expr, *, state=False)
     keep_graph(program, place)
 Leaves and gradients

@@ -25,6 +25,8 @@ _NAME = re.compile(r"[A-Za-z]\w*(?:[_-]\w+)+", re.A)
 _ALIKE = 0.85
 _KANA = re.compile(r"[ぁ-んァ-ヺ]")
 _HAN = re.compile(r"[一-鿿]")
+#: Words of a question in English; neither Python's nor those of PyTorch's messages.
+_ENGLISH = re.compile(r"\b(?:how|why|what|should|my|i)\b", re.I)
 _HOLE = re.compile(r"\{\w*(?::\w+)?\}")
 
 
@@ -64,7 +66,8 @@ def similar(text: str, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def language_in(text: str, otherwise: str) -> str:
-    """The language of a question: kana is Japanese, other Han writing Chinese or the session's.
+    """The language of a question: kana is Japanese, other Han writing Chinese or the session's,
+    what has neither and asks in English is English; keywords alone are the session's.
 
     A pasted message says nothing: it is English, and names and comments in it may be anybody's.
     """
@@ -72,7 +75,9 @@ def language_in(text: str, otherwise: str) -> str:
         return otherwise
     if _KANA.search(text):
         return "ja"
-    return "zh" if _HAN.search(text) and otherwise == "en" else otherwise
+    if _HAN.search(text):
+        return "zh" if otherwise == "en" else otherwise
+    return "en" if _ENGLISH.search(text) else otherwise
 
 
 def entries_for(match: Match, known: Mapping[str, Cause], text: str = "") -> list[Cause]:

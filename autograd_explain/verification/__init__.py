@@ -15,7 +15,8 @@ replays the recorded cells from the first one.  Ctrl-C ends it at once; what is 
 is "not tried" with the reason `interrupted`.  `reference_gradients(request)` tells which gradients
 of the original program differ from the reference: the evidence of a silent finding.
 `origin_of_nonfinite(request)` tells where a NaN or an infinity in a gradient comes from,
-`severed_values(request)` what losses depend on and gradients lack.
+`severed_values(request)` what losses depend on and gradients lack, and `ignored_gradients(request)`
+which gradients do not depend on what comes in.
 
 Nothing here imports torch in the calling process before a child needs it.
 """
@@ -25,6 +26,7 @@ from .checkpoint import Checkpoint
 from .libraries import loaded_since, modules_now
 from .plan import (
     GradientDifference,
+    IgnoredGradient,
     Loaded,
     NonFinite,
     Reference,
@@ -35,6 +37,7 @@ from .plan import (
 from .request import Request
 from .verifier import (
     evidence_against,
+    ignored_gradients,
     origin_of_nonfinite,
     reference_gradients,
     severed_values,
@@ -47,6 +50,7 @@ __all__ = [
     "SCRIPT",
     "Checkpoint",
     "GradientDifference",
+    "IgnoredGradient",
     "Loaded",
     "NonFinite",
     "Reference",
@@ -54,6 +58,7 @@ __all__ = [
     "SeveredValue",
     "Stage",
     "evidence_against",
+    "ignored_gradients",
     "loaded_since",
     "modules_now",
     "origin_of_nonfinite",

@@ -41,6 +41,8 @@ _MODES = {
     Reference.RETAINED_GRAPH: (Mode.RETAINED_COPIES, Mode.RETAINED),
     Reference.LENIENT: (Mode.LENIENT, Mode.LENIENT),
     Reference.RETAINED_GRADIENTS: (Mode.RETAINED_GRADIENTS, Mode.RETAINED_GRADIENTS),
+    Reference.OWN_DERIVATIVES: (Mode.OWN_DERIVATIVES, Mode.OWN_DERIVATIVES),
+    Reference.OWN_GRADIENTS: (Mode.OWN_GRADIENTS, Mode.OWN_GRADIENTS),
 }
 _BYTES_OF_BUDGET = 4  # a snapshot may take this share of the memory
 
@@ -105,6 +107,10 @@ class _Trials:
         if plan.severed:
             yield self._severed()
             return
+        if plan.ignored:
+            ((_, result),) = self._pool.run({"": self._job(Mode.IGNORED)})
+            yield Verdict(ORIGINAL, Outcome.RUNS, Reason(), ignored=result.ignored)
+            return
         results = dict(self._pool.run({"plain": self._job(Mode.PLAIN)})) if plan.unknown else {}
         if plan.unknown:
             plan = self._plan = informed(plan, results["plain"])
@@ -119,7 +125,8 @@ class _Trials:
             retry = not plan.fresh and reason.key in ("cuda", "not_replayable")
             yield from blocked(plan, reason, retry)
             return
-        self._plan = plan = replace(plan, was_nonfinite=results["plain"].nonfinite)
+        plain = results["plain"]
+        self._plan = plan = replace(plan, was_nonfinite=plain.nonfinite, was_zero=plain.zero)
         results |= dict(self._pool.run(self._tracked_job(results.get("reference"))))
         for verdict in self._last(results):
             yield as_it_ran(verdict) if plan.unknown else verdict

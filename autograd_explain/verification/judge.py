@@ -142,13 +142,16 @@ def verdict_of(plan: Plan, index: int, basis: Basis, result: Result) -> Verdict:
     if result.nonfinite:
         names = _joined(result.nonfinite)
         return Verdict(index, Outcome.FAILS, Reason("still_nonfinite", {"names": names}))
+    still = [name for name in result.zero if name in plan.was_zero]
+    if still:
+        return Verdict(index, Outcome.FAILS, Reason("still_zero", {"names": _joined(still)}))
     if plan.kind is Kind.WARNING and result.warned:
         return Verdict(index, Outcome.FAILS, _warned(plan.message))
     reference = basis.reference
     if result.non_leaf and reference is not None and not reference.non_leaf:
         return Verdict(index, Outcome.FAILS, _warned(NON_LEAF_WARNING))
     if not result.agreements:
-        return _runs(index, basis, None, result, plan.was_nonfinite)
+        return _runs(index, basis, None, result, plan)
     return _compared(index, basis, result)
 
 
@@ -240,7 +243,8 @@ def _stopped(plan: Plan, result: Result) -> Reason | None:
     if result.failure is not None and result.failure.of_sandbox:
         return Reason("not_replayable", {"what": result.failure.short})
     if result.stopped == "budget":
-        return Reason("budget", {"seconds": f"{plan.seconds:.3g}"})
+        # Of what was left for it nothing is to be told where others took it all.
+        return Reason("budget", {"seconds": f"{plan.seconds:.3g}"} if plan.seconds > 0.1 else {})
     return Reason(result.stopped) if result.stopped else None
 
 
@@ -249,16 +253,17 @@ def _runs(
     basis: Basis,
     comparison: Comparison | None,
     result: Result,
-    was_nonfinite: Collection[str] = (),
+    plan: Plan | None = None,
 ) -> Verdict:
     values = {"why": basis.why, **({"error": basis.error} if basis.error else {})}
     reason = Reason("no_reference", values)
     if result.reached:
-        mended = tuple(name for name in result.reached if name in was_nonfinite)
         key = "stepped" if result.by_steps else "reached"
         reason = Reason(key, {"names": _joined(result.reached)})
-        if mended:
-            reason = Reason("finite", {"names": _joined(mended)})
+        wrong = {} if plan is None else {"finite": plan.was_nonfinite, "nonzero": plan.was_zero}
+        for mended, before in wrong.items():
+            if names := tuple(name for name in result.reached if name in before):
+                reason = Reason(mended, {"names": _joined(names)})
     return Verdict(
         index,
         Outcome.RUNS,

@@ -10,6 +10,7 @@ run, in which every result is looked at.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,7 +143,7 @@ class NonFiniteGradients(BackwardMode):
     def _told(self, node: _Node, at: tuple[CodeRange, ...]) -> NonFinite:
         call = next((c for c in (*self._calls, *self._earlier) if c.made(node.number)), None)
         if call is None:
-            return NonFinite(Stage.DERIVATIVE, at, _own_backward(node.node), node.name)
+            return NonFinite(Stage.DERIVATIVE, at, own_backward(node.node), node.name)
         operand = operand_of(call, node.given)
         lost = [t for t in call.given if is_wrong(t)]
         if lost and self._values is not None:
@@ -209,6 +210,14 @@ def _is_fine(values: Iterable[Any]) -> bool:
     return not any(isinstance(t, torch.Tensor) and is_wrong(t) for t in values)
 
 
+def is_zero(tensor: torch.Tensor) -> bool:
+    """Whether every number in it is known to be 0."""
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        return False
+    with torch.no_grad():
+        return not bool(tensor.detach().any())
+
+
 def is_wrong(tensor: torch.Tensor, nan_only: bool = False) -> bool:
     """Whether it holds an infinity or a NaN."""
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.device.type == "meta":
@@ -257,10 +266,11 @@ def _columns(frame: Any) -> tuple[int, int, int, int] | None:
     return None
 
 
-def _own_backward(node: Any) -> tuple[CodeRange, ...]:
+def own_backward(node: Any) -> tuple[CodeRange, ...]:
     """The `backward` of a Function of the user's."""
-    made_of = getattr(node, "_forward_cls", None) or getattr(type(node), "_forward_cls", None)
-    code = getattr(getattr(made_of, "backward", None), "__code__", None)
+    made_of: Any = getattr(node, "_forward_cls", None) or getattr(type(node), "_forward_cls", None)
+    backward = getattr(made_of, "backward", None)
+    code = None if backward is None else getattr(inspect.unwrap(backward), "__code__", None)
     known = code is not None and not is_library(code.co_filename)
     return (CodeRange(code.co_filename, code.co_firstlineno, None),) if known and code else ()
 

@@ -41,8 +41,9 @@ class Plan:
     `shared` runs the prefix once for all replays.  `gradients` also asks which gradients of the
     original program differ from the reference; `against` asks nothing of the trials but what
     speaks against them.  `device`: the session uses one.  `nonfinite` asks only where the numbers
-    of the original stop being finite, `severed` which values its gradients lack; `was_nonfinite`
-    are awaited tensors whose gradient is not finite.
+    of the original stop being finite, `severed` which values its gradients lack, `ignored` which
+    gradients do not depend on what comes in; `was_nonfinite` and `was_zero` are awaited tensors
+    whose gradient is not finite, or 0.
     `earlier`: the cells that ran before the state was copied; edits of them and of files give the
     functions that live other code, and the state stays the one that they made.
     `unknown`: whether the original fails, and with what, is what its own run tells; kind, message
@@ -70,7 +71,9 @@ class Plan:
     device: bool = False
     nonfinite: bool = False
     severed: bool = False
+    ignored: bool = False
     was_nonfinite: tuple[str, ...] = ()
+    was_zero: tuple[str, ...] = ()
     unknown: bool = False
     hiding: bool = True
 
@@ -107,6 +110,7 @@ class Verdict:
     against: int = 0
     nonfinite: NonFinite | None = None
     severed: tuple[SeveredValue, ...] = ()
+    ignored: tuple[IgnoredGradient, ...] = ()
 
 
 class Stage(str, Enum):
@@ -175,10 +179,27 @@ class NonFinite:
 @dataclass(frozen=True)
 class SeveredValue:
     """A value that a loss depends on and that left the graph at `place`; `leaves` are names of
-    those behind it that the backward reaches by another way."""
+    those behind it that the backward reaches by another way, `lost` of those that it does not."""
 
     place: tuple[CodeRange, ...]
     leaves: tuple[str, ...]
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class IgnoredGradient:
+    """A custom Function whose `backward`, beginning at `function`, hands back gradients that do
+    not depend on what comes in, for inputs of `forward` by their `numbers`.
+
+    `fits`: what comes in is one tensor of their shape, or one number.  `leaves` are names of those
+    that get the gradient; `backward` is where one was asked for.
+    """
+
+    function: CodeRange
+    numbers: tuple[int, ...]
+    fits: bool
+    leaves: tuple[str, ...]
+    backward: tuple[CodeRange, ...]
 
 
 class Reference(str, Enum):
@@ -191,6 +212,9 @@ class Reference(str, Enum):
     LENIENT: what torch refuses is done where only one gradient can be meant (leaf writes, writes
     into views, numpy, non-leaf tensors in an optimizer).
     RETAINED_GRADIENTS: intermediate tensors keep their `.grad`.
+    OWN_DERIVATIVES: where a custom Function ignores the gradient that comes in, it hands back the
+    derivative of its own forward.
+    OWN_GRADIENTS: what runs inside a backward writes into copies of the gradients it is handed.
     NONE: nothing tells what was meant (cut graphs).
     """
 
@@ -198,6 +222,8 @@ class Reference(str, Enum):
     RETAINED_GRAPH = "retained_graph"
     LENIENT = "lenient"
     RETAINED_GRADIENTS = "retained_gradients"
+    OWN_DERIVATIVES = "own_derivatives"
+    OWN_GRADIENTS = "own_gradients"
     NONE = "none"
 
 
@@ -215,9 +241,20 @@ _REFUSED = re.compile(
 _NO_GRADIENT = re.compile(r"The \.grad attribute of a Tensor that is not a leaf")
 
 
-def reference_for(kind: Kind, message: str, overwritten: bool = False) -> Reference:
-    """The reference that fits a message; `overwritten` says that a silent finding is about a
-    value which was overwritten after it had been saved."""
+#: Of what the recorder tells.
+_OF_SIGNALS = {
+    "gradient-ignored": Reference.OWN_DERIVATIVES,
+    "gradient-overwritten": Reference.OWN_GRADIENTS,
+}
+
+
+def reference_for(
+    kind: Kind, message: str, overwritten: bool = False, signal: str = ""
+) -> Reference:
+    """The reference that fits a message; `overwritten` says that a silent finding, of the name
+    `signal`, is about a value which was overwritten after it had been saved."""
+    if signal in _OF_SIGNALS:
+        return _OF_SIGNALS[signal]
     if kind is Kind.SILENT:
         return Reference.SAVED_VALUES if overwritten else Reference.NONE
     if kind is Kind.ERROR and _VERSION.search(message):

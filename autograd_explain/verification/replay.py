@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -19,10 +19,12 @@ from .compare import Agreement, compare
 from .dependence import Dependence, Reach, Shift
 from .differences import Nudge, Slope, Slopes
 from .gradient_log import GradientLog
+from .independent_backward import IgnoredGradients
 from .lenient import Lenient
-from .nonfinite import NonFiniteGradients, is_wrong
+from .nonfinite import NonFiniteGradients, is_wrong, is_zero
 from .objects import spelled, walk
-from .plan import NonFinite
+from .own_gradients import own_gradients
+from .plan import IgnoredGradient, NonFinite
 from .redefine import Redefinition, redefine
 from .reference import SavedCopies, retained_graphs
 from .running import RunningFunctions
@@ -52,6 +54,9 @@ class Mode(str, Enum):
     RETAINED_GRADIENTS = "retained_gradients"  #: intermediate tensors keep their gradient
     SLOPES = "slopes"  #: each backward's slope is noted, leaves are moved
     DEPENDENCE = "dependence"  #: what each backward reaches is noted, leaves are moved
+    IGNORED = "ignored"  #: custom Functions are asked twice; it ends behind one that ignores that
+    OWN_DERIVATIVES = "own_derivatives"  #: these get the derivative of their forward
+    OWN_GRADIENTS = "own_gradients"  #: what runs inside a backward gets gradients of its own
     SEVERED = "severed"  #: what leaves the graph is noted, and moved
     NONFINITE = "nonfinite"  #: it ends at the first gradient that is not finite
     NONFINITE_VALUES = "nonfinite_values"  #: the same, and every result is looked at
@@ -99,8 +104,9 @@ class Result:
     numbers that a lenient run handed to numpy are unclear too.
     `backwards` is how many came to their end.
     `reached` and `unreached` are the awaited tensors that got a gradient and that got none,
-    `nonfinite` those that got one with an infinity or a NaN; `by_steps` says that only a gradient
-    counts that an optimizer has stepped with.  `origin` is where such come from.
+    `nonfinite` those that got one with an infinity or a NaN, `zero` those that got zeros;
+    `by_steps` says that only a gradient counts that an optimizer has stepped with.  `origin` is
+    where those come from that are not finite.
     `hid`: a file was asked for that the session had made since.
     """
 
@@ -121,8 +127,10 @@ class Result:
     reaches: tuple[Reach, ...] = ()
     backwards: int = 0
     nonfinite: tuple[str, ...] = ()
+    zero: tuple[str, ...] = ()
     origin: NonFinite | None = None
     rounds: tuple[Round, ...] = ()
+    ignored: tuple[IgnoredGradient, ...] = ()
     hid: bool = False
 
     @property
@@ -210,12 +218,15 @@ class ReplaySession:
         every = job.mode is Mode.NONFINITE_VALUES
         numbers = NonFiniteGradients(self.namespace, running, values=every)
         values = SeveredValues(self.namespace, running, job.moved)
+        mends = job.mode is Mode.OWN_DERIVATIVES
+        ignored = IgnoredGradients(self.namespace, running, mends)
         try:
             with (
                 heard.listening(),
                 _edited_files(job.files),
                 ledger.noting(),
-                self._mode(job, copies, writes, lenient, slopes, dependence, numbers, values),
+                self._mode(job, copies, writes, lenient),
+                _watched(job.mode, slopes, dependence, numbers, values, ignored),
             ):
                 failure = self.run((*job.prefix, *job.cells), job.files, job.failed)
         except ForbiddenEffect:
@@ -225,7 +236,7 @@ class ReplaySession:
             refused=self.sandbox.reason,
             warned=heard.asked_for,
             non_leaf=heard.non_leaf,
-            doubts=frozenset(copies.doubts | lenient.doubts),
+            doubts=frozenset(copies.doubts | lenient.doubts | ignored.doubts),
             stopped="memory" if failure is not None and failure.of_memory else "",
             untracked=writes.seen,
             unclear=writes.unclear or lenient.numbers_left,
@@ -233,7 +244,8 @@ class ReplaySession:
             reaches=tuple(dependence.found),
             backwards=ledger.backwards,
             origin=numbers.found,
-            rounds=tuple(values.found),
+            rounds=values.rounds,
+            ignored=tuple(ignored.found),
             hid=self.sandbox.hid,
         )
         return self._with_state(result, job, ledger, copies) if result.completed else result
@@ -255,6 +267,7 @@ class ReplaySession:
             reached=tuple(n for n, g in awaited.items() if g is not None and n not in nonfinite),
             unreached=tuple(name for name, gradient in awaited.items() if gradient is None),
             nonfinite=tuple(n for n in awaited if n in nonfinite),
+            zero=tuple(n for n, g in awaited.items() if g is not None and is_zero(g)),
             by_steps=job.awaits_steps,
         )
 
@@ -265,29 +278,19 @@ class ReplaySession:
         copies: SavedCopies,
         writes: UntrackedWrites,
         lenient: Lenient,
-        slopes: Slopes,
-        dependence: Dependence,
-        numbers: NonFiniteGradients,
-        values: SeveredValues,
     ) -> Iterator[None]:
         with ExitStack() as stack:
-            if job.mode is Mode.SEVERED:
-                stack.enter_context(values.watch())
-            if job.mode in (Mode.NONFINITE, Mode.NONFINITE_VALUES):
-                stack.enter_context(numbers.watch())
-            if job.mode is Mode.SLOPES:
-                stack.enter_context(slopes.watch())
-            if job.mode is Mode.DEPENDENCE:
-                stack.enter_context(dependence.watch())
+            if job.mode is Mode.OWN_GRADIENTS:
+                stack.enter_context(own_gradients(_tensors_alive(self._copied)))
             if job.mode in (Mode.LENIENT, Mode.RETAINED_GRADIENTS):
                 # A write that torch refuses may also meet a saved value.
-                copies.protect_existing(_tensors_alive(self._copied))
+                copies.protect_existing(_with_graph(_tensors_alive(self._copied)))
                 stack.enter_context(copies.watch())
                 stack.enter_context(lenient.watch())
             if job.mode in (Mode.RETAINED, Mode.RETAINED_COPIES):
                 stack.enter_context(retained_graphs())
             if job.mode in (Mode.COPIES, Mode.TRACKED, Mode.RETAINED_COPIES):
-                copies.protect_existing(_tensors_alive(self._copied))
+                copies.protect_existing(_with_graph(_tensors_alive(self._copied)))
                 stack.enter_context(copies.watch())
                 stack.enter_context(writes)
             yield
@@ -364,13 +367,43 @@ def _edited_files(files: Mapping[str, str]) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def _watched(
+    mode: Mode,
+    slopes: Slopes,
+    dependence: Dependence,
+    numbers: NonFiniteGradients,
+    values: SeveredValues,
+    ignored: IgnoredGradients,
+) -> Iterator[None]:
+    """What looks at a run in this mode."""
+    watchers: dict[Mode, Any] = {
+        Mode.SEVERED: values,
+        Mode.NONFINITE: numbers,
+        Mode.NONFINITE_VALUES: numbers,
+        Mode.SLOPES: slopes,
+        Mode.DEPENDENCE: dependence,
+        Mode.IGNORED: ignored,
+        Mode.OWN_DERIVATIVES: ignored,
+    }
+    watcher = watchers.get(mode)
+    with watcher.watch() if watcher is not None else nullcontext():
+        yield
+
+
 def _tensors_alive(all_of_them: bool) -> list[Any]:
-    """Every tensor with a history that the session has made, reachable by name or not."""
+    """Every tensor that the session has made, reachable by name or not."""
     import torch
 
     if all_of_them:
         gc.unfreeze()
-    tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    return [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+
+
+def _with_graph(tensors: list[Any]) -> list[Any]:
+    """Those that have a history."""
+    import torch
+
     with torch._C.DisableTorchFunctionSubclass():
         return [t for t in tensors if _has_graph(t)]
 

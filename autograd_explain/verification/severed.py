@@ -3,20 +3,25 @@
 A number or an array that was computed in the round of a backward, and that the loss of this
 backward depends on, is a term that the gradient knows nothing of.  Whether the loss does is found
 by running the cell again with that value moved a little, where it left.  The program may well
-mean it.  A `.detach()` or `no_grad` that was written is taken at its word, unless NumPy asked for
-it; and so is a number that weighs other terms: there the gradients follow it, too.
+mean it.  A derivative by torch.autograd.grad without `create_graph` is such a value, too, but as a
+step it is meant so: one with respect to what is trained, or that the same weights are applied to
+again (an adversarial example, a sample, a first-order update).  A `.detach()` or `no_grad` that
+was written is taken at its word, unless NumPy asked for it; and so is a number that weighs other
+terms: there the gradients follow it, too.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..nodes import GraphTraversal
 from .dependence import same_numbers, told_apart
@@ -30,10 +35,13 @@ from .running import RunningFunctions
 from .tracked import has_history, tensors_in
 
 _STEP = 1e-2
+_FAR = 0.5  #: for a derivative: a penalty may make a small part of a loss
 _SEED = 20_240_613
 _MAX_ROUNDS = 3
 _MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
 _MAX_TRIED = 6
+_MAX_DERIVATIVES = 40
+_CREATE_GRAPH, _INPUTS = 2, 3  #: arguments of the engine, after its outputs
 
 _NUMBERS = frozenset({"item", "tolist", "__float__"})
 _ARRAYS = frozenset({"numpy", "__array__"})
@@ -49,32 +57,41 @@ _DATA: Any = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 class Left:
     """What left the graph at a line, in one round.
 
-    `leaves` are names of those behind it that the backward reached by another way; `single` says
+    `leaves` are names of those behind it that the backward reached by another way, `lost` of those
+    that it did not reach; `single` says
     that one number of one leaf alone is behind it; `scalar` that it was a number.  `free`: it left
     by a call that gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves
-    is shared with what the loss does know.
+    is shared with what the loss does know.  `begun` is the round in which it left first.  `step`
+    says of a derivative that it may be meant as one.
     """
 
     leaves: tuple[str, ...]
+    lost: tuple[str, ...]
     single: bool
     scalar: bool
     free: bool
+    begun: int
+    step: bool = False
 
 
 @dataclass(frozen=True)
 class Round:
-    """A backward: its loss, what tells its gradients apart, and what left before it."""
+    """A backward: its loss, what tells its gradients apart, and what left before it.  `whole` is
+    False for torch.autograd.grad."""
 
     loss: float
     given: tuple[float, ...]
     left: Mapping[tuple[CodeRange, ...], Left]
+    whole: bool = True
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The values that leave at a line are to be moved, in the round of this number."""
+    """The values that leave at a line in the round `begun` are to be moved, and the loss of this
+    round is to be looked at."""
 
     round: int
+    begun: int
     place: tuple[CodeRange, ...]
 
 
@@ -83,7 +100,26 @@ class _Leaving:
     sources: list[torch.Tensor]
     scalar: bool
     chosen: bool  #: a written `.detach()` or `.data`
+    begun: int
     looks: int = 0
+
+
+@dataclass(eq=False)
+class _Derivative:
+    """What a derivative was taken with respect to, and the leaves behind it that it is not."""
+
+    inputs: tuple[torch.Tensor, ...]
+    versions: tuple[int, ...]
+    others: frozenset[int]
+    again: bool = False  #: computed with one of the others
+
+    def is_step(self, stepped: Collection[int]) -> bool:
+        """Whether it may be meant as a step; `stepped` are leaves that an optimizer holds."""
+        trained = any(
+            id(t) in stepped or isinstance(t, torch.nn.Parameter) or t._version != v
+            for t, v in zip(self.inputs, self.versions, strict=True)
+        )
+        return self.again or trained or not all(t.is_leaf for t in self.inputs)
 
 
 class SeveredValues(BackwardMode):
@@ -103,11 +139,42 @@ class SeveredValues(BackwardMode):
         self._since = sequence()
         self._leaving: dict[tuple[CodeRange, ...], _Leaving] = {}
         self._detached: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        #: What was computed of derivatives; held, so that their identities stay theirs.
+        self._computed: dict[int, tuple[torch.Tensor, tuple[_Derivative, ...]]] = {}
+        self._derivatives: dict[tuple[int, tuple[CodeRange, ...]], _Derivative] = {}
+        self._stepped: set[int] = set()
+        self._wholes = 0
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Run the body."""
+        hook = register_optimizer_step_pre_hook(self._note_step)
+        try:
+            with super().watch():
+                yield
+        finally:
+            hook.remove()
+
+    def _note_step(self, optimizer: torch.optim.Optimizer, *args: Any) -> None:
+        self._stepped |= {id(t) for group in optimizer.param_groups for t in group["params"]}
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds, with what later ones have shown of derivatives in earlier ones."""
+        return tuple(replace(r, left=dict(self._as_steps(r))) for r in self.found)
+
+    def _as_steps(self, found: Round) -> Iterator[tuple[tuple[CodeRange, ...], Left]]:
+        for place, left in found.left.items():
+            derivative = self._derivatives.get((left.begun, place))
+            step = derivative is not None and derivative.is_step(self._stepped)
+            yield place, replace(left, step=step)
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = "data" if func == _DATA else str(getattr(func, "__name__", ""))
         result = func(*args, **kwargs)
         given = list(tensors_in((*args, *kwargs.values())))
+        if self._computed:
+            self._computed_on(given, result)
         if not given or not (name == "data" or name in _KNOWN):
             return result
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
@@ -116,6 +183,16 @@ class SeveredValues(BackwardMode):
                 return result
             sources = self._sources(name, given)
             return self._left(name, sources, result) if sources else result
+
+    def _computed_on(self, given: Iterable[torch.Tensor], result: Any) -> None:
+        """What is computed of a derivative, and whether the weights behind it are in it again."""
+        known = [self._computed[id(t)][1] for t in given if id(t) in self._computed]
+        behind = tuple(dict.fromkeys(d for found in known for d in found))
+        for derivative in behind:
+            derivative.again |= any(id(t) in derivative.others for t in given)
+        if behind:
+            for made in tensors_in((result,)):
+                self._computed[id(made)] = made, behind
 
     def _passed_on(self, given: torch.Tensor, result: Any) -> None:
         """Remember of which value with a graph a detached one is."""
@@ -149,13 +226,36 @@ class SeveredValues(BackwardMode):
             return result
         numbers = all(t.numel() == 1 for t in sources)
         chosen = name == "data" or name in _ARRAYS
-        known = self._leaving.setdefault(place, _Leaving([], numbers, chosen))
+        known = self._leaving.setdefault(place, _Leaving([], numbers, chosen, len(self.found)))
         if known.looks < _MAX_LOOKS:
             known.looks += 1
             known.sources += sources
+        return _changed(result, self._step_at(place))
+
+    def _step_at(self, place: tuple[CodeRange, ...]) -> float:
         moved = self._moved
-        asked = moved is not None and moved.round == len(self.found) and moved.place == place
-        return _changed(result, _STEP if asked else 0.0)
+        asked = moved is not None and moved.begun == len(self.found) and moved.place == place
+        return _STEP if asked else 0.0
+
+    def _derived(self, roots: list[torch.Tensor], inputs: Any, result: Any) -> Any:
+        """Derivatives without a graph leave it."""
+        place = frames()[:1]
+        if not place or not isinstance(result, tuple):
+            return result
+        begun = len(self.found)
+        known = self._leaving.setdefault(place, _Leaving([], False, False, begun))
+        if known.looks < _MAX_LOOKS:
+            known.looks += 1
+            known.sources += roots
+        given = tuple(tensors_in((inputs,)))
+        leaves = {id(t) for t in leaves_of(roots)[0]} - {id(t) for t in given}
+        derivative = _Derivative(given, tuple(t._version for t in given), frozenset(leaves))
+        derivative = self._derivatives.setdefault((known.begun, place), derivative)
+        step = _FAR if self._step_at(place) else 0.0
+        new = tuple(_changed(t, step) for t in result)
+        for tensor in tensors_in(new):
+            self._computed[id(tensor)] = tensor, (derivative,)
+        return new
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -163,19 +263,29 @@ class SeveredValues(BackwardMode):
                 roots = [t for t in outputs if isinstance(t, torch.Tensor)]
                 leaves = leaves_of(roots)[0]
                 left = self._noted(roots, {id(t) for t in leaves})
+            whole = kwargs.get("accumulate_grad") is True
             result = original(outputs, *args, **kwargs)
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
                 given = [t.grad for t in leaves if t.grad is not None]
                 given = list(tensors_in(result or ())) or given
                 loss = sum(float(t.detach().double().sum()) for t in roots if not t.is_complex())
-                self.found.append(Round(loss, told_apart(given), left))
-            self._leaving.clear()
-            self._since = sequence()
-            if len(self.found) > (_MAX_ROUNDS if self._moved is None else self._moved.round):
+                if not whole and not any(args[_CREATE_GRAPH : _CREATE_GRAPH + 1]):
+                    result = self._derived(roots, args[_INPUTS : _INPUTS + 1], result)
+                self.found.append(Round(loss, told_apart(given), left, whole))
+            if whole:
+                self._leaving.clear()
+                self._since = sequence()
+                self._wholes += 1
+            if self._is_enough():
                 raise Found
             return result
 
         return run
+
+    def _is_enough(self) -> bool:
+        if self._moved is not None:
+            return len(self.found) > self._moved.round
+        return self._wholes > _MAX_ROUNDS or len(self.found) > _MAX_DERIVATIVES
 
     def _noted(
         self, roots: Sequence[torch.Tensor], reached: set[int]
@@ -193,11 +303,13 @@ class SeveredValues(BackwardMode):
         self, leaving: _Leaving, reached: set[int], names: Mapping[int, str], inside: set[Any]
     ) -> Left:
         behind = {id(t): t for t in leaves_of(leaving.sources)[0]}
-        partly = [names.get(key, "") for key in behind if key in reached]
+        named = [(key, names[key]) for key in behind if names.get(key)]
+        partly = tuple(name for key, name in named if key in reached)
+        lost = tuple(name for key, name in named if key not in reached)
         shared = leaving.chosen and bool(inside & _nodes(leaving.sources))
         one = all(t.numel() == 1 for t in behind.values()) or all(map(_of_element, leaving.sources))
         single = len(behind) == 1 and one
-        return Left(tuple(name for name in partly if name), single, leaving.scalar, not shared)
+        return Left(partly, lost, single, leaving.scalar, not shared, leaving.begun)
 
 
 _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
@@ -249,10 +361,10 @@ def candidates(first: Sequence[Round], second: Sequence[Round]) -> tuple[Moved, 
     if not all(map(math.isfinite, losses[0])) or not same_numbers(*losses):
         return ()
     found: dict[tuple[CodeRange, ...], Moved] = {}
-    for number, a_round in enumerate(first):
+    for number, a_round in sorted(enumerate(first), key=lambda pair: not pair[1].whole):
         for place, left in a_round.left.items():
-            if left.leaves and left.free:
-                found.setdefault(place, Moved(number, place))
+            if (left.leaves or left.lost) and left.free:
+                found.setdefault(place, Moved(number, left.begun, place))
     return tuple(found.values())[:_MAX_TRIED]
 
 
@@ -265,5 +377,6 @@ def severed(moved: Moved, before: Sequence[Round], after: Sequence[Round]) -> Se
     left = old.left[moved.place]
     if same_numbers((old.loss,), (new.loss,)):
         return None
-    weighs = left.scalar and not left.single and not same_numbers(old.given, new.given)
-    return None if weighs else SeveredValue(moved.place, left.leaves)
+    may_weigh = left.step or (left.scalar and not left.single)
+    weighs = may_weigh and not same_numbers(old.given, new.given)
+    return None if weighs else SeveredValue(moved.place, left.leaves, left.lost)

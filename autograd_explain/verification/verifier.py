@@ -15,6 +15,7 @@ from .messages import write_message
 from .plan import (
     ORIGINAL,
     GradientDifference,
+    IgnoredGradient,
     NonFinite,
     Plan,
     Reference,
@@ -134,6 +135,13 @@ def severed_values(request: Request) -> tuple[SeveredValue, ...]:
     return verdict.severed if verdict is not None else ()
 
 
+def ignored_gradients(request: Request) -> tuple[IgnoredGradient, ...]:
+    """The custom Functions of the original program whose gradients do not depend on what comes in,
+    as far as a run of it shows them."""
+    verdict = _Trials(request, ignored=True).run().get(ORIGINAL)
+    return verdict.ignored if verdict is not None else ()
+
+
 @dataclass(frozen=True)
 class _Start:
     """A state to replay from: the live copy, or cells run from an empty session.  `redefined`:
@@ -160,6 +168,7 @@ class _Trials:
         against: bool = False,
         nonfinite: bool = False,
         severed: bool = False,
+        ignored: bool = False,
     ) -> None:
         self._request = request
         self._cells = cells_of(request.program, request.cell)
@@ -170,10 +179,11 @@ class _Trials:
         self._against = against
         self._nonfinite = nonfinite
         self._severed = severed
+        self._ignored = ignored
         #: Those of which only functions that live could be edited, and why nothing else could.
         self.untried: dict[int, Verdict] = {}
         self.interrupted = False
-        if gradients or nonfinite or severed:
+        if gradients or nonfinite or severed or ignored:
             self._trials[ORIGINAL] = Trial(ORIGINAL, ()), len(self._cells) - 1
 
     def add(self, index: int, proposal: Proposal) -> None:
@@ -278,6 +288,7 @@ class _Trials:
             against=self._against,
             nonfinite=self._nonfinite,
             severed=self._severed,
+            ignored=self._ignored,
             awaited=request.awaited,
             awaits_steps=request.awaits_steps,
             device=uses_device(),
@@ -288,7 +299,7 @@ class _Trials:
         """A replay that would take longer than the time left is not begun, unless it may end
         before the cell does."""
         known = self._request.durations
-        ends_early = (plan.nonfinite or plan.severed) and not plan.prefix
+        ends_early = (plan.nonfinite or plan.severed or plan.ignored) and not plan.prefix
         cells = () if ends_early else (*plan.prefix, *plan.cells)
         needed = sum(known.get(c.number, 0.0) for c in cells)
         left = self._deadline - time.monotonic()

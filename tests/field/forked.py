@@ -50,6 +50,7 @@ def _step(code: str, payload: object) -> Any:
     given.write_text(json.dumps(payload))
     sys.argv = ["step", str(given), str(result)]
     sys.modules["__main__"] = main = ModuleType("__main__")
+    sys.path.insert(0, "")  # modules that the notebook writes
     exec(compile(code, "<step>", "exec"), main.__dict__)
     return json.loads(result.read_text())
 

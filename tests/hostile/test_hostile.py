@@ -1,6 +1,6 @@
 """After hostile programs the world is as without us, time and memory are bounded, text is escaped.
 
-By default every second one in hook mode and every sixth in check mode, where rewrites are tried;
+By default every third one in hook mode and every tenth in check mode, where rewrites are tried;
 AUTOGRAD_EXPLAIN_HOSTILE=all takes them all in both.
 """
 
@@ -18,7 +18,7 @@ from hostile import run
 from hostile.world import Describer, differences
 
 EVERYTHING = os.environ.get("AUTOGRAD_EXPLAIN_HOSTILE") == "all"
-PARTS = {"hook": 2, "check": 6}
+PARTS = {"hook": 3, "check": 10}
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 
 

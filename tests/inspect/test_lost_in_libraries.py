@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from knowledge.played import edited, play
+from notebook import installed, run_cells
 from shadow_notebook import fresh_session, run
 
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import method_call
+from autograd_explain.inspect.facts.losing_call import losing_call
 from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.match import match_message
+from autograd_explain.model import Certainty, What
+from autograd_explain.render.topic_content import cells_of
 
 LIBRARY = """\
 import torch
@@ -29,6 +34,20 @@ class Extractor(torch.nn.Module):
     def forward(self, x):
         return self.net(x)
 
+class Encoder(torch.nn.Linear):
+    @torch.no_grad()
+    def encode(self, x, scale=1.0):
+        return self(x) * scale
+
+class Error:
+    def __init__(self):
+        self.total = torch.zeros(())
+    def update(self, a, b):
+        with torch.no_grad():
+            self.total = self.total + (a - b).square().sum()
+    def compute(self):
+        return self.total.sqrt()
+
 def penalty(critic, x):
     out = critic(x)
     return torch.autograd.grad(out.sum(), x, create_graph=True)[0].norm()
@@ -37,14 +56,9 @@ BEGIN = "import torch\nfrom torch import nn\nfrom somelib import *\nnet = nn.Lin
 
 
 @pytest.fixture(autouse=True)
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = tmp_path / "site-packages"
-    folder.mkdir()
-    (folder / "somelib.py").write_text(LIBRARY)
-    monkeypatch.syspath_prepend(str(folder))
-    importlib.invalidate_caches()
-    yield
-    sys.modules.pop("somelib", None)
+def library(tmp_path: Path) -> Iterator[None]:
+    with installed(tmp_path, "somelib", LIBRARY):
+        yield
 
 
 def lost(text: str) -> NoGraph:
@@ -87,3 +101,58 @@ def test_numpy_in_what_the_library_calls() -> None:
     )
     assert found.cut is not None and found.cut.spot.text == "net(x).detach().numpy()"
     assert [kind.value for kind, _ in found.cut.later] == ["numpy", "copy"]
+
+
+def root_and_scene(text: str) -> tuple[ExprAt, Scene]:
+    with fresh_session():
+        incident = run([BEGIN, text])
+    match = match_message(incident.message)
+    assert match is not None
+    scene = Scene(incident, match)
+    root = method_call(scene, "backward")
+    assert root is not None
+    return root, scene
+
+
+def test_the_text_tells_what_an_object_was_given() -> None:
+    """Where the library itself cannot be followed."""
+    root, scene = root_and_scene(
+        "m = Error()\nm.update(net(torch.ones(2, 3)), 0.0)\nloss = m.compute() * 2\nloss.backward()"
+    )
+    found = losing_call(scene, root)
+    assert found is not None and found.inside is not None
+    assert found.place.source == "m.update(net(torch.ones(2, 3)), 0.0)"
+    assert found.inside.source == "with torch.no_grad():"
+
+
+def test_a_call_that_nothing_with_gradient_reaches_is_not_blamed() -> None:
+    root, scene = root_and_scene(
+        "m = Error()\nm.update(torch.ones(2), 0.0)\nloss = m.compute()\nloss.backward()"
+    )
+    assert losing_call(scene, root) is None
+
+
+def test_what_a_decorator_wraps() -> None:
+    cells = cells_of(
+        "# %%\n" + BEGIN + "# %%\nencoder = Encoder(3, 2)\nx = torch.ones(2, 3)\n"
+        "a = encoder.encode(x)\nb = encoder.encode(x, scale=2.0)\n(a * b).sum().backward()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None
+    assert [r.fix for r in found.rewrites] == ["undecorated"]
+    new = edited(cells, found.rewrites[0])
+    assert "b = encoder.encode.__wrapped__(encoder, x, scale=2.0)" in new[-1]
+    run_cells(new)
+
+
+def test_a_recording_has_seen_it() -> None:
+    cells = cells_of(
+        "# %%\n" + BEGIN + "# %%\nm = Error()\nm.update(net(torch.ones(2, 3)), 0.0)\n"
+        "loss = m.compute()\nloss.backward()"
+    )
+    found = play(cells, watched=True).diagnosis
+    assert found is not None
+    event = found.finding.event(What.CAUSE)
+    assert event is not None and event.place is not None and event.inside is not None
+    assert event.certainty is Certainty.OBSERVED
+    assert event.place.source == "m.update(net(torch.ones(2, 3)), 0.0)"

@@ -45,6 +45,14 @@ def test_explain_and_the_magic_give_it_too(run, capsys):
     assert HEADLINE in capsys.readouterr().out
 
 
+def test_explain_sees_the_cells_without_loading(run, plain_shell, capsys):
+    run(*FAILING, "import autograd_explain\nfound = autograd_explain.explain()\nfound")
+    found = plain_shell.user_ns["found"]
+    assert [e["place"]["cell"] for e in found.to_dict()["events"]] == [1, 2, 3]
+    assert "`%load_ext autograd_explain` brings these commands" in capsys.readouterr().out
+    assert "autograd_fix" not in plain_shell.magics_manager.magics["line"]
+
+
 def test_its_cell_is_recorded_when_it_runs_again(run):
     cell = "\n".join(FAILING)
     run(cell, LOAD, cell)

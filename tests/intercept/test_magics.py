@@ -4,7 +4,9 @@ import gc
 import inspect
 import sys
 
+import IPython
 import pytest
+from IPython.core.completer import provisionalcompleter
 
 import autograd_explain
 from autograd_explain.intercept import guard
@@ -462,6 +464,26 @@ def test_arguments_complete(run, shell, line, expected):
         assert all(each.startswith(text) for each in found)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%autograd_graph loss --", ["--around", "--distance"]),
+        ("%%autograd_verify --", ["--budget", "--cell", "--file"]),
+        ("%autograd_check --lang ", ["en", "ja", "zh"]),
+    ],
+)
+def test_nothing_of_pythons_is_offered_with_them(shell, line, expected):
+    with provisionalcompleter():
+        found = {each.text for each in shell.Completer.completions(line, len(line))}
+    if IPython.version_info < (8, 6):  # a completer cannot keep the others out
+        assert found >= set(expected)
+    else:
+        assert sorted(found) == expected
+
+
 def test_completion_is_gone_after_unloading(run, shell):
+    matchers = [*shell.Completer.custom_matchers]
     run("%unload_ext autograd_explain")
+    if IPython.version_info >= (8, 6):
+        assert len(shell.Completer.custom_matchers) < len(matchers)
     assert not [key for key in shell.strdispatchers["complete_command"].strs if "autograd" in key]

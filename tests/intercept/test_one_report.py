@@ -82,3 +82,19 @@ def test_a_warning_and_what_comes_of_it(run, shown):
     run("loss = w.exp().sum() + torch.tensor(w.pow(2).sum())\nloss.backward()\n")
     assert [(e.id, e.diagnosis.kind) for e in shown] == [("silent_cut", Kind.SILENT)]
     assert shown[0].diagnosis.message.startswith("To copy construct from a tensor")
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        "shown = get_ipython().showtraceback\n"
+        "get_ipython().showtraceback = lambda *a, **k: shown(*a, **k)",
+        "def mine(shell, *error, tb_offset=None): shell.showtraceback(error)\n"
+        "get_ipython().set_custom_exc((RuntimeError,), mine)",
+    ],
+)
+def test_a_handler_that_was_put_around_ours(run, shell, shown, handler):
+    run(handler)
+    run("import torch\nh = torch.ones(2, requires_grad=True).exp()\nh += 1\nh.sum().backward()")
+    shell.set_custom_exc((), None)
+    assert [e.id for e in shown] == ["saved_value_overwritten"]

@@ -24,6 +24,7 @@ from torch.nn import functional
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Outcome, Safety
 from autograd_explain.render import LANGUAGES, Explanation
+from autograd_explain.verification.own_gradients import own_gradients
 
 #: The names of torch's operations, those of the graph's nodes apart.
 OF_TORCH = {
@@ -197,9 +198,10 @@ def run(cells: Sequence[str]) -> dict[str, Any]:
 
 
 def as_intended(cells: Sequence[str]) -> dict[str, torch.Tensor] | None:
-    """The gradients that the failing notebook means: overwritten values are kept for backward
-    and graphs are not freed.  None where that does not make it run."""
-    with allow_mutation_on_saved_tensors(), graphs_kept():
+    """The gradients that the failing notebook means: overwritten values are kept for backward,
+    graphs are not freed, and hooks write gradients of their own.  None where that does not make
+    it run."""
+    with allow_mutation_on_saved_tensors(), graphs_kept(), own_gradients(()):
         try:
             return gradients(run(cells))
         except Exception:

@@ -54,6 +54,12 @@ ROWS = {
         "where_inside",
         "loss = torch.where(w == 0, 0.0, torch.where(w == 0, 1.0, w).rsqrt()).sum()",
     ),
+    "both branches of a mask": Row(
+        "v = w - 1.5\nloss = torch.where(v >= 0, v.pow(0.5), -(-v).pow(0.5)).sum()", "derivative",
+        "(-v).pow(0.5)", "-v", "-0.5", "where_inside",
+        "loss = torch.where(v >= 0, torch.where(v >= 0, v, 1.0).pow(0.5), "
+        "-torch.where(v >= 0, 1.0, -v).pow(0.5)).sum()",
+    ),
     "an overflow behind a mask": Row(
         "x = w * 100\nloss = torch.where(x < 50, x.exp(), 0.0).sum()", "derivative", "x.exp()",
         "x", "100 … 200", "where_inside",
@@ -163,6 +169,16 @@ def test_the_operation_is_named(name: str) -> None:
         assert (rewrites[0].outcome, rewrites[0].reason.key) == (Outcome.RUNS, "finite")
         space = run_cells(edited(cells, rewrites[0]))
         assert bool(space["w"].grad.isfinite().all())
+
+
+def test_what_the_operation_reads_and_gives_is_named() -> None:
+    found = play(
+        cells_of(HEAD + "p = w * 2\nd = torch.log(p)\nd.sum().backward()"),
+        watched=True,
+        verify=True,
+    )
+    assert found.diagnosis is not None
+    assert [t.names for t in found.diagnosis.finding.tensors] == [("w",), ("d",), ("p",)]
 
 
 def test_a_step_that_loses_the_parameters_is_told_once() -> None:

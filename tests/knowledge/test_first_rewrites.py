@@ -30,6 +30,65 @@ class Program:
 
 PROGRAMS = (
     Program(
+        "a loop writes to the elements of a list that a module has returned",
+        """
+class Pyramid(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+    def forward(self, x):
+        fine = torch.relu(self.first(x))
+        return [fine, torch.relu(self.second(fine))]
+net = Pyramid()
+# %%
+levels = net(torch.rand(4, 3))
+for level in levels:
+    level -= level.mean()
+loss = sum(level.square().sum() for level in levels)
+loss.backward()
+""",
+        "saved_value_overwritten",
+        ("for i, level in enumerate(levels):", "levels[i] = level - level.mean()"),
+    ),
+    Program(
+        "the loop goes on with the element",
+        """
+w = torch.rand(3, requires_grad=True)
+# %%
+parts, total = [w.exp(), w.sigmoid()], 0
+for part in parts:
+    part.mul_(2)
+    total = total + part.sum()
+total.backward()
+""",
+        "saved_value_overwritten",
+        ("for i, part in enumerate(parts):", "part = part.mul(2)", "parts[i] = part"),
+    ),
+    Program(
+        "a parameter is normalised between the forward pass and the loss that is handed out",
+        """
+class Clusters(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.prototypes = nn.Linear(5, 4), nn.Linear(4, 3, bias=False)
+    def scores(self, x):
+        return self.prototypes(F.normalize(self.enc(x), dim=1))
+    @torch.no_grad()
+    def unit(self):
+        self.prototypes.weight.copy_(F.normalize(self.prototypes.weight, dim=1))
+    def loss(self, x):
+        scores = self.scores(x)
+        self.unit()
+        return F.log_softmax(scores, dim=1).mean()
+net = Clusters()
+# %%
+loss = net.loss(torch.rand(6, 5))
+loss.backward()
+""",
+        "saved_value_overwritten",
+        (),
+    ),
+    Program(
         "the saved tensor is a view itself, and a helper writes through another view of it",
         """
 def masked(image):

@@ -30,6 +30,33 @@ class Hyper(nn.Module):
     def forward(self, x):
 """
 PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+    "a method replaces the layer after the optimizer": (
+        """
+class Tuner:
+    def __init__(self, net):
+        self.net = net
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        self.widen()
+    def widen(self):
+        self.net.add_module("2", nn.Linear(4, 1))
+tuner = Tuner(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
+net, opt = tuner.net, tuner.opt
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
+    "a parameter assigned after the optimizer": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+net[2].weight = nn.Parameter(torch.zeros(1, 4))
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
     "state assigned after the optimizer": (
         """
 net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))

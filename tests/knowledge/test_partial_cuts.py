@@ -161,6 +161,57 @@ def test_a_partial_cut_is_named(name: str) -> None:
     assert rewrites[0].outcome is Outcome.RUNS
 
 
+IN_A_FUNCTION = {
+    "goes into the loss": ("k = math.exp(scale)\n    return head(enc(x)) * k", True),
+    "is only kept": ("history.append(math.exp(scale))\n    return head(enc(x))", False),
+    "weighs by a norm": ("k = aux.weight.norm().item()\n    return head(enc(x)) / (1 + k)", False),
+}
+
+
+@pytest.mark.parametrize("name", IN_A_FUNCTION)
+def test_a_number_in_a_function_counts_where_the_loss_depends_on_it(name: str) -> None:
+    """No parameter behind it ever gets a gradient; the text does not tell where it goes."""
+    body, lost = IN_A_FUNCTION[name]
+    found = told("loss = F.mse_loss(out(x), y)", f"def out(x):\n    {body}\n# %%\n")
+    assert (found.diagnosis is not None and found.diagnosis.kind is Kind.SILENT) is lost
+    if found.diagnosis is not None and lost:
+        finding, rewrite = found.diagnosis.finding, found.diagnosis.rewrites[0]
+        assert (finding.cause, finding.facts["parameter"]) == ("silent_cut", "scale")
+        assert rewrite.reason.key == "reached", found.output
+
+
+#: A loop's body, and the line that the rewrite brings in.
+DERIVATIVES = {
+    "gradient penalty": (
+        "z = (0.5 * x + 0.5 * torch.randn(8, 3)).requires_grad_(True)\n"
+        "g = torch.autograd.grad(head(enc(z).tanh()).sum(), z)[0]\n"
+        "loss = F.mse_loss(head(enc(x).tanh()), y) + 1e-3 * (g.norm(2, dim=1) - 1).pow(2).mean()",
+        "g = torch.autograd.grad(head(enc(z).tanh()).sum(), z, create_graph=True)[0]",
+    ),
+    "residual beside data": (
+        "t = torch.rand(8, 3, requires_grad=True)\nu = head(enc(t).tanh())\n"
+        "u_t, = torch.autograd.grad(u.sum(), t, retain_graph=True, create_graph=False)\n"
+        "loss = (u_t.sum(1) + t[:, 0] * u[:, 0]).pow(2).mean() + F.mse_loss(head(enc(x)), y)",
+        "u_t, = torch.autograd.grad(u.sum(), t, retain_graph=True, create_graph=True)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_a_derivative_without_a_graph_is_named(name: str) -> None:
+    body, line = DERIVATIVES[name]
+    after = "other = aux(torch.ones(1, 4)).sum()\nother.backward()"
+    found = told(body, after=after)
+    assert found.diagnosis is not None, found.output
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("silent_cut", "derivative"), found.output
+    failed = finding.place(What.FAILED)
+    assert failed is not None and failed.source == "loss.backward()"
+    text = HEAD + LOOP + textwrap.indent(body, "    ") + END + textwrap.indent(after, "    ")
+    cells = cells_of(text)
+    assert added(cells, edited(cells, rewrites[0])) == [line], found.output
+
+
 def test_in_the_model_of_another_cell() -> None:
     cells = cells_of(
         HEAD + "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -271,6 +322,24 @@ MEANT = {
     "memory of NumPy": ("state = np.zeros((8, 4), dtype='float32')\n",
                         f"h = torch.tanh(enc(x) + aux(torch.from_numpy(state)))\n{LOSS}",
                         "state = h.detach().numpy()\n"),
+    "adversarial example": (
+        "", "z = x.clone().requires_grad_()\n"
+        "g = torch.autograd.grad(F.mse_loss(head(enc(z).tanh()), y), z)[0]\n"
+        f"h = enc(x + 0.1 * g / g.norm()).tanh()\n{LOSS}", ""),
+    "sample by its energy": (
+        "", "s = torch.randn(8, 3)\nfor _ in range(2):\n    s.requires_grad_()\n"
+        "    s = (s - 0.1 * torch.autograd.grad(head(enc(s)).sum(), s)[0]).detach()\n"
+        "loss = head(enc(x)).mean() - head(enc(s)).mean()", ""),
+    "first-order step": (
+        "", f"{H}g = torch.autograd.grad(F.mse_loss(head(h), y), head.weight, retain_graph=True)"
+        "[0]\nloss = F.mse_loss(F.linear(h, head.weight - 0.1 * g, head.bias), y)", ""),
+    "weighed by gradients": (
+        "", f"{H}one, two = F.mse_loss(head(h), y), h.pow(2).mean()\n"
+        "a, b = (torch.autograd.grad(l, enc.weight, retain_graph=True)[0].norm()"
+        " for l in (one, two))\nloss = one + a / (b + 1e-6) * two", ""),
+    "a map of what matters": (
+        "", f"{H}w = torch.autograd.grad(head(h).sum(), h, retain_graph=True)[0].mean(0)\n"
+        f"{LOSS} + (w * h).relu().mean()", ""),
     "a loss that weighs others": ("", f"{H}one = F.mse_loss(head(h), y)\n"
                                   "two = aux(h).pow(2).mean()\nw = (one / two).item()\n"
                                   "loss = one + w * two", ""),

@@ -229,4 +229,18 @@ def test_a_slip_in_a_name_is_told() -> None:
 )
 def test_a_question_is_in_its_own_language(text: str, language: str) -> None:
     assert language_in(text, "en") == language
-    assert language_in(text, "ja") == "ja"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("勾配が None になる", "ja"),
+        ("grad is not None", "ja"),
+        ("retain_graph", "ja"),
+        (LEAF, "ja"),
+        ("why is my grad None", "en"),
+        ("how do I get the gradient of an intermediate tensor", "en"),
+    ],
+)
+def test_in_a_session_in_japanese(text: str, language: str) -> None:
+    assert language_in(text, "ja") == language

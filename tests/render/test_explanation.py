@@ -29,6 +29,7 @@ from autograd_explain.render.report import MIMETYPE
 from autograd_explain.render.rows import rows_of
 from autograd_explain.render.texts import read
 from autograd_explain.render.timeline import stops_of
+from autograd_explain.render.view import name_list
 
 from .samples import (
     CLONE,
@@ -337,3 +338,12 @@ def test_the_whole_story_does_not_point_to_itself() -> None:
 def test_a_write_stands_once_in_the_timeline() -> None:
     twice = finding(SAVED, WRITE, replace(WRITE, op="another name of it"), NEEDS)
     assert [stop.version for stop in stops_of(twice, "en")] == ["1", "2", "2 ≠ 1"]
+
+
+def test_a_list_of_names_is_cut_between_names() -> None:
+    names = [f"policy.cell.long_name_{n}.weight.grad" for n in range(9)]
+    assert name_list(names) == f"{names[0]}, {names[1]}, … (9)"
+    assert name_list(["a", "b", "c"], 1) == "a, … (3)"
+    assert name_list(["a", "b"], 0) == "a, b"
+    assert name_list(["x" * 48, "y" * 50]) == f"{'x' * 48}, {'y' * 50}"
+    assert name_list([]) == ""

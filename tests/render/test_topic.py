@@ -51,6 +51,13 @@ def test_facts_without_a_value_show_their_name(topic: Topic) -> None:
     assert topic.summary.plain().startswith("`state` was overwritten by `write` after")
 
 
+def test_an_unknown_place_in_brackets_is_left_out(tmp_path: Path) -> None:
+    text = "---\ntitle: T\n---\n## summary\n`{a}` ({a_place}) met `{b}`（{b_place}）.\n"
+    (tmp_path / "en.md").write_text(text, "utf-8")
+    topic = topic_of(tmp_path, {"a": "x", "a_place": "In[1]:2", "b": "", "b_place": "?"})
+    assert topic.summary.plain() == "`x` (In[1]:2) met `b`."
+
+
 def test_parts_in_order(topic: Topic) -> None:
     keys = [part.key for part in topic.parts()]
     assert keys == [

@@ -11,7 +11,11 @@ from autograd_explain.rewrite import (
     remove_statement,
     zero_grad_first,
 )
-from autograd_explain.rewrite.transforms.training_step import zero_grad_before
+from autograd_explain.rewrite.transforms.training_step import (
+    cleared_with_the_step,
+    zero_grad_before,
+    zero_grad_beside,
+)
 
 
 def test_zero_grad_first() -> None:
@@ -23,6 +27,29 @@ def test_zero_grad_first() -> None:
 def test_zero_grad_does_not_pass_a_step() -> None:
     program = program_of("loss.backward()\nopt.step()\nopt.zero_grad()\n")
     assert zero_grad_first(program, at(program, "zero"), at(program, "backward")) is None
+
+
+def test_cleared_with_a_step_that_not_every_round_has() -> None:
+    program = program_of("for b in bs:\n    opt.zero_grad()\n    if b:\n        opt.step()\n")
+    assert result(cleared_with_the_step(program, at(program, "zero"), at(program, "step"))) == (
+        "for b in bs:\n    if b:\n        opt.step()\n        opt.zero_grad()\n"
+    )
+    program = program_of("loss.backward()\nopt.zero_grad()\nopt.step()\n")
+    assert cleared_with_the_step(program, at(program, "zero"), at(program, "step")) is None
+
+
+def test_cleared_beside_the_gradients_of_another_optimizer() -> None:
+    def beside(code: str) -> str | None:
+        program = program_of(code)
+        return result(zero_grad_beside(program, at(program, "a.step")))
+
+    assert beside("b.zero_grad()\nloss.backward()\na.step()\nb.step()\n") == (
+        "b.zero_grad()\na.zero_grad()\nloss.backward()\na.step()\nb.step()\n"
+    )
+    assert beside("loss.backward()\na.step()\nb.zero_grad()\n") == (
+        "loss.backward()\na.step()\nb.zero_grad()\na.zero_grad()\n"
+    )
+    assert beside("loss.backward()\nb.zero_grad()\na.step()\n") is None
 
 
 def cleared_before(code: str) -> str | None:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import types
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from ...arguments import FunctionNode, bound_arguments, default, parameters
+from ...arguments import (
+    FunctionNode,
+    bind,
+    default,
+    given_by,
+    owner_of,
+    parameters,
+    positional_parameters,
+)
 from ...program import Source
 from ...program_index import index_of
 from . import safe_lookup
@@ -44,19 +55,38 @@ def callee(slicer: Slicing, spot: ExprAt) -> Scope | None:
     frame = slicer.frame_scope(spot.node)
     if frame is not None:
         return frame
-    function, receiver = _target(slicer.value(ExprAt(spot.scope, spot.node.func)))
-    if function is None:
+    value = slicer.value(ExprAt(spot.scope, spot.node.func))
+    if _target(slicer, value)[0] is None:
         return _static_callee(slicer, spot)
-    found = _function_node(slicer, function)
-    if found is None:
+    entered = entry(slicer, value)
+    return None if entered is None else replace(entered, call=spot)
+
+
+def entry(slicer: Slicing, value: Any) -> Scope | None:
+    """The user's function that calling a live object runs, its call not known; None for a
+    library's."""
+    function, receiver = _target(slicer, value)
+    found = None if function is None else _function_node(slicer, function)
+    if function is None or found is None:
         return None
     source, body = found
-    values = {} if receiver is safe_lookup.MISSING else {first_parameter(body): receiver}
-    return Scope(source, body, values, spot, receiver)
+    values = dict(_closed_over(function))
+    if receiver is not safe_lookup.MISSING:
+        values[first_parameter(body)] = receiver
+    return Scope(source, body, values, None, receiver)
 
 
-def _target(value: Any) -> tuple[types.FunctionType | None, Any]:
-    """The plain function behind a callable, and its receiver."""
+def _closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The names of the functions around it that a live function reads: `fn` of a decorator."""
+    cells = function.__closure__ or ()
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=False):
+        with contextlib.suppress(ValueError):  # not bound yet
+            yield name, cell.cell_contents
+
+
+def _target(slicer: Slicing, value: Any) -> tuple[types.FunctionType | None, Any]:
+    """The plain function behind a callable, and its receiver.  A wrapper of the user's own runs as
+    it is written."""
     receiver = safe_lookup.MISSING
     if isinstance(value, types.MethodType):
         receiver, value = value.__self__, value.__func__
@@ -65,6 +95,8 @@ def _target(value: Any) -> tuple[types.FunctionType | None, Any]:
     elif not isinstance(value, (types.FunctionType, type, types.BuiltinFunctionType)):
         receiver, value = value, safe_lookup.class_attribute(type(value), "__call__")
     while isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
+        if _function_node(slicer, value) is not None:
+            break
         value = value.__wrapped__
     return (value, receiver) if isinstance(value, types.FunctionType) else (None, receiver)
 
@@ -104,14 +136,59 @@ def argument(slicer: Slicing, scope: Scope, name: str) -> ExprAt | None:
     calls = [scope.call] if scope.call is not None else _calls_of(slicer, scope)
     for call in calls:
         if isinstance(call.node, ast.Call):
-            given = bound_arguments(scope.body, call.node).get(name)
+            given = _bound(scope, call).get(name)
             if given is not None:
-                return ExprAt(call.scope, given)
+                return given
             # A default stands in the definition, an argument at the call.
             value = default(scope.body, name)
             if value is not None:
                 return ExprAt(enclosing(slicer, scope) or slicer.top(scope.source), value)
     return None
+
+
+def _bound(scope: Scope, call: ExprAt) -> dict[str, ExprAt]:
+    """As `bound_arguments`, through what wrappers hand on, of the call that enters a scope."""
+    assert isinstance(call.node, ast.Call) and isinstance(scope.body, FUNCTIONS)
+    positional = positional_parameters(scope.body)
+    # `fn(self, x)` of a wrapper names the object itself.
+    known = scope.call is call and scope.receiver is safe_lookup.MISSING
+    plain = known and isinstance(call.node.func, ast.Name) and bool(call.node.args)
+    method = positional[:1] in (["self"], ["cls"]) and not plain
+    found = bind(positional[method:], _given(call))
+    if method:
+        found.setdefault(positional[0], call.inside(owner_of(call.node)))
+    return found
+
+
+def _given(call: ExprAt) -> Iterator[tuple[str, ExprAt]]:
+    """A call's arguments as `bind` wants them; the `*args` and `**kwargs` of the function around it
+    are what that function was called with."""
+    assert isinstance(call.node, ast.Call)
+    for keyword, node in given_by(call.node):
+        value = node.value if isinstance(node, ast.Starred) else node
+        handed_on = _handed_on(call.scope, keyword, value)
+        if handed_on is None:
+            yield keyword, call.inside(node)
+        else:
+            yield from handed_on
+
+
+def _handed_on(scope: Scope, keyword: str, value: ast.expr) -> list[tuple[str, ExprAt]] | None:
+    """What a starred name stands for; None where it is none of the function's own parameters."""
+    body, outer = scope.body, scope.call
+    if outer is None or not isinstance(body, FUNCTIONS) or not isinstance(outer.node, ast.Call):
+        return None
+    own = {"*": body.args.vararg, "**": body.args.kwarg}.get(keyword)
+    if own is None or not isinstance(value, ast.Name) or value.id != own.arg:
+        return None
+    given, names = list(_given(outer)), positional_parameters(body)
+    if keyword == "**":
+        known = {"", "*", "**", *parameters(body)}
+        return [(name, spot) for name, spot in given if name not in known]
+    by_position = [(name, spot) for name, spot in given if name in ("", "*")]
+    if scope.receiver is not safe_lookup.MISSING:
+        by_position.insert(0, ("", outer.inside(owner_of(outer.node))))
+    return by_position[len(names) :]
 
 
 def _calls_of(slicer: Slicing, scope: Scope) -> list[ExprAt]:

@@ -86,6 +86,13 @@ class GradientTracer:
             self._known[mark] = self._trace(spot, depth)
         return self._known[mark]
 
+    def cut_at(self, spot: ExprAt) -> Cut | None:
+        """How an expression cuts of which it is known that it read a value with gradient."""
+        kind, off = cut_of(self.slicer, spot), switched_off_around(self.slicer, spot)
+        if kind is None and off is None:
+            return None
+        return Cut(kind or CutKind.NO_GRAD, spot, self._carrying(spot, 0), None if kind else off)
+
     def _trace(self, spot: ExprAt, depth: int) -> GradientTrace:
         tensor = self.slicer.tensor(spot)
         if tensor is not None and tensor.requires_grad:

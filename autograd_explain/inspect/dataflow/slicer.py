@@ -137,6 +137,7 @@ class Slicer:
     stores = attributes.stores
     insertions = container_writes.insertions
     callee = calls.callee
+    entry = calls.entry
     argument = calls.argument
     operands = operands.operands
     value = live_values.value

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ast
-import linecache
-import os
 import sys
 from dataclasses import dataclass, replace
 
 import torch
 
-from ...incident import LiveFrame
-from ...model import Role, TensorFact
-from ...program import Source, is_installed
+from ...model import Certainty, Role, TensorFact
+from ...program import is_installed
 from ..dataflow import Cut, CutKind, ExprAt, GradientTrace, Off, best_cut, switches
-from ..dataflow.failing_expression import expression_at
 from ..history import TraceEvent
 from ..scene import Scene
+from .called_back import asked_by_library, cut_in_callback, frozen_in_library, library_asked
 from .expressions import method_call
+from .losing_call import losing_call
 from .other_object import is_value
 
 
@@ -39,6 +37,7 @@ class NoGraph:
     frozen: tuple[ExprAt, ...] = ()
     still_off: bool = False
     library: TraceEvent | None = None
+    certainty: Certainty = Certainty.INFERRED  #: of what is known of the library
 
     @property
     def root_text(self) -> str:
@@ -72,9 +71,17 @@ def find(scene: Scene) -> NoGraph | None:
 def _from_run(scene: Scene, found: NoGraph) -> NoGraph:
     """What the text alone does not show: a library between the user's lines lost the graph, or
     what the user gave it has none."""
-    lost = scene.inferred.lost if _calls_library(scene) else None
+    called = cut_in_callback(scene) if library_asked(scene) is not None else None
+    if called is not None:
+        trace, blamed = called
+        return replace(found, trace=trace, cut=_whole(scene, blamed), off=blamed.off)
+    observed = _observed(scene, found)
+    if observed is not None or not _calls_library(scene):
+        return observed or found
+    lost = scene.inferred.lost
     if lost is None:
-        return found
+        call = None if found.root is None else losing_call(scene, found.root)
+        return replace(found, frozen=frozen_in_library(scene), library=call)
     spot = _expression(scene, lost.own)
     if spot is not None:
         trace = scene.gradient_tracer.trace(spot)
@@ -82,6 +89,21 @@ def _from_run(scene: Scene, found: NoGraph) -> NoGraph:
         if cut is not None:
             return replace(found, trace=trace, cut=cut, off=cut.off)
     return found if lost.end.inside is None else replace(found, library=lost.end)
+
+
+def _observed(scene: Scene, found: NoGraph) -> NoGraph | None:
+    """What a recording has seen of it."""
+    recording, root = scene.incident.recording, _tensor(scene)
+    if recording is None or root is None or not recording.covers(scene.incident):
+        return None
+    for moment in recording.cuts_behind(root, scene.program):
+        if moment.inside is not None:
+            return replace(found, library=moment, certainty=Certainty.OBSERVED)
+        spot = _expression(scene, moment)
+        cut = None if spot is None else scene.gradient_tracer.cut_at(spot)
+        if cut is not None:
+            return replace(found, cut=_whole(scene, cut), off=cut.off)
+    return None
 
 
 def _calls_library(scene: Scene) -> bool:
@@ -116,35 +138,8 @@ def _expression(scene: Scene, moment: TraceEvent | None) -> ExprAt | None:
     )
 
 
-def _asking(scene: Scene) -> LiveFrame | None:
-    """The frame of a library that asked for the gradient, the user having called the library."""
-    frames = scene.incident.frames
-    own = {id(f) for f in scene.incident.user_frames}
-    last = max((i for i, f in enumerate(frames) if id(f) in own), default=len(frames))
-    found = (f for f in frames[last + 1 :] if not f.filename.startswith(_TORCH))
-    return next((f for f in reversed([*found]) if is_installed(f.filename)), None)
-
-
-def _asked_for(frame: LiveFrame | None) -> str:
-    """What a library calls the value whose gradient it asked for, as the traceback shows it."""
-    if frame is None:
-        return ""
-    text = "".join(linecache.getlines(frame.filename))
-    source = Source(None, frame.filename, text, text, frame.filename)
-    call = expression_at(source, frame)
-    if not isinstance(call, ast.Call):
-        return ""
-    method = isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-    receiver = call.func.value if method and isinstance(call.func, ast.Attribute) else None
-    asked = receiver or next(iter(call.args), None)
-    return "" if asked is None else " ".join((source.segment(asked) or "").split())
-
-
-_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
-
-
 def _fact(scene: Scene, tensor: torch.Tensor | None, root: ExprAt | None) -> TensorFact:
-    name = _asked_for(_asking(scene)) if root is None else root.text
+    name = asked_by_library(scene) if root is None else root.text
     if tensor is None:
         return TensorFact(Role.ROOT, (name,) if name else (), requires_grad=False)
     return scene.fact(Role.ROOT, tensor, name)
@@ -170,7 +165,7 @@ def _index(scene: Scene) -> int:
 
 def _root(scene: Scene) -> ExprAt | None:
     """`loss` of `loss.backward()`, `autograd.backward(loss)`, `autograd.grad(loss, x)`."""
-    if _asking(scene) is not None:
+    if library_asked(scene) is not None:
         return None
     receiver = method_call(scene, "backward")
     if receiver is not None and not _is_library(scene, receiver):

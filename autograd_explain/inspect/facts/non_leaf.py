@@ -19,6 +19,7 @@ from ..dataflow.cut_kinds import makes_leaf
 from ..dataflow.grad_mode import switched_off_around
 from ..scene import Scene
 from .expressions import computation
+from .replaced_leaf import ReplacedLeaf, replaced_leaf
 from .value_names import stored_names
 
 _LONGEST_CHAIN = 8
@@ -32,7 +33,6 @@ class Between(str, Enum):
     COPY = "copy"
     SHAPE = "shape"
     ARITHMETIC = "arithmetic"
-    UPDATE = "update"  #: `w = w - lr * w.grad`: a new tensor instead of the updated leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,7 @@ class NonLeaf:
 
     `leaf` is the only leaf behind it, reached through few one-input nodes; None where the tensor
     depends on several. `leaf_names` are the leaf's live names, () for one that nothing names.
+    `replaced` where the program updates a leaf by giving its name this new tensor.
     """
 
     tensor: torch.Tensor
@@ -50,10 +51,13 @@ class NonLeaf:
     leaf_names: tuple[str, ...]
     between: Between | None
     stored: tuple[str, ...] = ()
+    replaced: ReplacedLeaf | None = None
 
     @property
     def lost_leaf(self) -> bool:
         """The one leaf behind it has no name, and the user takes this tensor for it."""
+        if self.replaced is not None:
+            return True
         if self.leaf is None or self.leaf_names:
             return False
         return self.between is not Between.ARITHMETIC or self._hides_leaf
@@ -61,6 +65,8 @@ class NonLeaf:
     @property
     def renamed_leaf(self) -> bool:
         """It holds the values of a leaf that the user can still name (a cast, a copy, a view)."""
+        if self.replaced is not None:
+            return False
         return self.leaf is not None and bool(self.leaf_names) and self.between in _SAME_VALUES
 
     @property
@@ -91,9 +97,10 @@ def analyse(scene: Scene, tensor: torch.Tensor, shown: ExprAt | None) -> NonLeaf
         maker = None  # such a tensor has no graph: a later write gave it one
     leaf = _only_leaf(tensor)
     names = tuple(n.name for n in scene.names.tensors if n.tensor is leaf)
-    between = None if leaf is None else _between(tensor, leaf, maker)
+    between = None if leaf is None else _between(tensor, leaf)
     stored = () if maker is None else stored_names(scene, maker)
-    return NonLeaf(tensor, shown, maker, leaf, names, between, stored)
+    replaced = None if maker is None or shown is None else replaced_leaf(scene, maker, shown)
+    return NonLeaf(tensor, shown, maker, leaf, names, between, stored, replaced)
 
 
 def events(scene: Scene, found: NonLeaf, op: str | None) -> tuple[Event, ...]:
@@ -231,10 +238,8 @@ def _only_leaf(tensor: torch.Tensor) -> torch.Tensor | None:
     return None
 
 
-def _between(tensor: torch.Tensor, leaf: torch.Tensor, maker: ExprAt | None) -> Between:
+def _between(tensor: torch.Tensor, leaf: torch.Tensor) -> Between:
     nodes = list(_chain(tensor))
-    if maker is not None and _reads_grad(maker.node):
-        return Between.UPDATE
     if all(n in ("Clone", "ToCopy") or n in _SHAPES for n in nodes):
         if tensor.device != leaf.device:
             return Between.DEVICE
@@ -257,7 +262,3 @@ def _chain(tensor: torch.Tensor) -> Iterator[str]:
             return
         yield node.name().split("Backward")[0]
         node = next((fn for fn, _ in node.next_functions if fn is not None), None)
-
-
-def _reads_grad(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ...verification import GradientDifference
 
 
+_SHOWN = 4
+
+
 def moments(scene: Scene, role: str) -> tuple[TraceEvent, ...]:
     """The lines in a role ("saved", "changed", "cut", "backward", "step" …), guilty one first."""
     told: Mapping[str, tuple[TraceEvent, ...]] = scene.incident.evidence.get("moments", {})
@@ -53,6 +56,11 @@ def culprit(scene: Scene, tensor: torch.Tensor | None, *extra: str) -> TensorFac
     if tensor is not None:
         return scene.fact(Role.CULPRIT, tensor, *extra)
     return TensorFact(Role.CULPRIT, tuple(dict.fromkeys(n for n in extra if n)))
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """The first of the names."""
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 def optimizer_name(scene: Scene) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -71,19 +72,42 @@ class RunBudget:
         self._start = time.thread_time()
         self._share = limits.history
         self._closed = False
+        self._purse = sys.maxsize
 
     def close(self) -> None:
         """After the walk nothing of its twin code (a `__del__`, a property) runs any more."""
         self._closed = True
 
+    @property
+    def left(self) -> int:
+        """The steps that may still be spent."""
+        return max(int(self._share * self.limits.steps) - self.spent, 0)
+
     def open(self) -> None:
         """The failing cell begins: it may use all that is left."""
         self._share = 1.0
+
+    def charge(self, weight: int) -> None:
+        """Counts what must not be interrupted: the next step that is spent may be too much."""
+        self.spent += weight
+
+    @contextmanager
+    def purse(self, steps: int | None) -> Iterator[None]:
+        """Within this many steps, if any: what takes more is given up, and the walk goes on."""
+        outer = self._purse
+        if steps is not None:
+            self._purse = min(outer, self.spent + steps)
+        try:
+            yield
+        finally:
+            self._purse = outer
 
     def spend(self, weight: int) -> None:
         self.spent += weight
         if self._closed:
             raise Over
+        if self.spent > self._purse:
+            raise NotMade
         if self.spent > self._share * self.limits.steps:
             raise OutOfBudget
         if self.spent % 64 < weight and self.seconds > self._share * self.limits.seconds:

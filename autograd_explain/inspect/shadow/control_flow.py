@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -54,7 +54,8 @@ class Flow:
         """The items of a loop; of a long one the first ones and the last."""
         walk, budget, loops = self.walk, self.walk.budget, self.walk.loops
         if type(iterable) is Unknown:
-            count = budget.limits.iterations - 1
+            # In a library nothing can be said of the items.
+            count = 0 if site.in_library else budget.limits.iterations - 1
             iterable = [walk.live_values(site, shape) for _ in range(count)]
         start, number, item = budget.spent, 0, UNKNOWN
         depth = len(loops)
@@ -125,8 +126,8 @@ class Flow:
             return nullcontext()
         return Block(self.walk, site, context) if hasattr(type(context), "__enter__") else UNKNOWN
 
-    def trying(self) -> Trying:
-        return Trying(self.walk)
+    def trying(self, kinds: Callable[[], Any]) -> Trying:
+        return Trying(self.walk, kinds)
 
 
 class Block:
@@ -153,13 +154,15 @@ class Block:
 
 
 class Trying:
-    """Open while the walk is inside one of the user's `try` blocks."""
+    """Open while the walk is inside a `try` block that catches errors of some kinds."""
 
-    def __init__(self, walk: ShadowState) -> None:
+    def __init__(self, walk: ShadowState, kinds: Callable[[], Any]) -> None:
         self._walk = walk
+        self._kinds = kinds
 
     def __enter__(self) -> None:
-        self._walk.tries += 1
+        self._walk.tries.append(self._kinds)
 
     def __exit__(self, *error: object) -> None:
-        self._walk.tries -= 1
+        if self._kinds in self._walk.tries:  # a statement that failed has ended all
+            self._walk.tries.remove(self._kinds)

@@ -12,7 +12,7 @@ from ...program import Source
 from ...set_aside import set_aside
 from .libraries import LibraryModule
 from .policy import may_read, module_names, private_copy
-from .replacements import builtin_functions
+from .replacements import builtin_functions, outer_modules
 from .shell import Shell
 from .state import ShadowState
 from .unknown import UNKNOWN, Unknown
@@ -25,10 +25,13 @@ class ShadowImports:
 
     def __init__(self, walk: ShadowState) -> None:
         self.walk = walk
-        self._builtins = {**builtin_functions(), "get_ipython": Shell(walk).itself}
+        self._outer = walk.outer = outer_modules()
+        self._builtins = {**builtin_functions(walk.tries), "get_ipython": Shell(walk).itself}
 
     def module(self, name: str, full: str) -> Any:
         """The module `name`; `full` is what the import statement loads."""
+        if name in self._outer:
+            return self._outer[name]
         if self.walk.policy.may_import(full):
             # The program has imported it already; loading more would be an effect of ours.
             loaded = full in sys.modules or full.rpartition(".")[0] in sys.modules
@@ -95,7 +98,7 @@ class ShadowImports:
             found = getattr(module, name)
         except AttributeError:
             part = self._twin(f"{module.__name__}.{name}") if self._is_twin(module) else UNKNOWN
-            if type(part) is Unknown and self.walk.tries:
+            if type(part) is Unknown and self.walk.catches(AttributeError(name)):
                 raise
             return part
         if isinstance(found, types.ModuleType) and not self._is_twin(found):

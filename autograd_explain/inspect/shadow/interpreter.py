@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -38,7 +38,7 @@ class Hooks:
         self, walk: ShadowState, flow: Flow, operations: Operations, imports: ShadowImports
     ) -> None:
         self.walk = walk
-        self.sites: list[Site] = walk.sites
+        self.sites = walk.sites
         self.flow = flow
         self.operations = operations
         self.imports = imports
@@ -72,6 +72,8 @@ class Hooks:
 
     def hook_binary(self, index: int, name: str, left: Any, right: Any) -> Any:
         left, right = _guessed(left, right)
+        if name in ("eq", "ne") and self.sites[index].in_library and _unknown(left, right):
+            return name == "ne"  # what is not known is hardly what a library compares it with
         if type(left) is Unknown or type(right) is Unknown or too_big(name, left, right):
             return UNKNOWN
         return self.operations.operate(self.sites[index], OPERATORS[name], (left, right), name)
@@ -130,7 +132,9 @@ class Hooks:
         try:
             return private_copy(owner, getattr(owner, name))
         except Exception as error:
-            if isinstance(error, AttributeError) and walk.tries:
+            # What a `__getattr__` raises is for who asked.
+            looking = site.function == "__getattr__"
+            if isinstance(error, AttributeError) and (looking or walk.catches(error)):
                 raise
             return walk.failed(site, error)
         finally:
@@ -162,7 +166,7 @@ class Hooks:
         try:
             return owner[key]
         except Exception as error:
-            if isinstance(error, LookupError) and walk.tries:
+            if isinstance(error, LookupError) and walk.catches(error):
                 raise
             return walk.missing(owner, key)
         finally:
@@ -220,8 +224,8 @@ class Hooks:
     def hook_enter(self, index: int, context: Any) -> Any:
         return self.flow.context(self.sites[index], context)
 
-    def hook_trying(self) -> Any:
-        return self.flow.trying()
+    def hook_trying(self, kinds: Callable[[], Any]) -> Any:
+        return self.flow.trying(kinds)
 
     def hook_caught(self, kinds: Any) -> Any:
         """What an `except` clause catches: unknown exception classes catch nothing."""
@@ -318,6 +322,10 @@ class Slot:
 def _package() -> str:
     """The package of the twin code that called the hook."""
     return str(sys._getframe(2).f_globals.get("__package__") or "")
+
+
+def _unknown(left: Any, right: Any) -> bool:
+    return type(left) is Unknown or type(right) is Unknown
 
 
 def _guessed(left: Any, right: Any) -> tuple[Any, Any]:

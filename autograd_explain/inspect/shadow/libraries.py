@@ -6,25 +6,30 @@ reached: nothing of a library is imported, executed or handed out that the polic
 
 from __future__ import annotations
 
-import inspect
+import enum
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import torch
 
-from ...isolation.type_checks import is_a
+from ...isolation.type_checks import class_table, is_a
 from ...program import is_installed
 from .budget import RunBudget
-from .decorators import without_traceless
+from .definitions import Definitions
 from .instrument import LIBRARY_TWIN, Twins
-from .policy import PURE, Policy, is_twin_class
+from .policy import PURE, Policy, behind, is_twin_class
+from .replacements import Answer, ModuleNames
 from .site import Site
 from .substitutes import Substitutes
 from .unknown import UNKNOWN, Unknown
+
+_READING = 10  #: steps that a function counts for which is read for the first time
+_CACHED = type(lru_cache(len))
 
 
 class Run(Protocol):
@@ -37,6 +42,7 @@ class Run(Protocol):
     adopter: Substitutes
     builtins: dict[str, Any]
     replaced: Callable[[str], Any]
+    outer: dict[str, types.ModuleType]
 
 
 class LibraryModule(types.ModuleType):
@@ -45,7 +51,7 @@ class LibraryModule(types.ModuleType):
     _ag_find: Any
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         return self._ag_find(name)
 
@@ -58,6 +64,8 @@ class _Builtins(dict[str, Any]):
         self._module = module
 
     def __missing__(self, name: str) -> Any:
+        if name == "globals":
+            return ModuleNames(self._module)
         return getattr(self._module, name, UNKNOWN)
 
 
@@ -68,11 +76,11 @@ class Libraries:
         self._walk = walk
         self._modules: dict[str, LibraryModule | None] = {}
         self._strange: set[str] = set()
-        self._files: dict[str, str] = {}
-        self._building: set[tuple[str, str]] = set()
+        self._made = Definitions(self._code, self._names, self._value)
         self.follow = True
         #: packages of which a module was followed: their helpers are, too
         self._roots: set[str] = set()
+        self._helpers: set[str] = set()
 
     @property
     def entered(self) -> bool:
@@ -88,82 +96,91 @@ class Libraries:
 
     def _followed(self, name: str) -> LibraryModule | None:
         root = name.partition(".")[0]
-        apart = root in PURE or not self.follow
-        live: Any = None if apart else sys.modules.get(name)
+        live: Any = None if root in PURE or not self.follow else sys.modules.get(name)
         filename = getattr(live, "__file__", None)
-        own = isinstance(filename, str) and filename.endswith(".py") and is_installed(filename)
-        if not isinstance(filename, str) or not own:
+        own = isinstance(filename, str) and filename.endswith(".py")
+        # Of a package that is followed, what it generated is too.
+        if not own or not (root in self._roots or is_installed(str(filename))):
             self._strange.add(name)
             return None
-        if root not in self._roots and not _knows_torch(root):
+        if root not in self._roots | self._helpers and not self._knows_torch(root):
             return None
         self._roots.add(root)
-        walk = self._walk
+        return self._standing_for(name, vars(live))
+
+    def _knows_torch(self, package: str) -> bool:
+        """Whether torch, a module of it or one of its functions or classes is among the names of a
+        loaded module of a package (its own file may only import them); what else such a package
+        has from others is followed, too."""
+        inside = f"{package}."
+        loaded = [m for n, m in list(sys.modules.items()) if n == package or n.startswith(inside)]
+        names = {_root_of(v) for m in loaded for v in list(vars(m).values())}
+        if "torch" in names:
+            self._helpers |= names
+        return "torch" in names
+
+    def _standing_for(self, name: str, live: dict[str, Any]) -> LibraryModule:
+        """A module whose names are those of a live table, each followed when it is asked for."""
         found = LibraryModule(name)
-        self._files[name] = filename
         names = vars(found)
-        names["__package__"] = getattr(live, "__package__", None)
-        names["__builtins__"] = _Builtins(walk.builtins, found)
+        names["__package__"] = live.get("__package__")
+        names["__builtins__"] = _Builtins(self._walk.builtins, found)
         names["_ag_find"] = lambda wanted: self._find(found, live, wanted)
         return found
 
-    def _find(self, module: LibraryModule, live: Any, name: str) -> Any:
+    def _find(self, module: LibraryModule, live: dict[str, Any], name: str) -> Any:
         """A name of a module; its own table is asked, as asking the module may import."""
-        held = vars(live)
-        if name not in held:
+        if name not in live:
             found = self._walk.replaced(name)
             if found is None:
                 raise AttributeError(name)
             return found
-        found = self._value(held[name])
+        found = self._value(live[name])
         return vars(module).setdefault(name, found)
 
     def _value(self, live: Any) -> Any:
         walk = self._walk
         if is_a(live, types.ModuleType):
+            outer = walk.outer.get(live.__name__)
+            if outer is not None:
+                return outer
             own = live if walk.policy.may_import(live.__name__) else self.module(live.__name__)
             return UNKNOWN if own is None else own
-        wrapped = inspect.getattr_static(live, "__wrapped__", None)
-        if is_a(wrapped, types.FunctionType) and not is_a(live, types.FunctionType):
-            return self.twin(wrapped)  # functools.lru_cache
+        if is_a(live, _CACHED):
+            if _has_answered(live):
+                return Answer(walk.adopter.adopt(live()))
+            return walk.adopter.adopt(live.__wrapped__)
         return walk.adopter.adopt(live)
 
     def twin(self, live: Any) -> Any:
-        """The twin of a library's function or class, by its own source; else UNKNOWN."""
+        """The twin of a library's function or class; else UNKNOWN."""
+        if not self.follow:
+            return UNKNOWN
         with suppress(Exception):  # a class or a wrapper of somebody's may answer anything
-            name, path = str(live.__module__), str(live.__qualname__)
-            module = None if "<locals>" in path else self.module(name)
-            if module is not None:
-                first, *rest = path.split(".")
-                line = 0 if rest else _line_of(live)
-                found = vars(module).get(first, UNKNOWN)
-                if not _is_twin(found):
-                    found = self._define(name, module, first, line)
-                for part in rest:
-                    found = getattr(found, part, UNKNOWN)
-                return found if _is_twin(found) else UNKNOWN
+            if is_a(live, types.FunctionType):
+                pure = str(live.__globals__.get("__name__")).partition(".")[0] in PURE
+                return self._made.rebound(live) if pure else self._made.function(live)
+            if is_a(live, type) and self.module(str(live.__module__)) is not None:
+                return live if _only_tells(live) else self._made.kind(live)
         return UNKNOWN
 
-    def _define(self, module: str, names: LibraryModule, name: str, line: int) -> Any:
-        """Executes a definition of a module's twin."""
-        walk, key = self._walk, (module, name)
-        if key in self._building:
-            return UNKNOWN
+    def _code(self, live: types.FunctionType) -> types.CodeType | None:
+        """The twin of a function's code, read from its file."""
+        walk = self._walk
+        walk.budget.charge(_READING)
         with walk.budget.uncounted():
-            prepare = partial(without_traceless, names=vars(sys.modules[module]))
-            code = walk.twins.library(self._files[module], prepare).code(name, line)
-        if code is None:
-            return UNKNOWN
-        self._building.add(key)
-        outer = walk.stack[:]
-        try:
-            exec(code, vars(names))
-        except Exception:
-            return UNKNOWN
-        finally:
-            walk.stack[:] = outer
-            self._building.discard(key)
-        return vars(names).get(name, UNKNOWN)
+            return walk.twins.library(live.__code__.co_filename).function(live)
+
+    def _names(self, live: dict[str, Any]) -> dict[str, Any] | None:
+        """What stands for the module in which a function was defined, None for others' modules."""
+        name = str(live.get("__name__"))
+        found = self.module(name)
+        if found is not None and vars(sys.modules[name]) is not live:
+            key = f"{name} {id(live)}"  # generated, or loaded again since
+            found = self._modules.get(key)
+            if found is None:
+                found = self._modules[key] = self._standing_for(name, live)
+        return None if found is None else vars(found)
 
     def is_inside(self, function: Any) -> bool:
         """Whether calling this enters a library's own source."""
@@ -172,18 +189,23 @@ class Libraries:
         if isinstance(function, type):
             own = next((k for k in function.__mro__ if "_ag_twin" in vars(k)), None)
             return own is not None and self._modules.get(own.__module__) is not None
-        code = getattr(getattr(function, "__func__", function), "__code__", None)
-        return code is not None and str(code.co_filename).startswith(LIBRARY_TWIN)
+        function = behind(function)
+        return isinstance(
+            function, types.FunctionType
+        ) and function.__code__.co_filename.startswith(LIBRARY_TWIN)
 
 
-def works_on_tensors(values: Iterable[Any], depth: int = 2) -> bool:
+def works_on_tensors(values: Iterable[Any]) -> bool:
     """Whether a call with these concerns autograd: tensors or modules, or what holds such."""
-    for value in values:
-        if isinstance(value, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)):
+    row = list(values)
+    for _ in range(_HELD):
+        if any(isinstance(v, (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)) for v in row):
             return True
-        if depth and works_on_tensors(_parts(value), depth - 1):
-            return True
+        row = list(islice(chain.from_iterable(map(_parts, row)), _MOST))
     return False
+
+
+_HELD, _MOST = 5, 300
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -197,34 +219,23 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from list(getattr(value, "__dict__", {}).values())
 
 
-def _knows_torch(package: str) -> bool:
-    """Whether torch, a module of it or one of its functions or classes is among the names of a
-    loaded module of a package: its own file may only import them."""
-    inside = f"{package}."
-    loaded = (m for n, m in list(sys.modules.items()) if n == package or n.startswith(inside))
-    return any(
-        _is_torch(value)
-        for module in loaded
-        if is_a(module, types.ModuleType)
-        for value in list(vars(module).values())
-    )
+def _only_tells(live: Any) -> bool:
+    """Whether a class is asked and never run: one of constants, or what others are to look like."""
+    return is_a(live, enum.EnumMeta) or class_table(live).get("_is_protocol") is True
 
 
-def _is_torch(value: Any) -> bool:
+def _has_answered(live: Any) -> bool:
+    """Whether a function that remembers its results takes no arguments and has been called: calling
+    it runs nothing."""
+    code = getattr(live.__wrapped__, "__code__", None)
+    taken = 1 if code is None else code.co_argcount + code.co_kwonlyargcount + code.co_flags & 12
+    return taken == 0 and live.cache_info().currsize == 1
+
+
+def _root_of(value: Any) -> str:
+    """The package that a module, a function or a class belongs to."""
     if is_a(value, types.ModuleType):
-        return str(value.__name__).partition(".")[0] == "torch"
-    named = is_a(value, (types.FunctionType, type))
-    return named and str(value.__module__).partition(".")[0] == "torch"
-
-
-def _line_of(live: Any) -> int:
-    code = getattr(inspect.unwrap(live), "__code__", None)
-    return 0 if code is None else int(code.co_firstlineno)
-
-
-def _is_twin(value: Any) -> bool:
-    if isinstance(value, type):
-        return is_twin_class(value)
-    inner = inspect.unwrap(value) if callable(value) else value
-    code = getattr(inner, "__code__", None)
-    return code is not None and str(code.co_filename).startswith(LIBRARY_TWIN)
+        return str(value.__name__).partition(".")[0]
+    if is_a(value, (types.FunctionType, type)):
+        return str(value.__module__).partition(".")[0]
+    return ""

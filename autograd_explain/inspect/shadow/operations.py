@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from .budget import NotMade
+from .budget import NotMade, function_root
+from .definitions import Deferred
 from .event_log import (
     ShadowEvent,
     ShadowWrite,
@@ -20,9 +21,10 @@ from .event_log import (
     tracked,
     version_of,
 )
+from .libraries import works_on_tensors
 from .meta_results import substitute
 from .native_calls import is_excessive
-from .policy import is_twin_function, is_twin_module
+from .policy import behind, bound_to, is_twin_class, is_twin_function, is_twin_module
 from .site import Site, as_seen
 from .state import ShadowState
 from .torch_names import CHANCE, operation, operator_name
@@ -37,6 +39,10 @@ _NOTABLE = words(
     manual_seed seed"""
 )
 _MODULE_WRITERS = frozenset(("load_state_dict", "reset_parameters", "apply", "_apply", "zero_grad"))
+#: Steps in which a library may make an object that lives: longer than that, the live one is taken.
+_PURSE = 400
+#: Packages whose functions do.
+_COMPUTING = words("torch numpy math cmath random statistics einops opt_einsum _operator operator")
 _MOVES = frozenset(("to", "cuda", "cpu", "xpu", "mps"))
 
 
@@ -56,16 +62,23 @@ class Operations:
     ) -> Any:
         """Calls a function for the user's call expression at `site`, if it may be called."""
         walk = self.walk
+        if type(function) is Deferred:
+            function = function.function()
         special = walk.special(function)
         if special is not None:
             return self.run(site, special, args, kwargs, name or _name_of(function))
         if not site.in_library and walk.libraries.is_inside(function):
-            if walk.stays_out(site, function, args, kwargs):
-                return walk.unknown_call(site, name or _name_of(function), args, kwargs)
+            called = walk.stays_out(site, function, args, kwargs)
             walk.given = (*args, *kwargs.values())
-            if isinstance(function, type) and isinstance(site.target, ast.Name):
-                return self.make(site, function, args, kwargs)
-        if is_twin_function(getattr(function, "__func__", function)) or is_twin_module(function):
+            if called or walk.calls_back(site):
+                if not called:
+                    self.follow(site, function, args, kwargs)
+                return walk.unknown_call(site, name or _name_of(function), args, kwargs)
+            if name == "__init__":
+                return self.begin(site, function, args, kwargs)
+        if isinstance(function, type) and is_twin_class(function) and not site.in_library:
+            return self.make(site, function, args, kwargs)
+        if is_twin_function(behind(function)) or is_twin_module(function):
             return self.enter(site, function, args, kwargs)
         if type(function) is torch.nn.Sequential and len(args) == 1 and not kwargs:
             return self.sequence(site, function, args[0])
@@ -76,17 +89,75 @@ class Operations:
         return self.run(site, function, args, kwargs, name or _name_of(function))
 
     def make(self, site: Site, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An object of a library's class; where making it meets what is not known, the live one
-        of the same name stands for it."""
+        """An object of the user's or of a library's class.
+
+        Where a library takes long to make it, or meets what is not known, the live object stands
+        for it that the program put at the same place; what an object of the user's lacks in the
+        end is taken from there, too.
+        """
+        walk = self.walk
+        live = walk.counterpart(site, kind)
+        inside = walk.libraries.is_inside(kind)
+        named = live is not None or isinstance(site.target, ast.Name)
+        walk.made.append(live)
+        try:
+            if not (inside and named):
+                found = self.run(site, kind, args, kwargs, kind.__name__)
+            else:
+                own = live is None or works_on_tensors((*args, *kwargs.values()))
+                found = self.attempt(site, kind, args, kwargs, None if own else _PURSE)
+                if type(found) is Unknown and live is not None:
+                    return walk.adopter.adopt(live)
+        finally:
+            walk.made.pop()
+        if live is not None and type(found) is kind:
+            walk.adopter.match(live, found)
+        return found
+
+    def follow(
+        self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """A library's call in which the program's own function failed: it is followed to there, as
+        far as a part of the budget goes."""
+        walk = self.walk
+        stack, loops, tries = walk.stack[:], walk.loops[:], walk.tries[:]
+        try:
+            with walk.budget.purse(walk.budget.left // 2):
+                self.enter(site, function, args, kwargs)
+        except NotMade:
+            walk.stack[:], walk.loops[:], walk.tries[:] = stack, loops, tries
+
+    def begin(
+        self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A library's `__init__` for an object of the user's class."""
+        walk, found = self.walk, getattr(function, "__self__", None)
+        live = walk.made[-1] if walk.made else None
+        if live is None or type(found).__name__ != type(live).__name__:
+            return self.enter(site, function, args, kwargs)
+        if type(self.attempt(site, function, args, kwargs, None)) is Unknown:
+            walk.adopter.complete(live, found)
+        return None
+
+    def attempt(
+        self,
+        site: Site,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        steps: int | None,
+    ) -> Any:
+        """A call of a library's that is given up where it meets what is not known."""
         walk = self.walk
         if walk.making:
-            return self.run(site, kind, args, kwargs, kind.__name__)
-        stack, loops, tries = walk.stack[:], walk.loops[:], walk.tries
+            return self.run(site, function, args, kwargs, _name_of(function))
+        stack, loops, tries = walk.stack[:], walk.loops[:], walk.tries[:]
         walk.making = True
         try:
-            return self.run(site, kind, args, kwargs, kind.__name__)
+            with walk.budget.purse(steps):
+                return self.run(site, function, args, kwargs, _name_of(function))
         except NotMade:
-            walk.stack[:], walk.loops[:], walk.tries = stack, loops, tries
+            walk.stack[:], walk.loops[:], walk.tries[:] = stack, loops, tries
             return UNKNOWN
         finally:
             walk.making = False
@@ -124,7 +195,7 @@ class Operations:
     ) -> Any:
         """A call of torch or of Python's own."""
         walk = self.walk
-        owner = getattr(function, "__self__", None)
+        owner = bound_to(function)
         op = operation(function, name, kwargs)
         values = (*args, *kwargs.values())
         inputs = values if owner is None else (owner, *values)
@@ -134,7 +205,9 @@ class Operations:
             return self.execute(site, lambda: move(owner, name, args, kwargs), inputs, op, inputs)
         if not walk.budget.foresee(op, function, inputs):
             return UNKNOWN
-        args, kwargs, label = walk.devices.arguments(args, kwargs)
+        label = None
+        if _computes(function):
+            args, kwargs, label = walk.devices.arguments(args, kwargs)
         touched = (*inputs, *_state_of(function, owner, op))
         result = self.execute(site, lambda: function(*args, **kwargs), inputs, op, touched)
         if label is not None:
@@ -266,6 +339,13 @@ class Operations:
         walk.trace.add(step)
         walk.devices.inherit([s for s in sources if isinstance(s, torch.Tensor)], outputs)
         return read(result, step) if number else result
+
+
+def _computes(function: Any) -> bool:
+    """Whether a function works with numbers: in place of one that is not known, any will do."""
+    if isinstance(function, type) and is_twin_class(function):
+        return False
+    return function_root(function) in _COMPUTING
 
 
 def _requires_grad(values: tuple[Any, ...]) -> bool:

@@ -24,7 +24,8 @@ PURE = words(
     """math cmath operator itertools functools collections copy string dataclasses typing
     typing_extensions enum contextlib types abc numbers fractions statistics random
     heapq bisect numpy torch einops opt_einsum posixpath ntpath genericpath _collections
-    _functools _operator _random _heapq _bisect _abc collections.abc"""
+    _functools _operator _random _heapq _bisect _abc collections.abc inspect weakref _weakref
+    time datetime"""
 )
 # Not `re`, whose matching may take for ever, nor `decimal`, whose context is the thread's.
 #: Parts of them that act on the world or on state that outlives the walk.
@@ -36,7 +37,7 @@ _FORBIDDEN = (
     "torch.export", "torch.testing", "torch.backends", "torch.monitor", "torch.accelerator",
     "torch.nn.parallel", "torch.optim.lr_scheduler", "torch.optim.swa_utils", "torch.futures",
     "torch.utils.benchmark", "torch.utils.collect_env", "torch.utils.bottleneck", "torch.fx",
-    "torch.utils.bundled_inputs", "torch.utils.hipify", "torch.utils._pytree", "torch.ao",
+    "torch.utils.bundled_inputs", "torch.utils.hipify", "torch.ao",
     "torch.autograd.profiler", "torch.autograd.profiler_util", "torch.autograd.profiler_legacy",
     "torch.quantization", "torch._classes", "torch.overrides", "torch.utils._python_dispatch",
     "numpy.lib.format", "numpy.lib._format_impl", "numpy.lib._datasource", "typing_extensions",
@@ -63,13 +64,17 @@ _FORBIDDEN_NAMES = words(
     set_default_validate_args get_type_hints evaluate_forward_ref _evaluate export_chrome_trace
     __getattribute__ __subclasses__ __import__ __reduce__ __reduce_ex__"""
 )
+_SIGNATURES = words("getfullargspec FullArgSpec signature Signature Parameter BoundArguments")
+_REFERENCES = words("ref ReferenceType proxy WeakKeyDictionary WeakValueDictionary WeakSet")
+_CLOCKS = words("time time_ns perf_counter perf_counter_ns monotonic process_time struct_time")
 #: Settings that the walk puts back.
 _RESTORED = words("set_grad_enabled set_default_dtype set_detect_anomaly set_anomaly_enabled")
 _BASES = words("_TensorBase _FunctionBase _ModuleBase _VariableFunctions _VariableFunctionsClass")
 _TYPES = (
     list, dict, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, bool, range,
     slice, object, type, property, staticmethod, classmethod, enumerate, zip, map, filter, reversed,
-    BaseException, memoryview, types.SimpleNamespace, types.GeneratorType, super,
+    BaseException, memoryview, types.MappingProxyType, types.SimpleNamespace, types.GeneratorType,
+    super,
 )  # fmt: skip
 _BUILTINS = words(
     """abs all any bin bool bytearray bytes callable chr classmethod complex dict divmod enumerate
@@ -88,8 +93,20 @@ def safe_builtins() -> dict[str, Any]:
 
 
 def is_twin_function(function: Any) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and code.co_filename.startswith(TWIN)
+    if not isinstance(function, types.FunctionType):
+        return False  # an object's own `__getattr__` is not asked
+    return function.__code__.co_filename.startswith(TWIN)
+
+
+def behind(function: Any) -> Any:
+    """The function of a bound method; anything else as it is."""
+    return function.__func__ if isinstance(function, types.MethodType) else function
+
+
+def bound_to(function: Any) -> Any:
+    """What a method or a built-in function belongs to, None for what belongs to nothing."""
+    asks = isinstance(function, torch.nn.Module) or is_twin_class(type(function))
+    return None if asks else getattr(function, "__self__", None)
 
 
 def is_twin_class(kind: type) -> bool:
@@ -148,6 +165,8 @@ class Policy:
             return self._native(function)
         if getattr(function, "__name__", "") in _FORBIDDEN_NAMES:
             return False  # numpy.savetxt is an object that dispatches
+        if type(function).__name__ == "cython_function_or_method":
+            return self._native(function)
         return self._class(type(function)) or is_twin_class(type(function))
 
     def _native(self, function: Any) -> bool:
@@ -179,13 +198,20 @@ class Policy:
             return False
         if module in _ALLOWED or module in _STAND_INS:
             return True
+        if module == "torch.utils._pytree":
+            return "register" not in name
         if any(module == f or module.startswith(f + ".") for f in _FORBIDDEN):
-            return False
+            return name.startswith("is_")  # what it says changes nothing
         if module == "torch._C" and name.startswith("_") and name not in _BASES:
             return False
         root = module.partition(".")[0]
-        clock = root == "time" and name in ("time", "perf_counter", "monotonic")
-        return root in PURE or clock
+        if root == "inspect":
+            return name.startswith("is") or name in _SIGNATURES
+        if root == "time":
+            return name in _CLOCKS
+        if root in ("weakref", "_weakref"):
+            return name in _REFERENCES
+        return root in PURE
 
 
 _NATIVE = (
@@ -233,8 +259,8 @@ def may_read(owner: Any, name: str) -> bool:
     """Whether an attribute leads to more of the owner, and not into a library's own namespace."""
     if name == "__dict__":
         return not isinstance(owner, (types.ModuleType, types.FunctionType))
-    if name in ("__self__", "__func__", "__wrapped__"):
-        return is_twin_function(owner) or is_twin_function(getattr(owner, "__func__", None))
+    if name in ("__self__", "__func__", "__wrapped__", "__code__"):
+        return is_twin_function(behind(owner))
     return name not in _INSIDE
 
 

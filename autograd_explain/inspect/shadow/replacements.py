@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import itertools
 import operator
+import os
+import sys
+import types
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -31,6 +36,7 @@ def specials() -> dict[Any, Callable[..., Any]]:
         issubclass: _issubclass,
         iter: _iter,
         operator.attrgetter: _attrgetter,
+        weakref.proxy: _identity,
         itertools.count: lambda *a, **k: bounded(itertools.count(*a, **k)),
         itertools.cycle: lambda values: bounded(itertools.cycle(bounded(values))),
         itertools.repeat: lambda *a, **k: bounded(itertools.repeat(*a, **k)),
@@ -97,13 +103,30 @@ def _issubclass(value: Any, kinds: Any) -> bool:
     )
 
 
-def builtin_functions() -> dict[str, Callable[..., Any]]:
-    """Builtins that reach for attributes by name, within what the walk may touch."""
+@contextmanager
+def _asking(tries: list[Callable[[], Any]]) -> Iterator[None]:
+    """Whether there is such an attribute is the question: code that says no by an error does."""
+    tries.append(_no_attribute)
+    try:
+        yield
+    finally:
+        if _no_attribute in tries:
+            tries.remove(_no_attribute)
+
+
+def _no_attribute() -> type[Exception]:
+    return AttributeError
+
+
+def builtin_functions(tries: list[Callable[[], Any]]) -> dict[str, Callable[..., Any]]:
+    """Builtins that reach for attributes by name, within what the walk may touch; `tries` says
+    which errors are caught."""
 
     def get(owner: Any, name: Any, *default: Any) -> Any:
         if type(owner) is Unknown or type(name) is Unknown or not may_read(owner, str(name)):
             return UNKNOWN
-        return private_copy(owner, getattr(owner, name, *default))
+        with _asking(tries) if default else nullcontext():
+            return private_copy(owner, getattr(owner, name, *default))
 
     def put(owner: Any, name: Any, value: Any) -> None:
         if type(owner) is not Unknown and type(name) is not Unknown and may_change(owner):
@@ -114,12 +137,28 @@ def builtin_functions() -> dict[str, Callable[..., Any]]:
             delattr(owner, name)
 
     def has(owner: Any, name: Any) -> bool:
-        return type(owner) is not Unknown and hasattr(owner, name)
+        with _asking(tries):
+            return type(owner) is not Unknown and hasattr(owner, name)
 
     def variables(owner: Any = UNKNOWN) -> Any:
         return UNKNOWN if type(owner) is Unknown else dict(vars(owner))
 
     return {"getattr": get, "setattr": put, "delattr": remove, "hasattr": has, "vars": variables}
+
+
+def outer_modules() -> dict[str, types.ModuleType]:
+    """What may be read of the modules that lead outside: a copy of the environment, the names of
+    paths, what is known of this Python."""
+    environment, python = types.ModuleType("os"), types.ModuleType("sys")
+    vars(environment).update(
+        {n: getattr(os, n) for n in ("path", "sep", "name", "linesep", "PathLike", "fspath")}
+    )
+    variables = dict(os.environ)
+    vars(environment).update(environ=variables, getenv=variables.get)
+    known = ("version_info", "version", "platform", "byteorder", "maxsize", "executable")
+    vars(python).update({n: getattr(sys, n) for n in known})
+    vars(python).update(argv=[], modules={})
+    return {"os": environment, "sys": python}
 
 
 def bounded(values: Any, limit: int = 2000) -> Iterator[Any]:
@@ -128,6 +167,41 @@ def bounded(values: Any, limit: int = 2000) -> Iterator[Any]:
         if number >= limit:
             return
         yield value
+
+
+class Answer:
+    """A function that gives what it has given before."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __call__(self) -> Any:
+        return self._value
+
+
+class ModuleNames:
+    """What `globals()` gives to a library: the names of its module, followed when asked for."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __call__(self) -> ModuleNames:
+        return self
+
+    def __contains__(self, name: str) -> bool:
+        return hasattr(self._module, name)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self._module, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        vars(self._module)[name] = value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self._module, name, default)
 
 
 class Wrapped(torch.nn.Module):

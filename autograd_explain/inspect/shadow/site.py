@@ -34,6 +34,8 @@ class Site:
     target: ast.AST | None = None
     #: what an undecidable condition is taken for: the arm that leaves the block is not
     prefer: bool = True
+    #: whether somebody reads what it gives
+    used: bool = True
     _parts: dict[tuple[bool, bool], Site] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -107,6 +109,27 @@ class Site:
         found = self.operands[at]
         # Only what names a tensor: a call or an operator makes one that has no name.
         return self.text(found) if _is_path(found) else ""
+
+
+class Sites(dict[int, Site]):
+    """Sites by number: those of libraries, which runs share, count down, a program's up."""
+
+    def __init__(self, direction: int, shared: Sites | None = None) -> None:
+        super().__init__()
+        self._direction = direction
+        self._last = 0
+        self._shared = shared
+
+    @property
+    def free(self) -> int:
+        """A number that no site has had."""
+        self._last += self._direction
+        return self._last
+
+    def __missing__(self, number: int) -> Site:
+        if self._shared is None:
+            raise KeyError(number)
+        return self.setdefault(number, self._shared[number])
 
 
 def as_seen(stack: Sequence[Site], site: Site) -> tuple[tuple[Site, ...], Site | None]:

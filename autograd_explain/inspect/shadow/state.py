@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import types
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from .libraries import Libraries, works_on_tensors
 from .policy import Policy, is_twin_class, is_twin_function
 from .replacements import specials
 from .site import Site
-from .substitutes import Substitutes
+from .substitutes import Substitutes, part_of
 from .torch_names import CHANCE
 from .unknown import UNKNOWN, Unknown
 
@@ -39,6 +40,8 @@ class ShadowState:
 
     #: what twin code finds as builtins; made by the run, which knows the hooks
     builtins: dict[str, Any]
+    #: what stands for the modules that lead outside, by name
+    outer: dict[str, types.ModuleType]
     #: builtins that twin code gets in a safe form, by name; None for others
     replaced: Callable[[str], Any]
 
@@ -62,8 +65,8 @@ class ShadowState:
         self.stack: list[Site] = []
         #: the loops around the current operation, outermost first, with iteration numbers
         self.loops: list[tuple[Site, int]] = []
-        #: how many of the user's `try` blocks are open
-        self.tries = 0
+        #: what the `try` blocks that are open catch
+        self.tries: list[Callable[[], Any]] = []
         #: the branches that hung on unknown numbers
         self.undecided: dict[tuple[str, int, int], bool] = {}
         #: the twins of the user's modules, by name
@@ -73,6 +76,8 @@ class ShadowState:
         self.libraries = Libraries(self)
         #: whether an object of a library is made, for which the live one may stand
         self.making = False
+        #: the live objects that correspond to those that are being made, None for what is gone
+        self.made: list[Any] = []
         #: what the user's call of a library that is open was given
         self.given: tuple[Any, ...] = ()
         #: live tensors that numbers had to be invented for
@@ -105,23 +110,27 @@ class ShadowState:
     def failed(self, site: Site, error: Exception) -> Any:
         """An operation raised: the failure itself, the user's `try`, or the walk's ignorance."""
         self.failure.check(site, error)
-        if isinstance(error, (StopIteration, StopAsyncIteration)) or self.tries:
+        if isinstance(error, (StopIteration, StopAsyncIteration)) or self.catches(error):
             raise error
         self.miss(site)
         if _is_autograd(error):
             raise error
         return UNKNOWN
 
+    def catches(self, error: Exception) -> bool:
+        """Whether a `try` that is open is for such an error."""
+        return any(isinstance(error, kinds()) for kinds in reversed(self.tries))
+
     def miss(self, site: Site) -> None:
         """Something was not known: where a library makes an object, that is the end of it."""
-        if self.making and site.in_library:
+        if self.making and site.in_library and site.used:
             raise NotMade
 
     def fault(self, error: Exception) -> None:
         """A statement of a cell raised.  An autograd error was the user's and ended the cell."""
         self.stack.clear()
         self.loops.clear()
-        self.tries = 0
+        self.tries.clear()
         if isinstance(error, CellEnded) or _is_autograd(error):
             raise CellEnded from None
 
@@ -144,7 +153,7 @@ class ShadowState:
         """Enters the function that the library, which is not run, called on its way to fail."""
         frames = self.incident.user_frames
         live = entered_from(frames, site) if self.failure.in_failing_cell else None
-        if live is None:
+        if live is None or self.failure.arrivals:
             return
         self.stack.append(site)
         try:
@@ -174,13 +183,15 @@ class ShadowState:
             self.budget.spend(2)
             function(*arguments)
 
+    def calls_back(self, site: Site) -> bool:
+        """Whether the traceback shows the function of the user's that a library called here."""
+        frames = self.incident.user_frames
+        return self.failure.in_failing_cell and entered_from(frames, site) is not None
+
     def stays_out(
         self, site: Site, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> bool:
-        """Whether a library that the user calls is not entered: it has nothing to do with tensors,
-        or the traceback shows the function of the user's that it called."""
-        if self.failure.in_failing_cell and entered_from(self.incident.user_frames, site):
-            return True
+        """Whether a library is not entered that the user calls: it does nothing with tensors."""
         given = (function, getattr(function, "__self__", None), *args, *kwargs.values())
         return not isinstance(function, type) and not works_on_tensors(given)
 
@@ -190,16 +201,32 @@ class ShadowState:
             return owner[-1]
         return UNKNOWN
 
+    def counterpart(self, site: Site, kind: type) -> Any:
+        """The live object of a class that the program made at a site and has there still."""
+        found: Any = None
+        target = site.target
+        if isinstance(target, ast.Name) and not site.in_library:
+            found = self._live_names(site).get(target.id)
+        elif isinstance(target, ast.Attribute) and self.made:
+            owner, _, name = site.target_text.rpartition(".")
+            found = part_of(self.made[-1], name) if owner.isidentifier() else None
+        same = found is not None and type(found).__name__ == kind.__name__
+        return found if same and self.twin_of(type(found)) is kind else None
+
+    def _live_names(self, site: Site) -> Any:
+        """What the program has under the names of a site."""
+        if site.function is None:
+            return self.incident.namespace
+        frames = [f for f in self.incident.user_frames if f.function == site.function]
+        return frames[-1].frame.f_locals if frames else {}
+
     def live_values(self, site: Site, shape: Any) -> Any:
         """Stand-ins for what the program has under a name, or under nested names."""
         if isinstance(shape, tuple):
             return tuple(self.live_values(site, s) for s in shape)
         if site.in_library:
             return UNKNOWN  # its frames are gone
-        namespace: Any = self.incident.namespace
-        if site.function is not None:
-            frames = [f for f in self.incident.user_frames if f.function == site.function]
-            namespace = frames[-1].frame.f_locals if frames else {}
+        namespace = self._live_names(site)
         return self.adopter.adopt(namespace[shape]) if shape and shape in namespace else UNKNOWN
 
     def twin_of(self, live: Any) -> Any:
@@ -207,6 +234,8 @@ class ShadowState:
         stands for its module; else UNKNOWN."""
         if is_a(live, types.ModuleType):
             return self.libraries.module(live.__name__) or UNKNOWN
+        if is_a(live, types.FunctionType) and self.program.source_of(live.__code__) is None:
+            return self.libraries.twin(live)  # a wrapper has the name of what it wraps
         name = getattr(live, "__qualname__", "")
         module = getattr(live, "__module__", self.name)
         scope = self._names_of(module)

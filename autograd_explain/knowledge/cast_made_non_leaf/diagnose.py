@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.grad_access import non_leaf_read
-from autograd_explain.inspect.facts.non_leaf import Between, NonLeaf, events, fact
+from autograd_explain.inspect.facts.non_leaf import NonLeaf, events, fact
+from autograd_explain.inspect.facts.replaced_leaf import ReplacedLeaf
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, label
 
@@ -22,7 +23,7 @@ EXAMPLE = {
 class Details:
     """What the rewrites go by."""
 
-    update: bool  #: `w = w - lr * w.grad`
+    update: ReplacedLeaf | None  #: `w = w - lr * w.grad`
     named: bool  #: the leaf has a name of its own
 
 
@@ -45,7 +46,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=(*events(scene, found, culprit.grad_fn), scene.failed()),
         variant=_variant(found),
         details=Details(
-            update=found.between is Between.UPDATE and not found.renamed_leaf,
+            update=found.replaced,
             named=found.renamed_leaf,
         ),
     )
@@ -54,4 +55,4 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _variant(found: NonLeaf) -> str:
     if found.renamed_leaf:
         return "named"
-    return "update" if found.between is Between.UPDATE else ""
+    return "" if found.replaced is None else "update"

@@ -6,9 +6,21 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 from autograd_explain.inspect.facts.silent_evidence import culprit, event, name_of, tensors
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
+from autograd_explain.model import (
+    Certainty,
+    Confidence,
+    Event,
+    Finding,
+    Place,
+    Role,
+    TensorFact,
+    What,
+    label,
+)
 
 from .operation import Operation, operation_at
 
@@ -66,7 +78,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             **_facts(origin, found),
             "backward": "" if failed is None or failed.place is None else failed.place.source,
         },
-        tensors=(culprit(scene, named[0][1] if named else None, *names[:1]),) if names else (),
+        tensors=_tensors(scene, named[0][1] if named else None, names, found),
         events=(*events, *(() if failed is None else (failed,))),
         variant=_variant(stage, found),
         details=_details(origin, found),
@@ -74,7 +86,16 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     )
 
 
-_AWAITED = 4
+_AWAITED, _THERE = 4, 3
+
+
+def _tensors(
+    scene: Scene, lost: torch.Tensor | None, names: tuple[str, ...], found: Operation | None
+) -> tuple[TensorFact, ...]:
+    """What got such a gradient, and what the operation that made it so gives and reads."""
+    there = () if found is None else (*found.given, *found.read)
+    others = tuple(TensorFact(Role.CULPRIT, (name,)) for name in there[:_THERE])
+    return (*((culprit(scene, lost, *names[:1]),) if names else ()), *others)
 
 
 def _is_first(name: str, origin: NonFinite | None) -> bool:

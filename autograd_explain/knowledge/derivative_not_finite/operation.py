@@ -22,7 +22,8 @@ _NAMESPACES = frozenset({"torch", "F", "nn", "functional"})
 @dataclass(frozen=True, eq=False)
 class Operation:
     """`text` is the expression at `place`, `operand` the part of it at fault; `chain` holds the
-    user's outer lines."""
+    user's outer lines.  `read` are the names of values in the operand, itself where it is one,
+    `given` those that the result gets."""
 
     place: Place
     text: str
@@ -30,6 +31,8 @@ class Operation:
     operand: ast.expr | None = None
     operand_place: Place | None = None
     chain: tuple[Place, ...] = ()
+    read: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
 
     def tells(self, function: str) -> bool:
         """Whether the expression shows which function of torch's it is."""
@@ -56,7 +59,25 @@ def operation_at(program: Program, origin: NonFinite) -> Operation | None:
         operand,
         None if operand is None else source.place(operand.lineno, None, operand),
         chain,
+        () if operand is None else _read(operand),
+        _given(source, node),
     )
+
+
+def _read(operand: ast.expr) -> tuple[str, ...]:
+    """The names and attributes that an expression reads, outermost first."""
+    if isinstance(operand, (ast.Name, ast.Attribute)):
+        return (ast.unparse(operand),)
+    called = {id(n.func) for n in ast.walk(operand) if isinstance(n, ast.Call)}
+    names = [n.id for n in ast.walk(operand) if isinstance(n, ast.Name) and id(n) not in called]
+    return tuple(dict.fromkeys(n for n in names if n not in _NAMESPACES))
+
+
+def _given(source: Source, node: ast.AST) -> tuple[str, ...]:
+    """`dist` of `dist = torch.sqrt(…)`"""
+    statement = source.parents.get(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return tuple(ast.unparse(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute)))
 
 
 def _node(source: Source, at: CodeRange) -> ast.expr | ast.stmt | None:

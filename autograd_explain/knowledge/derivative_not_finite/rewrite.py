@@ -2,12 +2,13 @@
 
 import ast
 
-from autograd_explain.model import Place
+from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
     apply_patches,
     code_of,
     keyword_added,
@@ -23,16 +24,60 @@ _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 
 def _masked(site: Site[Details]) -> Edits | None:
     """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`."""
+    choice = _choice(site.program, site.details.operand)
+    place = site.details.operand
+    if choice is None or place is None:
+        return None
+    return apply_patches(_with_mask(site.program, place, *choice))
+
+
+def _masked_alike(site: Site[Details]) -> Edits | None:
+    """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
     program, place = site.program, site.details.operand
-    choice = _choice(program, place)
-    torch = None if place is None else torch_at(program, place)
-    if choice is None or place is None or torch is None:
+    choice, operation = _choice(program, place), node_at(program, site.place)
+    source = None if place is None else program.source_at(place)
+    if choice is None or source is None or place is None or operation is None:
         return None
     call, first = choice
-    operand = _code(program, place)
-    mask = code_of(program, place, call.args[0])
+    number = next(
+        (n for n, o in enumerate(_operands(operation)) if source.span(o) == place.span), -1
+    )
+    alike = [n for n in ast.walk(call.args[2 if first else 1]) if _is_alike(n, operation)]
+    if number < 0 or not alike:
+        return None
+    patches = _with_mask(program, place, call, first)
+    for other in alike:
+        operand = _operands(other)[number]
+        at = source.place(operand.lineno, None, operand)
+        patches += _with_mask(program, at, call, not first)
+    return apply_patches(patches)
+
+
+def _operands(node: ast.AST) -> list[ast.expr]:
+    """Of an operator or a call; what a method is called on is the first."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call):
+        return []
+    return [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
+
+
+def _is_alike(node: ast.AST, other: ast.AST) -> bool:
+    """Whether both are one operation, of as many operands."""
+    if isinstance(node, ast.BinOp) and isinstance(other, ast.BinOp):
+        return type(node.op) is type(other.op)
+    if not isinstance(node, ast.Call) or not isinstance(other, ast.Call):
+        return False
+    return called_name(node) == called_name(other) and len(_operands(node)) == len(_operands(other))
+
+
+def _with_mask(program: Program, place: Place, call: ast.Call, first: bool) -> list[Patch]:
+    torch = torch_at(program, place)
+    if torch is None:
+        return []
+    operand, mask = _code(program, place), code_of(program, place, call.args[0])
     kept = f"{operand}, 1.0" if first else f"1.0, {operand}"
-    return _replaced(program, place, f"{torch}.where({mask}, {kept})")
+    return _in_place_of(program, place, f"{torch}.where({mask}, {kept})")
 
 
 def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | None:
@@ -88,7 +133,23 @@ def _uncorrected(site: Site[Details]) -> Edits | None:
 
 
 def _replaced(program: Program, place: Place, code: str) -> Edits | None:
-    return apply_patches(replacement(program, place, code))
+    return apply_patches(_in_place_of(program, place, code))
+
+
+def _in_place_of(program: Program, place: Place, code: str) -> list[Patch]:
+    """As `replacement`; the parentheses that a method's operand needed go with it."""
+    patches = replacement(program, place, code)
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None or len(patches) != 1 or isinstance(node, _ATOMS):
+        return patches
+    span = patches[0].span
+    before = source.lines[span.line - 1][: span.column]
+    behind = source.lines[span.end_line - 1][span.end_column :]
+    method = isinstance(source.parents.get(node), ast.Attribute)
+    if not (method and before.endswith("(") and behind.startswith(")")):
+        return patches
+    whole = Span(span.line, span.column - 1, span.end_line, span.end_column + 1)
+    return [Patch(source, whole, code)]
 
 
 def _atom(program: Program, place: Place, node: ast.expr) -> str:
@@ -113,6 +174,7 @@ def _is_divisor(details: Details) -> bool:
 
 propose: Propose[Details] = by_table(
     Fix("where_inside", _masked, when=lambda d: d.one),
+    Fix("where_inside", _masked_alike, when=lambda d: d.one),
     Fix("correction", _uncorrected, changes=True),
     Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
     Fix("nonzero", _other_than_zero, when=_is_divisor, changes=True),

@@ -5,18 +5,19 @@ import ast
 from dataclasses import dataclass
 from enum import Enum
 
-from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.finding_from_message import At, finding_from_message
 from autograd_explain.inspect.facts.user_definitions import function_of_node, functions
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 from .dtypes import function_running, mixed
+from .ignored import ignored, inputs_of
 
 #: What kernels say of operands of several dtypes; found-dtype is a loss's too.
 _OF_DTYPES = ("found-dtype", "backward-dtype-")
 
 PATTERNS = (
+    "gradient-ignored",
     "function-wrong-number-of-gradients",
     "function-gradient-for-non-tensor",
     "function-returns-non-tensor-gradient",
@@ -50,6 +51,8 @@ EXAMPLE = {
     "dtype": "",
     "like": "",
     "wanted": "",
+    "gradient": "",
+    "input": "",
 }
 
 VARIANTS = {
@@ -67,6 +70,7 @@ class Why(Enum):
     TYPE = "type"
     DTYPE = "dtype"
     DTYPES = "dtypes"
+    IGNORED = "ignored"
     UNKNOWN = ""
 
 
@@ -80,9 +84,13 @@ class Details:
     index: int
     unneeded: frozenset[int]  #: the inputs that need no gradient
     like: str = ""  #: the tensor whose dtype the operand should have
+    gradient: str = ""  #: the one that comes in, where times it is what is meant
+    places: tuple[Place, ...] = ()  #: the returned values that should be times it
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
+    if scene.match.pattern == "gradient-ignored":
+        return _of_ignored(scene)
     return _of_dtypes(scene) if scene.match.pattern.startswith(_OF_DTYPES) else _of_values(scene)
 
 
@@ -107,6 +115,31 @@ def _of_dtypes(scene: Scene) -> Finding[Details] | None:
     )
     like = "" if found is None else found.like
     return told.with_details(Details(Why(told.variant), 0, 0, 0, frozenset(), like))
+
+
+def _of_ignored(scene: Scene) -> Finding[Details] | None:
+    """A backward that hands back the same whatever comes in, as running it has shown."""
+    found = ignored(scene)
+    if found is None:
+        return None
+    return Finding(
+        cause="function_gradients",
+        confidence=Confidence.PROVEN,
+        facts={
+            **dict.fromkeys(EXAMPLE, ""),
+            "function": found.function,
+            "inputs": ", ".join(found.inputs),
+            "input": found.input,
+            "returned": found.returned,
+            "gradient": found.gradient,
+        },
+        tensors=(TensorFact(Role.CULPRIT, found.names),),
+        events=found.events,
+        variant=Why.IGNORED.value,
+        details=Details(
+            Why.IGNORED, 0, 0, 0, frozenset(), gradient=found.factor, places=found.places
+        ),
+    )
 
 
 def _of_values(scene: Scene) -> Finding[Details]:
@@ -155,10 +188,7 @@ def _inputs(scene: Scene, cls: type | None) -> list[str]:
     forward = scene.index.method(cls, "forward")
     if forward is None or isinstance(forward.node, ast.Lambda):
         return []
-    names = positional_parameters(forward.node)
-    if forward.node.args.vararg is not None:
-        names.append(f"*{forward.node.args.vararg.arg}")
-    return names if "setup_context" in vars(cls) else names[1:]
+    return inputs_of(forward.node, "setup_context" in vars(cls))
 
 
 def _unneeded(scene: Scene, cls: type | None) -> list[int]:

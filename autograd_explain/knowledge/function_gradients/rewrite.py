@@ -5,7 +5,13 @@ import ast
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import text_behind
-from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    code_of,
+    node_at,
+    replacement,
+)
 
 from .diagnose import Details, Why
 
@@ -25,6 +31,25 @@ def _with_none(site: Site[Details]) -> Edits | None:
 
 def _cast(site: Site[Details]) -> Edits | None:
     return text_behind(site.program, site.place, f"to({site.details.like}.dtype)")
+
+
+def _times_incoming(site: Site[Details]) -> Edits | None:
+    """`return s * (1 - s)` -> `return grad * (s * (1 - s))`"""
+    patches: list[Patch] = []
+    for place in site.details.places:
+        node, source = node_at(site.program, place), site.program.source_at(place)
+        if node is None or source is None or place.span is None:
+            return None
+        code = code_of(site.program, place, node)
+        whole = isinstance(node, _FACTORS) or (
+            isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Pow))
+        )
+        code = code if whole else f"({code})"
+        patches.append(Patch(source, place.span, f"{site.details.gradient} * {code}"))
+    return apply_patches(patches) if patches else None
+
+
+_FACTORS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -54,8 +79,11 @@ def _filled_up(details: Details, values: list[str]) -> list[str] | None:
     return [*values, *("None" for _ in missing)]
 
 
+_ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED)
+
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
-    Fix("none_at_position", _with_none, when=lambda d: d.why not in (Why.NUMBER, Why.DTYPE)),
+    Fix("none_at_position", _with_none, when=lambda d: d.why not in _ELSEWHERE),
     Fix("cast_operand", _cast, when=lambda d: d.why is Why.DTYPE, changes=True),
+    Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
 )

@@ -3,6 +3,7 @@
 import ast
 import re
 from dataclasses import dataclass
+from itertools import combinations
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.dataflow import ExprAt
@@ -28,6 +29,7 @@ class Details:
     """What the rewrites go by."""
 
     transposed: bool  #: two sizes in reverse order
+    summed: tuple[int, ...] = ()  #: dimensions of the gradient that the input does not have
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -53,12 +55,27 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant=_variant(scene, cls is not None),
         confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (_input(cls[1], index) if cls is not None else op,)),),
-    ).with_details(
-        Details(
-            value is not None
-            and _is_reverse(captures.get("shape", ""), captures.get("expected", ""))
-        )
-    )
+    ).with_details(_details(value, captures.get("shape", ""), captures.get("expected", "")))
+
+
+def _details(value: ExprAt | None, got: str, expected: str) -> Details:
+    """Of two shapes as torch writes them."""
+    if value is None:
+        return Details(False)
+    sizes = [tuple(map(int, re.findall(r"\d+", shape))) for shape in (got, expected)]
+    return Details(_is_reverse(got, expected), _missing(*sizes))
+
+
+def _missing(got: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...]:
+    """The dimensions without which `got` is `expected`; () where that is not told apart."""
+    kept = [
+        dims
+        for dims in combinations(range(len(got)), len(expected))
+        if expected and tuple(got[d] for d in dims) == expected
+    ]
+    if len(kept) != 1 or len(got) == len(expected):
+        return ()
+    return tuple(d for d in range(len(got)) if d not in kept[0])
 
 
 def _is_reverse(got: str, expected: str) -> bool:

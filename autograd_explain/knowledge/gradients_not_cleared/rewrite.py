@@ -3,7 +3,7 @@
 from autograd_explain.rewrite import zero_grad_after
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.training_step import zero_grad_before
+from autograd_explain.rewrite.transforms.training_step import zero_grad_before, zero_grad_beside
 
 from .diagnose import Details
 
@@ -16,6 +16,12 @@ def _before_backward(site: Site[Details]) -> Edits | None:
 
 propose: Propose[Details] = by_table(
     Fix("clear_before_backward", _before_backward, changes=True),
+    Fix(
+        "clear_together",
+        at_place(zero_grad_beside),
+        when=lambda d: d.own_backward is None,
+        changes=True,
+    ),
     Fix(
         "clear_after_step",
         at_place(zero_grad_after),

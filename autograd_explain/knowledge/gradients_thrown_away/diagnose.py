@@ -22,6 +22,7 @@ class Details:
     """What the rewrites go by."""
 
     backward: Place
+    step: Place
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -44,7 +45,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=() if cause is None else (cause,),
         awaited=parameters[0].names[:1] if parameters else (),
         awaits_steps=True,
-        details=Details(backward.place),
+        details=Details(backward.place, step.place),
     )
 
 

@@ -1,14 +1,20 @@
-"""Clear before backward."""
+"""Clear before backward, or with the step where not every round has one."""
 
 from autograd_explain.rewrite import zero_grad_first
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.training_step import cleared_with_the_step
 
 from .diagnose import Details
 
 propose: Propose[Details] = by_table(
     Fix(
+        "clear_with_step",
+        lambda s: cleared_with_the_step(s.program, s.place, s.details.step),
+        changes=True,
+    ),
+    Fix(
         "clear_first",
         lambda s: zero_grad_first(s.program, s.place, s.details.backward),
         changes=True,
-    )
+    ),
 )

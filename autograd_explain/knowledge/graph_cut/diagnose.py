@@ -9,6 +9,7 @@ from autograd_explain.inspect.dataflow import Cut, CutKind
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
+from autograd_explain.inspect.facts.losing_call import undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
@@ -70,6 +71,7 @@ class Details:
     missing: Missing | None = None
     parts: tuple[str, ...] = ()  #: what is to learn
     freeze: Place | None = None  #: the statement behind which it can be thawed
+    undecorated: tuple[Place, ...] = ()  #: calls of a library's decorated function or method
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -170,16 +172,16 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
 
 def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Details]:
     """A library that the program calls goes on without the graph: its file is not ours to edit."""
-    cause = scene.event(What.CAUSE, lost, certainty=Certainty.INFERRED)
-    inside = lost.inside
+    cause = scene.event(What.CAUSE, lost, certainty=found.certainty)
+    inside, observed = lost.inside, found.certainty is Certainty.OBSERVED
     return _finding(
         scene,
         found,
         binding_of(scene.program, replace(lost, inside=None)).names,
         [] if cause is None else [cause],
-        Confidence.LIKELY,
-        "library",
-        Details(),
+        Confidence.PROVEN if observed else Confidence.LIKELY,
+        "call" if inside is None else "library",
+        Details(undecorated=undecorated(scene, found.root)),
         operation=lost.place.source,
         inside="" if inside is None else inside.source,
         inside_place=label(inside),

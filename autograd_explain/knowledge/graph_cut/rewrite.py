@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
-from autograd_explain.model import Place
+from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
@@ -18,6 +18,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     called,
+    code_of,
     node_at,
     replacement,
     tensors_instead_of_copy,
@@ -178,6 +179,28 @@ def _is_cast(node: ast.AST | None) -> bool:
 _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")
 
 
+def _undecorated(site: Site[Details]) -> Edits | None:
+    """`model.encode(x)` -> `model.encode.__wrapped__(model, x)`, at every call of the kind."""
+    groups = [_what_is_wrapped(site.program, place) for place in site.details.undecorated]
+    return apply_patches([p for g in groups for p in g]) if groups and all(groups) else None
+
+
+def _what_is_wrapped(program: Program, place: Place) -> list[Patch]:
+    node, source = node_at(program, place), program.source_at(place)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return []
+    owner = code_of(program, place, node.func.value)
+    function, whole = (
+        (None, None) if source is None else (source.span(node.func), source.span(node))
+    )
+    if source is None or function is None or whole is None:
+        return []
+    given = [*node.args, *node.keywords]
+    inner = ", ".join((owner, *(code_of(program, place, g) for g in given)))
+    end = Span(function.end_line, function.end_column, whole.end_line, whole.end_column)
+    return [Patch(source, end, f".__wrapped__({inner})")]
+
+
 def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
     program, place = site.program, site.place
@@ -236,6 +259,7 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.kind is CutKind.COPY,
     ),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
+    Fix("undecorated", _undecorated, changes=True),
     Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(

@@ -22,6 +22,7 @@ EXAMPLE = {
     "tensor": "features",
     "maker": "torch.relu(backbone(x))",
     "mode": "torch.inference_mode()",
+    "made_place": "In[2]:2",
     "use": "loss = head(features).square().mean()",
     "use_place": "In[3]:1",
 }
@@ -55,6 +56,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     mode, around = inference_mode(scene, shown)
     fact = tensor_fact(scene, tensor, shown.text)
     variant = _VARIANTS.get(scene.match.pattern, "")
+    if mode is None and made is not None and not variant:
+        variant = "elsewhere"
     return finding_from_message(
         scene,
         "inference_tensor",
@@ -64,10 +67,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "maker": "" if made is None else made.text,
             "mode": mode.text if mode is not None and around else "",
             "place": label(scene.place_at(mode)) if around else "",
+            "made_place": label(scene.place_at(made)),
             "use": "" if place is None else place.source,
             "use_place": label(place),
         },
-        at=mode or shown,
+        at=mode or (made if variant == "elsewhere" else None) or shown,
         variant=variant,
         confidence=Confidence.PROVEN,
         tensors=(fact,),

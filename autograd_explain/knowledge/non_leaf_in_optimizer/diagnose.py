@@ -11,6 +11,7 @@ from autograd_explain.model import Confidence, Event, Finding, What, label
 
 from .optimizer_call import Refused, refused_parameter
 from .table_read import is_trained_through, stored_in_table
+from .whole_leaf import WholeLeaf, whole_leaf
 
 PATTERNS = ("optimizer-nonleaf",)
 
@@ -29,6 +30,7 @@ class Details:
 
     table: bool  #: stored in a table of attributes
     trained: bool  #: nothing but what is stored there is trained
+    whole: WholeLeaf | None = None  #: what it is a part of
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -53,7 +55,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=(culprit,),
         events=(*_events(scene, found, refused, written), scene.failed()),
         variant="table" if written is not None else _variant(found),
-        details=Details(table=written is not None, trained=trained),
+        details=Details(written is not None, trained, whole_leaf(scene, found)),
     )
 
 

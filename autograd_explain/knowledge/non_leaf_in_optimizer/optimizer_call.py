@@ -71,6 +71,8 @@ def _given(scene: Scene, call: ExprAt) -> Iterator[ExprAt]:
         if isinstance(spot.node, (ast.Name, ast.Attribute, ast.Subscript)):
             yield spot
         for maker in slicer.makers(spot):
+            if isinstance(maker.node, (ast.ListComp, ast.GeneratorExp)):
+                pending.append(maker.inside(maker.node.elt))
             if isinstance(maker.node, (ast.List, ast.Tuple, ast.Dict)):
                 pending += [maker.inside(n) for n in ast.iter_child_nodes(maker.node)
                             if isinstance(n, ast.expr)]  # fmt: skip

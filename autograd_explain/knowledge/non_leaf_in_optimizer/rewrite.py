@@ -1,18 +1,29 @@
 """Give the optimizer a leaf: compute first and ask for the gradient last, or give it the leaf."""
 
 from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.keep_gradient import flag_moved, new_leaf
 
 from .diagnose import Details
 from .table_rewrite import plain_attribute
 
+
+def _whole(site: Site[Details]) -> Edits | None:
+    whole = site.details.whole
+    return None if whole is None else expression_replaced(site.program, whole.place, whole.code)
+
+
+def _computed(details: Details) -> bool:
+    return not details.table and details.whole is None
+
+
 propose: Propose[Details] = by_table(
     Fix("attribute", at_place(plain_attribute), when=lambda d: d.table and d.trained),
-    Fix("constructor", at_place(dtype_in_constructor), when=lambda d: not d.table),
-    Fix("requires_grad_last", at_place(requires_grad_last), when=lambda d: not d.table),
-    Fix(
-        "requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=lambda d: not d.table
-    ),
-    Fix("new_leaf", at_place(new_leaf), when=lambda d: not d.table, changes=True),
+    Fix("whole", _whole, changes=True),
+    Fix("constructor", at_place(dtype_in_constructor), when=_computed),
+    Fix("requires_grad_last", at_place(requires_grad_last), when=_computed),
+    Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_computed),
+    Fix("new_leaf", at_place(new_leaf), when=_computed, changes=True),
 )

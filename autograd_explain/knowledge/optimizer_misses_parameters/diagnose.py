@@ -3,6 +3,8 @@
 import ast
 from dataclasses import dataclass
 
+import torch
+
 from autograd_explain.inspect.facts.silent_evidence import (
     assignments,
     culprit,
@@ -52,6 +54,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     optimizer = optimizer_name(scene)
     made = _construction(scene, optimizer)
     replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
+    if made is not None and replaced is None and missing:
+        replaced = _made_later(scene, missing[0], made)
     step = moment(scene, "step")
     name = optimizer or (step.place.source if step else "")
     dead = str(scene.incident.evidence.get("dead_count", 0))
@@ -104,6 +108,22 @@ def _replacement(scene: Scene, parameter: str, made: Place, optimizer: str) -> P
             return later[-1]
         owner = _shorter(owner)
     return None
+
+
+def _made_later(scene: Scene, parameter: torch.Tensor, made: Place) -> Place | None:
+    """The statement behind the optimizer's, in the same block of code, that a recording saw make
+    the parameter: itself, or in a function or a library that it calls."""
+    created = scene.history.creation(parameter)
+    path = () if created is None else created.path
+    around = _function_at(scene, made)
+    inner = [p for p in path if around is not None and _function_at(scene, p) is around]
+    outer = [p for p in path[:1] if around is None]
+    return next((p for p in (*inner, *outer) if _after(p, made)), None)
+
+
+def _function_at(scene: Scene, place: Place) -> ast.AST | None:
+    source = scene.program.source_at(place)
+    return None if source is None else source.function_at(place)
 
 
 def _by_attribute(scene: Scene, attribute: str) -> list[Place]:

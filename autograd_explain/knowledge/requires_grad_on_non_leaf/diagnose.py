@@ -8,6 +8,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.non_leaf import analyse
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, label
@@ -29,6 +30,7 @@ class Details:
     """What the rewrites go by."""
 
     wanted: bool  #: the gradient, not to be without it
+    replaced: bool = False  #: a leaf that an update has given its name to this tensor
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -38,7 +40,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     tensor: Any = live_value(scene, shown)
     if isinstance(tensor, torch.Tensor) and tensor.is_leaf:
         return None
-    made = maker(scene, shown)
+    live = analyse(scene, tensor, shown) if isinstance(tensor, torch.Tensor) else None
+    replacing = live.maker if live is not None and wanted and live.replaced is not None else None
+    made = replacing or maker(scene, shown)
     fact = tensor_fact(scene, tensor, shown.text)
     place = scene.place
     return finding_from_message(
@@ -52,11 +56,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "flag": "" if place is None else place.source,
             "node": fact.grad_fn or "",
         },
-        at=shown,
-        variant="wanted" if wanted else "",
+        at=replacing or shown,
+        variant=_variant(wanted, replacing is not None),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(wanted))
+    ).with_details(Details(wanted, replacing is not None))
+
+
+def _variant(wanted: bool, replaced: bool) -> str:
+    return "replaced" if replaced else "wanted" if wanted else ""
 
 
 def _flagged(scene: Scene) -> tuple[ExprAt | None, bool]:

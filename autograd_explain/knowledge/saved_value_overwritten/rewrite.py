@@ -12,7 +12,7 @@ from autograd_explain.inspect.facts.rebinding import (
     rebinding_is_enough,
 )
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
-from autograd_explain.model import Finding, Place, Role, What
+from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     clone_alias,
@@ -26,7 +26,9 @@ from autograd_explain.rewrite import (
     then,
 )
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite.transforms.call_edits import called_sooner
 from autograd_explain.rewrite.transforms.clone import view_of_read_later
+from autograd_explain.rewrite.transforms.loop_elements import element_replaced
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details
@@ -34,7 +36,7 @@ from .hook_output import returned_from_hook
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    seen = set()
+    seen: set[Edits] = set()
     for fix, edits in _with_further_writes(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
@@ -42,6 +44,9 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             move = fix == "move_write"
             corrects = not fix.startswith("clone") and _leaks_to_caller(finding, program)
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
+    first = None if seen or not finding.details.parameter else _before_the_saver(finding, program)
+    if first is not None:
+        yield Proposal("write_first", first, Safety.CHANGES_MEANING, intended_difference=True)
 
 
 def _leaks_to_caller(finding: Finding[Details], program: Program) -> bool:
@@ -122,6 +127,7 @@ def _in_place_of_the_write(
     place = finding.place(What.CHANGED)
     assert place is not None
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
+    yield "out_of_place", element_replaced(program, place)
     new = _new_tensor(program, place, target, part)
     # Others may look at the buffer that is filled item by item: the saver's copy is safer,
     # unless several operations saved parts of it.
@@ -188,6 +194,21 @@ def _parameter_update(
     write, failed = finding.details.write, finding.details.failed
     if write is not None and failed is not None:
         yield "move_write", move_after(program, write, failed)
+
+
+def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:
+    """The call that writes put before the statement that saves, in the function around both: where
+    somebody else runs backward there is no later place for it."""
+    saved, changed = finding.event(What.SAVED), finding.event(What.CHANGED)
+    if saved is None or changed is None:
+        return None
+    moves = (
+        called_sooner(program, write, save)
+        for write in (changed.place, *changed.chain)
+        for save in (saved.place, *saved.chain)
+        if write is not None and save is not None
+    )
+    return next((edits for edits in moves if edits), None)
 
 
 def _at_the_saver(

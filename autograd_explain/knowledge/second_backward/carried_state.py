@@ -38,6 +38,8 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
     """Which of the names of the old value the failing line reaches it by."""
     frame = scene.incident.user_frames[-1].frame
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
+    # A name of the failing function's own says what a global one would say of one object only.
+    names = tuple(sorted(names, key=lambda n: head_of(n) not in frame.f_locals))
     for name in (n for full in names for n in (full, without_item(full))):
         value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
         if isinstance(holder, (list, tuple)) and name != without_item(name):

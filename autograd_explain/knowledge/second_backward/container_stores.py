@@ -65,6 +65,30 @@ def stored(scene: Scene, part: FreedPart) -> Stored | None:
     return None
 
 
+def stored_as_attribute(scene: Scene, part: FreedPart) -> Stored | None:
+    """`self.last = loss`: the one statement that keeps the old value as an attribute of an object
+    of the user's, where it was computed before under another name."""
+    live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
+    for owner, _, attribute in (name.rpartition(".") for name in live):
+        value = _live(scene, owner) if attribute.isidentifier() else MISSING
+        found = [] if value is MISSING else list(_set(scene, value, owner, attribute))
+        if len(found) == 1 and isinstance(found[0].value, (ast.Name, ast.Attribute)):
+            return Stored(found[0].place, False)
+    return None
+
+
+def _set(scene: Scene, owner: Any, path: str, attribute: str) -> Iterator[Store]:
+    """What statements give an attribute of the object, first values (None, numbers) left out."""
+    foreign = _foreign(scene.index, owner)
+    for source, node in scene.index.nodes(ast.Assign):
+        for target in node.targets:
+            named = isinstance(target, ast.Attribute) and target.attr == attribute
+            whose = ast.unparse(target.value) if isinstance(target, ast.Attribute) else ""
+            known = whose == path or (whose == "self" and node not in foreign)
+            if named and known and not isinstance(node.value, ast.Constant):
+                yield Store(source, node.value)
+
+
 def _paths(scene: Scene, part: FreedPart) -> Iterator[str]:
     """How the old value is reached: by live names, else as the line spells it that reads it."""
     if part.carrier is not None:

@@ -23,7 +23,8 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
     tensor, live = _live_tensor(scene, part, assigned)
     first = _live_twins(scene.names, (part.carried,)) if part.carried else ()
     if memory is not None:
-        first = (memory.name, *_live_twins(scene.names, (memory.name,)))
+        function = memory.name.partition("(")[0]
+        first = (memory.name, *_live_twins(scene.names, (memory.name,)), function)
     if part.binding is not None and part.binding.inside is not None:
         assigned = ()  # a library's words
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))

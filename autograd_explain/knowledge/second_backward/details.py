@@ -14,6 +14,7 @@ from autograd_explain.model import Place
 
 from .carried_state import CarriedState, StateKind
 from .evidence import Evidence
+from .held_leaf import replaces_held_leaf
 from .reason import Why
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
@@ -38,6 +39,8 @@ class Details:
     stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
     first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
+    cache: bool = False  #: an object of a library keeps it until it is None again
+    held: bool = False  #: it took the name of a leaf that an optimizer steps
 
 
 def details_of(
@@ -59,6 +62,7 @@ def details_of(
         stored=storing,
         first_uses=first_uses,
         inputs=inputs,
+        held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
     )
 
 

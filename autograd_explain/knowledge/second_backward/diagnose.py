@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
     Confidence,
@@ -11,12 +13,13 @@ from autograd_explain.model import (
 )
 
 from .carried_state import carried_state
-from .container_stores import stored
+from .container_stores import stored, stored_as_attribute
 from .culprit import culprit_of
 from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
 from .freed_part import earlier_backwards, freed_part
+from .kept_by_library import kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 
@@ -51,11 +54,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     why, before, elsewhere = reason(known), before_loop(known), loss_of_another_cell(known)
     part, memory, stepped = known.part, known.memory, known.stepped
     keeps = stored(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
+    if why is Why.CARRIED and keeps is None:
+        keeps = stored_as_attribute(scene, part)
     storing = None if keeps is None or keeps.read_again else keeps.place
+    library = None if memory is not None else kept_by_library(scene, part)
     culprit = culprit_of(scene, part, memory)
+    if library is not None:
+        names = dict.fromkeys((*library.names, *culprit.names))
+        culprit = replace(culprit, names=tuple(names))
     state = carried_state(scene, part, culprit.names)
     tensor = culprit.names[0] if culprit.names else part.boundary.name
     kept = storing or (None if part.binding is None else part.binding.place)
+    kept = kept if library is None else library.place
     remembers = None if memory is None else memory.place
     step = None if stepped is None else stepped.moment.place
     first = scene.place if part.first is None else part.first.place
@@ -75,5 +85,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=events_of(scene, known, why, remembers or kept),
         variant=why.value,
         freed=part.lines,
-        details=details_of(scene, known, why, tensor, state, storing),
+        details=replace(
+            details_of(scene, known, why, tensor, state, storing),
+            cache=library is not None and library.cache,
+        ),
     )

@@ -38,13 +38,24 @@ def reason(known: Evidence) -> Why:
 def _over_rounds(known: Evidence) -> Why | None:
     """Where rounds of a loop share what was made once, or in an earlier one of them."""
     part, maker, loops = known.part, known.part.maker, known.loops
-    if not loops or _in_this_round(known):
+    if not loops:
+        return Why.CARRIED if _comes_again(known) else None
+    if _in_this_round(known):
         return None
     if maker is None or not loops.hold(maker):
         return Why.COMPUTED_ONCE
     if part.whole and part.first is not None and not _at_failing_line(known, part.first):
         return Why.SAME_LOSS
     return Why.COMPUTED_ONCE if loops.begin_after(maker) else Why.CARRIED
+
+
+def _comes_again(known: Evidence) -> bool:
+    """Whether a line that keeps the old value and reads it again made a new one since: the rounds
+    are those of a library's loop, or calls one after the other."""
+    part = known.part
+    if part.maker is None or not part.carried or part.whole:
+        return False
+    return any(m.place.line_id == part.maker.place.line_id for m in part.newer)
 
 
 def _of_one_round(known: Evidence) -> Why:

@@ -8,17 +8,20 @@ from functools import partial
 
 from autograd_explain.model import Finding, Role, Safety, What
 from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
-from autograd_explain.rewrite.transforms.detach import detached_at
+from autograd_explain.rewrite.transforms.detach import detached_at, detached_where_kept
+from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
     compute_all_in_loop,
     recompute_before,
     repeat_inside,
 )
+from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .as_property import attributes_as_properties
@@ -110,11 +113,20 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """The state goes on without its history; where it is cut differs with how it is kept."""
     seen = set()
     failed, name = finding.place(What.FAILED), finding.details.state
+    made = finding.place(What.CAUSE) if finding.details.held else None
+    written = None if made is None else in_place_update(program, made, reset=False)
+    if written:
+        yield Proposal("in_place", written, Safety.CHANGES_MEANING, intended_difference=True)
+        return
     if finding.details.state_kind is StateKind.LIST:
         edits = None if failed is None else clear_after(program, failed, name)
         if edits:
             yield Proposal("clear_list", edits, Safety.CHANGES_MEANING, intended_difference=True)
         return
+    if finding.details.cache and failed is not None and name:
+        cleared = statements_after(program, failed, [f"{name} = None"])
+        if cleared:
+            yield Proposal("clear_cache", cleared, Safety.CHANGES_MEANING, intended_difference=True)
     anew = None if failed is None else begun_anew(program, failed, name)
     if anew:
         yield Proposal("begin_anew", anew, Safety.CHANGES_MEANING, intended_difference=True)
@@ -135,14 +147,37 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
         else:
             yield detach_expression(program, again, name, state=several)
     if reader is not None and not name:
-        yield detach_use(program, reader, finding.details.tensor, state=several)
+        tensor = finding.details.tensor
+        none = _may_be_none(program, tensor)
+        yield detach_use(program, reader, tensor, state=several, or_none=none)
     fact = finding.tensor(Role.CULPRIT)
     if fact is None or maker is None:
         return
     carried = finding.details.tensor.rsplit(".", 1)[-1]
+    kept = detached_where_kept(program, maker, carried)
+    if kept is not None:
+        yield kept
+        return  # at the maker this round would lose its gradient, too
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
+
+
+def _may_be_none(program: Program, name: str) -> bool:
+    """Whether the program begins an attribute with None."""
+    _, dot, attribute = name.rpartition(".")
+    return any(
+        isinstance(target, ast.Attribute) and target.attr == attribute
+        for _, node in index_of(program).nodes(ast.Assign)
+        if dot and _has_none(node)
+        for outer in node.targets
+        for target in getattr(outer, "elts", [outer])
+    )
+
+
+def _has_none(node: ast.Assign) -> bool:
+    values = getattr(node.value, "elts", [node.value])
+    return any(isinstance(v, ast.Constant) and v.value is None for v in values)
 
 
 _ONE_GRAPH = (Why.SAME_LOSS, Why.SHARED)

@@ -6,18 +6,13 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.history import TraceEvent
 
-_SHOWN = 4
-
 
 @dataclass(frozen=True)
 class Details:
     """What the rewrites go by."""
 
     repairable: bool
-
-
-def listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    derivative: bool = False  #: torch.autograd.grad gave it
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

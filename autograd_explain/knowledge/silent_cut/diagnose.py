@@ -3,6 +3,7 @@
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
+    listed,
     moment,
     moments,
     name_of,
@@ -14,7 +15,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, What, label
 
-from .details import Details, listed, widest
+from .details import Details, widest
 from .partial import of_partial_cut
 
 PATTERNS = ("graph-cut", "partial-cut")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autograd_explain.inspect.facts.silent_evidence import culprit, event, moments, text_of
+from autograd_explain.inspect.facts.silent_evidence import culprit, event, listed, moments, text_of
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
 
-from .details import Details, listed, widest
+from .details import Details, widest
 
 if TYPE_CHECKING:
     from autograd_explain.verification import SeveredValue
@@ -21,7 +21,8 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     shown none."""
     found: tuple[SeveredValue, ...] = scene.incident.evidence.get("severed", ())
     cuts = list(moments(scene, "cut"))
-    told = [(value, here) for value in found if (here := _cuts_at(scene, value, cuts))]
+    partly = (value for value in found if value.leaves)
+    told = [(value, here) for value in partly if (here := _cuts_at(scene, value, cuts))]
     if not told:
         return None
     value, here = told[0]
@@ -46,9 +47,12 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, tensor, *value.leaves),),
         events=tuple(e for e in (*causes, failed) if e is not None),
-        variant="partial",
-        details=Details(repairable=True),
+        variant="derivative" if first.op == _DERIVATIVE else "partial",
+        details=Details(repairable=True, derivative=first.op == _DERIVATIVE),
     )
+
+
+_DERIVATIVE = "grad"
 
 
 def _cuts_at(scene: Scene, value: SeveredValue, cuts: list[TraceEvent]) -> list[TraceEvent]:

@@ -4,6 +4,7 @@ from autograd_explain.model import What
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 from .details import Details
 from .reconnect import reconnected
@@ -15,7 +16,15 @@ def _reconnected(site: Site[Details]) -> Edits | None:
     return reconnected(site.program, places, site.finding.place(What.FAILED))
 
 
+def _with_graph(site: Site[Details]) -> Edits | None:
+    """`create_graph=True` in every call that is told."""
+    events = [e for e in site.finding.events if e.what is What.CAUSE]
+    found = [keyword_added(site.program, e.place, "create_graph", "True") for e in events]
+    return apply_patches(patch for patches in found for patch in patches)
+
+
 propose: Propose[Details] = by_table(
     Fix("argument", at_place(parameter_as_argument), changes=True),
-    Fix("reconnect", _reconnected, when=lambda d: d.repairable, changes=True),
+    Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
+    Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative, changes=True),
 )

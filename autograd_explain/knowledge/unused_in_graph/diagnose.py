@@ -8,6 +8,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
+from autograd_explain.inspect.facts.called_back import asked_by_library, cuts_of_what_was_handed_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
@@ -59,7 +60,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     listed = [] if given is None else elements(scene, given)
     asked = listed[index] if index < len(listed) else None
     roots, shown = handed_on(scene, backward_roots(scene), asked)
-    cuts = () if shown is None else cuts_between(scene, roots, shown)
+    cuts = _in_callback(scene) if shown is None else cuts_between(scene, roots, shown)
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     made = maker(scene, shown)
     visible = None if used is None else name_seen_at(scene, shown, used)
@@ -81,7 +82,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         facts={
             "tensor": name or (fact.names[0] if fact.names else ""),
             "index": str(index),
-            "root": roots[0].text if roots else "",
+            "root": roots[0].text if roots else asked_by_library(scene),
             "maker": "" if made is None else made.text,
             "used": other,
             "cut": "" if cut_place is None else _cut_text(cuts[0], cut_place),
@@ -102,6 +103,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             several=len(differentiated(scene)) != 1 and not variant,
         )
     )
+
+
+def _in_callback(scene: Scene) -> tuple[CutBetween, ...]:
+    """A library asked; it had got the result from a function of the user's."""
+    cuts = cuts_of_what_was_handed_in(scene)
+    return tuple(CutBetween(cut.kind, cut.spot, cut.off) for cut in cuts)
 
 
 def _cut_text(cut: CutBetween, place: Place) -> str:

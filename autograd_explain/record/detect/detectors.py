@@ -6,7 +6,7 @@ torch functions disabled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..observe.tensor_facts import quiet, tensors_in
 from .contents import Content
 from .finding import CandidateFault, Mark
 from .graph_cuts import Cuts
+from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
@@ -47,12 +48,14 @@ class Detectors:
         self.gradients = Gradients(log, self.cuts)
         self.owners = InFunctions()
         self.nonfinite = NonFiniteLeaves()
+        self.handed = HandedGradients()
         self.traces = self.cuts.traces
         self.aliased = self.overwrites.aliased
         self.shared = False
         self.visited: set[int] = set()
         self._visits: dict[int, int] = {}
         self._told = self._looked = 0
+        self._roots: dict[int, Mark] = {}  #: the backwards of this cell by their sites
 
     # Calls
 
@@ -92,6 +95,10 @@ class Detectors:
     def cut(self, source: Tensor, result: Any, site: int, way: str, memory: int = 0) -> None:
         """`memory` is the storage of `result`, where it is known."""
         self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way, memory)
+
+    def derivatives(self, roots: tuple[Tensor, ...], site: int) -> None:
+        """Derivatives of `roots` were computed without a graph of their own."""
+        self.cuts.derivatives(roots, _new(Mark, (site, self.log.clock, True)))
 
     def parameter(self, source: Tensor, result: Tensor, site: int) -> None:
         self.cuts.parameter(source, result, Mark(site, self.log.clock))
@@ -154,6 +161,8 @@ class Detectors:
 
     def in_function(self, tensor: Tensor, frame: FrameType, clock: int, site: int) -> None:
         self.overwrites.in_function(tensor, frame, Mark(site, clock))
+        if self.handed.backward is not None:
+            self.handed.wrote(tensor, frame, Mark(site, clock, made=False))
 
     def to_numpy(self, tensor: Tensor, site: int, clock: int) -> None:
         self.shared = True
@@ -181,13 +190,16 @@ class Detectors:
         mark = Mark(site, clock)
         if self.log.user_code_in_backward and any(r.device.type != "cpu" for r in roots):
             self.blind.add("device_threads")  # function modes are a thread's own
+        self.handed.backward = mark
         self.overwrites.before_backward(roots, mark)
         self.unrecorded.before_backward(roots, inputs, mark)
         if whole:
+            self._roots[site] = mark
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
 
     def after_backward(self) -> None:
+        self.handed.backward = None
         self.gradients.after_backward()
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
@@ -223,6 +235,7 @@ class Detectors:
             self._looked = self.log.clock
             found = [*self.nonfinite.look(self.gradients.leaves, namespace, backward)]
             self.gradients.found += found or self.nonfinite.left_behind()
+            self.gradients.found += self.gradients.zeros.left_behind()
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
@@ -233,17 +246,34 @@ class Detectors:
         with quiet():
             self.overwrites.let_go()
         self.gradients.found.clear()
+        self.gradients.zeros.begin()
         self.nonfinite.begin()
         self.owners.begin()
         self.cuts.begin()
+        self.handed.written.clear()
+        self._roots.clear()
+
+    def written_gradients(self) -> CandidateFault | None:
+        """Where a gradient was written that other tensors may have, too."""
+        return self.handed.suspect(self.gradients.last_backward)
+
+    def after_functions(self, is_user_code: Callable[[str], bool]) -> CandidateFault | None:
+        """A backward through custom Functions of the program's own."""
+        backward = self.gradients.last_backward
+        ran = self.log.user_code_in_backward and backward.clock > self._told
+        if not ran or not has_own_function(is_user_code):
+            return None
+        return CandidateFault("gradient-ignored", {"backward": (backward,)})
 
     def partial_cuts(self) -> CandidateFault | None:
-        """Where values left the graph that a loss of the cell may depend on."""
+        """Where values left the graph that a loss of the cell may depend on, and the backwards of
+        the cell, the last one first."""
         backward = self.gradients.last_backward
         cuts = sorted(self.cuts.fresh(self._told), key=lambda c: c.clock)
         if backward.clock <= self._told or not cuts:
             return None
-        marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "backward": (backward,)}
+        roots = sorted(self._roots.values(), key=lambda mark: mark.clock, reverse=True)
+        marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "backward": tuple(roots)}
         return CandidateFault("partial-cut", marks)
 
     def suspects(self) -> tuple[CandidateFault, ...]:

@@ -31,7 +31,8 @@ _NOTHING: frozenset[int] = frozenset()
 class CutSite:
     """A site at which values leave the graph, how, and the leaves above it, held weakly.
 
-    `way` is detach, data, written (through `.data`), copy, number, numpy, no_grad or operation;
+    `way` is detach, data, written (through `.data`), copy, number, numpy, no_grad, operation or
+    derivative (torch.autograd.grad without create_graph);
     `memory` the storage of the last result; `behind` the cuts that what leaves here came from.
     """
 
@@ -74,6 +75,11 @@ class Cuts:
         """`result`, a parameter, was made of `source`."""
         self.cut(source, result, mark, "copy")
         self.cuts[mark.site].leaf = True
+
+    def derivatives(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
+        """Derivatives of `roots` have no graph.  They are not traced: as a step to take (an
+        adversarial example, a sample, a first-order update) they are meant so."""
+        self._look_above(self._at(mark, "derivative"), roots)
 
     def written(self, target: Tensor, sources: Iterable[Tensor], mark: Mark, way: str) -> None:
         """The values of `sources` were written into `target`, whose graph does not know it."""
@@ -193,8 +199,14 @@ class Cuts:
     def fresh(self, since: int) -> list[CutSite]:
         """Where numbers and arrays left after a time in the round of a backward, written without
         the word detach."""
-        ways = ("number", "numpy", "copy", "data")
+        ways = ("number", "numpy", "copy", "data", "derivative")
         return [c for c in self.cuts.values() if c.way in ways and c.fresh > since and c.above]
+
+    def behind(self, tensor: Tensor) -> list[CutSite]:
+        """Where the values of a tensor left the graph, the last call first."""
+        found = [self.cuts[site] for site in self._of(tensor)]
+        found = [cut for cut in found if cut.way != "numpy"] or found  # detached before
+        return sorted(found, key=lambda cut: -cut.clock)
 
     def above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
         """Cuts below a parameter whose trace reached a backward after a time."""

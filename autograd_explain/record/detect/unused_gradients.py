@@ -18,6 +18,7 @@ from ..observe.event_log import EventLog
 from ..observe.tensor_facts import is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
+from .zero_gradients import ZeroGradients, has_zero_derivative
 
 _NEVER = Mark(0, 0)
 _MAX_PAST = 20
@@ -67,6 +68,7 @@ class Gradients:
     def __init__(self, log: EventLog, cuts: Cuts) -> None:
         self.log = log
         self.cuts = cuts
+        self.zeros = ZeroGradients(log)
         self.found: list[CandidateFault] = []
         self.followed: dict[int, Followed] = {}
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
@@ -105,13 +107,17 @@ class Gradients:
     def _look(self, roots: tuple[Tensor, ...]) -> None:
         """Note the leaves that a backward is about to fill."""
         walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_WALK)
+        zeros = False
         for node in walk:
+            zeros = zeros or has_zero_derivative(node.node)
             leaf = getattr(node.node, "variable", None)
             if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
                 key = id(leaf)
                 gone = Weak(leaf, partial(_release, self._filled, key))
                 self._filled[key] = _Filled(gone, self.last_backward.clock)
         self._seen_all = self._seen_all and walk.complete
+        if zeros:
+            self.zeros.look(roots, self.last_backward)
 
     def may_have_filled(self, parameter: Tensor) -> bool:
         """Whether a watched backward filled its `.grad`, as far as that was looked at."""
@@ -151,6 +157,7 @@ class Gradients:
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
         followed = self._follow(optimizer)
+        self.zeros.before_step(parameters)
         self._thrown_away(followed, parameters, mark)
         self._left_over(followed, parameters, mark)
         self._lacking(followed, parameters, mark)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ENGINE = "_engine_run_backward"
 #: Modules whose frames stand between the caller of a backward and the engine.
 _BETWEEN = ("torch.autograd", "torch._tensor", "torch.overrides")
-_INPUTS = 3  #: the position of the inputs after the outputs
+_CREATE_GRAPH, _INPUTS = 2, 3  #: their positions after the outputs
 
 
 class Backwards:
@@ -59,6 +59,8 @@ class Backwards:
                 return engine(outputs, *args, **kwargs)
             whole = kwargs.get("accumulate_grad") is True
             site = self._before(sys._getframe(1), outputs, args[_INPUTS : _INPUTS + 1], whole)
+            if not whole and not any(args[_CREATE_GRAPH : _CREATE_GRAPH + 1]):
+                self._without_graph(outputs, site)
             before = sequence()
             with self._within():
                 result = engine(outputs, *args, **kwargs)
@@ -100,6 +102,11 @@ class Backwards:
                 tuple(tensors_in((outputs,))), wanted, clock, site, whole
             )
         return site
+
+    def _without_graph(self, outputs: Any, site: int) -> None:
+        """The derivatives that torch.autograd.grad is about to give have no graph."""
+        with Noting(self._recorder):
+            self._recorder.suspicion.derivatives(tuple(tensors_in((outputs,))), site)
 
     def _after(self, before: int, site: int) -> None:
         recorder = self._recorder

@@ -1,4 +1,4 @@
-"""Parameters made of computed values: no function mode sees `nn.Parameter(x)`."""
+"""Where parameters are made: no function mode sees `nn.Parameter(x)`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from .special_calls import Noting
+from .tensor_facts import address
 
 if TYPE_CHECKING:
     from .event_notes import EventNotes
@@ -44,10 +45,14 @@ class NewParameters:
         return __new__
 
     def _made(self, source: Tensor, result: Any, frame: Any) -> None:
-        if source.requires_grad and isinstance(result, Tensor):
-            site = self._recorder.sites.here(frame, self._operation)
+        if not isinstance(result, Tensor):
+            return
+        site = self._recorder.sites.here(frame, self._operation)
+        if source.requires_grad:
             self._recorder.log.tick()
             self._recorder.suspicion.parameter(source, result, site)
+        if result.requires_grad and result.is_leaf:
+            self._recorder.log.leaf(address(result), result, site)
 
     def _is_watching(self) -> bool:
         return self._recorder.broken is None and threading.get_ident() == self._thread

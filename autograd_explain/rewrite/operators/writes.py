@@ -15,6 +15,7 @@ from ..engine.proposal import Edits
 from ..transforms.grad_mode import with_guard
 from ..transforms.index_write import functional_write
 from ..transforms.inplace_modules import module_not_inplace
+from ..transforms.loop_elements import element_replaced
 from ..transforms.out_of_place import out_of_place
 from .site import Change, Site
 
@@ -31,6 +32,7 @@ def not_in_place(site: Site) -> Iterator[Change]:
         yield Change(
             "out_of_place", site, code, lambda: functional_write(program, site.place), group=scope
         )
+        yield Change("out_of_place", site, code, lambda: element_replaced(program, site.place))
     if isinstance(site.statement, cst.AugAssign) and isinstance(
         site.statement.target, cst.Subscript
     ):

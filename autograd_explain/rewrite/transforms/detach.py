@@ -9,7 +9,16 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ..analysis.effects import fresh
-from ..engine.cst_tools import expression, find, method, repeatable, same, targets, unpacked
+from ..engine.cst_tools import (
+    expression,
+    find,
+    method,
+    parenthesised,
+    repeatable,
+    same,
+    targets,
+    unpacked,
+)
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.proposal import Edits
@@ -42,11 +51,18 @@ def detach_expression(
 
 
 def detach_use(
-    program: Program, place: Place, expr: str, *, how: How = "detach", state: bool = False
+    program: Program,
+    place: Place,
+    expr: str,
+    *,
+    how: How = "detach",
+    state: bool = False,
+    or_none: bool = False,
 ) -> Edits | None:
-    """`.detach()` where the statement reads `expr`: `rnn(x, h)` -> `rnn(x, h.detach())`."""
+    """`.detach()` where the statement reads `expr`: `rnn(x, h)` -> `rnn(x, h.detach())`; with
+    `or_none` it may be None: `rnn(x, None if h is None else h.detach())`."""
     tree = tree_at(program, place)
-    return only(_read(tree, s, expr, how, state) for s in tree.candidates(place))
+    return only(_read(tree, s, expr, how, state, or_none) for s in tree.candidates(place))
 
 
 def detached_at(program: Program, *places: Place) -> Edits | None:
@@ -65,6 +81,27 @@ def detached_at(program: Program, *places: Place) -> Edits | None:
     edits = [draft.edit() for draft in drafts.values()]
     done = tuple(e for e in edits if e is not None)
     return done if done and len(done) == len(edits) else None
+
+
+def detached_where_kept(program: Program, place: Place, name: str) -> Edits | None:
+    """`.detach()` where an object gets what the statement at `place` gave a name: `self.h = h` ->
+    `self.h = h.detach()`.  What else reads the name in this run keeps its graph."""
+    tree = tree_at(program, place)
+    return only(_kept(tree, statement, name) for statement in tree.candidates(place))
+
+
+def _kept(tree: Tree, maker: Statement, name: str) -> Draft | None:
+    scope = tree.scope_of(maker)
+    kept = [
+        s.value
+        for s in tree.statements
+        if isinstance(s, cst.Assign)
+        and tree.scope_of(s) is scope
+        and tree.start(s) > tree.start(maker)
+        and same(tree, s.value, name)
+        and all(isinstance(t, (cst.Attribute, cst.Subscript)) for t in targets(s))
+    ]
+    return Draft(tree).replace(kept[0], method(kept[0], "detach()")) if len(kept) == 1 else None
 
 
 def _kept_value(statement: Statement) -> cst.BaseExpression | None:
@@ -125,7 +162,9 @@ def _value_for(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseEx
     return next((v.value for t, v in pairs if same(tree, t.value, expr)), None)
 
 
-def _read(tree: Tree, statement: Statement, expr: str, how: How, state: bool) -> Draft | None:
+def _read(
+    tree: Tree, statement: Statement, expr: str, how: How, state: bool, or_none: bool = False
+) -> Draft | None:
     found = find(tree, statement, expr)
     if not found:
         return None
@@ -134,7 +173,11 @@ def _read(tree: Tree, statement: Statement, expr: str, how: How, state: bool) ->
         parent = tree.parents[node]
         if isinstance(parent, cst.StarredElement) or (isinstance(parent, cst.Arg) and parent.star):
             return None
-        draft.replace(node, _ended(node, how, state))
+        ended = _ended(node, how, state)
+        if or_none:
+            choice = expression("None if {x} is None else {v}", x=node, v=ended)
+            ended = choice if isinstance(parent, cst.Arg) else parenthesised(choice)
+        draft.replace(node, ended)
     return draft
 
 

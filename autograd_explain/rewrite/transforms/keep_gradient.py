@@ -19,12 +19,14 @@ from ..engine.cst_tools import (
     same,
     targets,
     unpacked,
+    walk,
 )
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
+from .grad_mode import run_between, with_guard
 from .uncut import apply_patches, called, flag_removed
 
 _VIEWS = frozenset(
@@ -200,26 +202,74 @@ def new_leaf(program: Program, place: Place) -> Edits | None:
 _FLAG = "requires_grad_"
 
 
-def in_place_update(program: Program, place: Place) -> Edits | None:
-    """`w = w - lr * w.grad` -> the same in place under no_grad, the gradient reset after it.
+def detached_leaf(program: Program, place: Place, flagged: bool) -> Edits | None:
+    """The same, without asking for the gradient where the program does that itself (`flagged`)."""
+    return apply_patches(called(program, place, "detach" if flagged else f"detach().{_FLAG}"))
 
-    The leaf stays the leaf; before, every round made a new tensor whose `.grad` stays None.
+
+def augmented_update(program: Program, place: Place) -> Edits | None:
+    """`w = w - lr * w.grad` -> `w -= lr * w.grad` under no_grad, the gradient reset after it.
+
+    The leaf stays the leaf; before, every round made a new tensor whose `.grad` stays None.  None
+    where it takes more than this one statement to compute the new value.
     """
     tree = tree_at(program, place)
     statement = tree.statement(place)
+    if not isinstance(statement, cst.Assign) or len(_updates(tree, statement)) > 1:
+        return None
+    return in_place_update(program, place) if _augmented(tree, statement) else None
+
+
+def in_place_update(program: Program, place: Place, reset: bool = True) -> Edits | None:
+    """`x = f(x)` -> `x.copy_(f(x))` under no_grad, at each statement of the block up to `place`
+    that gives x a new value computed from it.  `reset`: and its gradient anew behind the last."""
+    tree = tree_at(program, place)
+    statement = tree.statement(place)
     guard = imports_at(program, place).local("torch.no_grad")
-    if guard is None or not isinstance(statement, cst.Assign):
+    run = _updates(tree, statement) if isinstance(statement, cst.Assign) else []
+    if guard is None or not run:
         return None
-    update = _augmented(tree, statement)
-    if update is None or tree.block_of(statement) is None:
-        return None
-    body = [cst.SimpleStatementLine([update])]
-    block = cst.With([cst.WithItem(expression(f"{guard}()"))], cst.IndentedBlock(body))
     draft = Draft(tree)
-    draft.instead(statement, [block])
-    if not _resets(tree, statement, update.target):
-        draft.after(statement, [make("{x}.grad = None", x=update.target)])
+    target = targets(run[-1])[0]
+    for group in _together(tree, run):
+        written = [
+            _augmented(tree, s) or make("{x}.copy_({v})", x=target, v=s.value) for s in group
+        ]
+        lines = [cst.SimpleStatementLine([w]) for w in written]
+        draft.instead(group[0], [with_guard(guard, cst.IndentedBlock(lines))])
+        for other in group[1:]:
+            draft.remove(other)
+    if reset and not _resets(tree, run[-1], target):
+        draft.after(run[-1], [make("{x}.grad = None", x=target)])
     return draft.edits()
+
+
+def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
+    """The assignments of the block, up to `last`, of a name by what is computed from it."""
+    block, target = tree.block_of(last), targets(last)[0]
+    if block is None or len(last.targets) != 1 or not repeatable(target):
+        return []
+    inside = statements_in(block)
+    code, end = tree.code(target), next(i for i, s in enumerate(inside) if s is last)
+    return [
+        s
+        for s in inside[: end + 1]
+        if isinstance(s, cst.Assign)
+        and len(s.targets) == 1
+        and same(tree, s.targets[0].target, code)
+        and any(same(tree, n, code) for n in walk(s.value))
+    ]
+
+
+def _together(tree: Tree, run: list[cst.Assign]) -> list[list[cst.Assign]]:
+    """The statements that stand behind one another, as one group each."""
+    groups: list[list[cst.Assign]] = []
+    for one in run:
+        if groups and len(run_between(tree, groups[-1][-1], one)) == 2:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
 
 
 _AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {
@@ -242,7 +292,7 @@ def _augmented(tree: Tree, statement: cst.Assign) -> cst.AugAssign | None:
     return cst.AugAssign(target, operator(), value.right)
 
 
-def _resets(tree: Tree, statement: Statement, target: cst.BaseAssignTargetExpression) -> bool:
+def _resets(tree: Tree, statement: Statement, target: cst.BaseExpression) -> bool:
     """Whether the same block clears the gradient already."""
     block = tree.block_of(statement)
     path = dotted(target)

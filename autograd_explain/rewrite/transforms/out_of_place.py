@@ -22,7 +22,7 @@ from ..engine.tree import Statement, Tree, tree_at
 from .loop_parts import part_is_unseen
 from .no_grad_block import blocks_around
 
-_BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
+BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
     cst.SubtractAssign: cst.Subtract,
     cst.MultiplyAssign: cst.Multiply,
@@ -138,7 +138,7 @@ class _Site:
 def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
     """`x += 1` -> `x = x + 1`."""
     draft, written = Draft(site.tree), without_data(statement.target)
-    operator = _BINARY[type(statement.operator)](
+    operator = BINARY[type(statement.operator)](
         whitespace_before=cst.SimpleWhitespace(" "), whitespace_after=cst.SimpleWhitespace(" ")
     )
     loose = isinstance(statement.value, (cst.Tuple, cst.Yield)) and not statement.value.lpar

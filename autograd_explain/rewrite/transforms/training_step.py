@@ -21,13 +21,27 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Statement, Tree, statements_in, tree_at
 from .move_statement import lifted, move_before
 
 
 def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` moved before the backward whose gradients it wipes out."""
     return move_before(program, zero_place, backward_place)
+
+
+def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` moved behind an `optimizer.step()` that only some rounds reach:
+    `if i % 4 == 0: optimizer.step()`."""
+    tree = tree_at(program, zero_place)
+    zero, found = tree.statement(zero_place), _step(tree, step_place)
+    if zero is None or found is None or tree_at(program, step_place) is not tree:
+        return None
+    block = tree.block_of(zero)
+    level = lifted(tree, found[0], block)
+    if not isinstance(level, cst.If) or not isinstance(zero, cst.Expr):
+        return None
+    return Draft(tree).remove(zero).after(found[0], [zero]).edits()
 
 
 def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
@@ -57,14 +71,42 @@ def zero_grad_before(program: Program, step_place: Place, backward_place: Place)
     return Draft(tree).before(level, [make("{x}.zero_grad()", x=optimizer)]).edits()
 
 
+def zero_grad_beside(program: Program, step_place: Place) -> Edits | None:
+    """`optimizer.zero_grad()` behind that of another optimizer in the block that steps: where a
+    backward comes before the step, or behind the step."""
+    tree = tree_at(program, step_place)
+    found = _step(tree, step_place)
+    block = None if found is None else tree.block_of(found[0])
+    if found is None or block is None:
+        return None
+    statement, optimizer = found
+    order = statements_in(block)
+    step = next(i for i, s in enumerate(order) if s is statement)
+    for place, other in enumerate(order):
+        between = order[place + 1 : step]
+        if _called_on(other, "zero_grad") and (
+            place > step or any(_called_on(s, "backward") for s in between)
+        ):
+            return Draft(tree).after(other, [make("{x}.zero_grad()", x=optimizer)]).edits()
+    return None
+
+
+def _called_on(statement: Statement, method: str) -> cst.BaseExpression | None:
+    """`x` of the statement `x.method(…)`."""
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    function = call.func if isinstance(call, cst.Call) else None
+    named = isinstance(function, cst.Attribute) and function.attr.value == method
+    return function.value if named and isinstance(function, cst.Attribute) else None
+
+
 def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | None:
     """The statement `optimizer.step()` at a place, and its optimizer."""
     statement = tree.statement(place)
+    owner = None if statement is None else _called_on(statement, "step")
     call = statement.value if isinstance(statement, cst.Expr) else None
-    if statement is None or not isinstance(call, cst.Call) or call.args:
+    if statement is None or owner is None or not isinstance(call, cst.Call) or call.args:
         return None
-    method = call.func if isinstance(call.func, cst.Attribute) else None
-    return (statement, method.value) if method is not None and method.attr.value == "step" else None
+    return statement, owner
 
 
 def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:

@@ -23,7 +23,8 @@ from ..engine.proposal import Edits
 _SAME = frozenset(
     "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan "
     "sum mean prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
-    "clip floor ceil logaddexp trace asin acos atan".split()
+    "clip floor ceil logaddexp trace asin acos atan fft.fft fft.ifft fft.rfft fft.irfft "
+    "linalg.norm linalg.inv linalg.det linalg.solve".split()
 )
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
 _KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}

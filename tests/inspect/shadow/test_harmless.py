@@ -185,9 +185,9 @@ def test_many_cells_are_bounded() -> None:
     with fresh_session():
         incident = run(cells)
     history = history_of(incident)
-    start = time.perf_counter()
+    start = time.thread_time()
     maker = history.maker(next(history.graph.overwritten()).node)
-    assert time.perf_counter() - start < 1.5
+    assert time.thread_time() - start < 1.5
     assert maker is not None and maker.place.line == 2
 
 

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from ....program import Source
-from ..site import Site
+from ..site import Site, Sites
 
 
 class Parts(ast.NodeTransformer):
     """The source being turned, and where in it the transformer stands."""
 
-    def __init__(self, source: Source, sites: list[Site]) -> None:
+    def __init__(self, source: Source, sites: Sites) -> None:
         self.source = source
         self.sites = sites
         self.functions: list[str] = []
         self.classes: list[str] = []
         self.bound: dict[int, ast.AST] = {}
+        #: expressions that are statements: nobody reads what they give
+        self.unused: set[int] = set()
 
     def site(
         self,
@@ -31,19 +33,19 @@ class Parts(ast.NodeTransformer):
         """Registers a site and gives its index as the hook's first argument."""
         function = self.functions[-1] if self.functions else None
         target = target or self.bound.get(id(node))
-        self.sites.append(
-            Site(
-                len(self.sites),
-                self.source,
-                function,
-                node,
-                shown or node,
-                operands,
-                target,
-                prefer,
-            )
+        index = self.sites.free
+        self.sites[index] = Site(
+            index,
+            self.source,
+            function,
+            node,
+            shown or node,
+            operands,
+            target,
+            prefer,
+            id(node) not in self.unused,
         )
-        return ast.Constant(len(self.sites) - 1)
+        return ast.Constant(index)
 
     def hook(
         self, name: str, *args: ast.expr, at: ast.AST, keywords: Sequence[ast.keyword] = ()

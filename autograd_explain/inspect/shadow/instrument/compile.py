@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
-import re
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
 from itertools import chain, islice
-from types import CodeType
+from types import CodeType, FunctionType
+from typing import Any
 
-from ....program import CLASSES_AND_FUNCTIONS, ClassOrFunction, Program, Source, first_line
+from ....program import Program, Source
 from ....set_aside import set_aside
-from ..site import LibrarySource, Site
+from ..site import LibrarySource, Sites
 from .definitions import Instrument
 
 #: The file name of twin code starts with this: real user code is never called.
 TWIN = "<twin of "
 #: That of a library's code, too, with which it begins.
 LIBRARY_TWIN = f"{TWIN}library "
-
-Prepare = Callable[[ast.stmt], None]
 
 #: Lines of a library's file that is read as a whole: each takes up to 0.1 ms.
 _LONG = 1_000
@@ -34,9 +34,9 @@ class Twins:
         self._program = program
         #: whether something of a long source was left out
         self.partial = False
-        self.sites: list[Site] = []
+        _forget_libraries()
+        self.sites = Sites(1, LIBRARY_SITES)
         self._codes: dict[tuple[int, bool], tuple[Source, CodeType | None]] = {}
-        self._libraries: dict[str, LibraryText] = {}
 
     def code(self, source: Source, definitions_only: bool = False) -> CodeType | None:
         """The twin of a source, or of its definitions and imports; None where it is no Python."""
@@ -60,88 +60,147 @@ class Twins:
         except (SyntaxError, ValueError, RecursionError, KeyError):
             return None
 
-    def library(self, filename: str, prepare: Prepare) -> LibraryText:
-        """The file of an installed package, its definitions compiled one by one; `prepare`
-        changes each before it is turned."""
-        if filename not in self._libraries:
-            self._libraries[filename] = LibraryText(filename, self.sites, prepare)
-        return self._libraries[filename]
+    def library(self, filename: str) -> LibraryText:
+        """The file of an installed package, its functions compiled one by one."""
+        return library_text(filename)
 
 
 class LibraryText:
     """A library's file: of thousands of lines a run comes to a few functions, which are read."""
 
-    def __init__(self, filename: str, sites: list[Site], prepare: Prepare) -> None:
+    def __init__(self, filename: str) -> None:
         text = "".join(linecache.getlines(filename))
         self.source = LibrarySource(None, filename, text, text, filename)
-        self._sites = sites
-        self._prepare = prepare
-        self._codes: dict[tuple[str, int], CodeType | None] = {}
+        self._codes: dict[CodeType, CodeType | None] = {}
 
-    def code(self, name: str, line: int) -> CodeType | None:
-        """The twin of the top-level definition of that name, of several the one that begins at
-        `line` (0 where that is unknown: the last one)."""
-        if (name, line) not in self._codes:
-            self._codes[name, line] = self._compile(name, line)
-        return self._codes[name, line]
+    def function(self, live: FunctionType) -> CodeType | None:
+        """The twin of a live function's code, by the lines that it comes from."""
+        code = live.__code__
+        if code not in self._codes:
+            self._codes[code] = self._compile(live)
+        return self._codes[code]
 
-    def _compile(self, name: str, line: int) -> CodeType | None:
+    def _compile(self, live: FunctionType) -> CodeType | None:
+        code = live.__code__
         try:
-            # A tree of our own: this one is changed in place.
-            definition = self._definition(name, line)
+            definition = self._definition(code)
             if definition is None:
                 return None
-            self._prepare(definition)
-            twin = Instrument(self.source, self._sites).visit(definition)
-            module = ast.fix_missing_locations(ast.Module([twin], []))
-            name = f"{LIBRARY_TWIN}{self.source.filename}>"
-            return compile(module, name, "exec", dont_inherit=True)
+            *outer, _ = getattr(code, "co_qualname", live.__qualname__).split(".")
+            reader = Instrument(self.source, LIBRARY_SITES)
+            if outer and outer[-1] != "<locals>":
+                reader.classes.append(outer[-1])
+                reader.functions.append(outer[-1])
+            twin = reader.visit(definition)
+            if isinstance(twin, ast.FunctionDef):
+                twin.name = _MADE  # its own name is a module's variable, or one that it closes over
+            body = ast.Return(twin) if isinstance(twin, ast.expr) else twin
+            module = ast.fix_missing_locations(_around(body, code.co_freevars))
+            made = compile(
+                module, f"{LIBRARY_TWIN}{self.source.filename}>", "exec", dont_inherit=True
+            )
+            found = _inner(_inner(made, _MAKER), getattr(twin, "name", code.co_name))
+            return found.replace(co_name=code.co_name)
         except (SyntaxError, ValueError, RecursionError, KeyError):
             return None
 
-    def _definition(self, name: str, line: int) -> ClassOrFunction | None:
-        """The one that is asked for, read alone."""
-        written = re.compile(rf"(async\s+)?(def|class)\s+{re.escape(name)}\b")
-        lines = self.source.python_lines
-        found = [n for n, text in enumerate(lines, 1) if name in text and written.match(text)]
-        starts = {_start(lines, n): n for n in found}
-        start = line if line in starts else max(starts, default=0) * (not line)
-        if start:
-            return _parsed(lines, start, starts[start])
-        if len(lines) > _LONG:
+    def _definition(
+        self, code: CodeType
+    ) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+        """A tree of our own of what a code object was compiled from: it is changed in place."""
+        lines, start = self.source.python_lines, code.co_firstlineno
+        if code.co_name == "<lambda>":
+            return self._lambda(code)
+        found = _parsed(lines, start) if 0 < start <= len(lines) else None
+        if found is None or found.name != code.co_name:
             return None
-        # One that stands in a branch or a block.
-        inner = [d for d in self.source.definitions if d.name == name]
-        exact = [d for d in inner if first_line(d) == line]
-        fitting = exact if line else inner
-        return fitting[-1] if fitting else None
+        found.decorator_list = []
+        return found
+
+    def _lambda(self, code: CodeType) -> ast.Lambda | None:
+        if len(self.source.python_lines) > _LONG:
+            return None
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        found = [
+            node
+            for node in self.source.nodes_from.get(code.co_firstlineno, ())
+            if isinstance(node, ast.Lambda) and names == _parameters(node)
+        ]
+        return copy.deepcopy(found[0]) if len(found) == 1 else None
 
 
-def _start(lines: Sequence[str], line: int) -> int:
-    """The line of the first decorator of a top-level definition."""
-    found = line
-    for number in range(line - 1, 0, -1):
-        text = lines[number - 1]
-        if text.startswith("@"):
-            found = number
-        elif not text.strip() or not text.startswith((" ", "\t", "#", ")")):
-            break
+#: The files that were read, kept from one run to the next, and the sites in them.
+LIBRARY_SITES = Sites(-1)
+_TEXTS: dict[tuple[str, int], LibraryText] = {}
+
+
+def library_text(filename: str) -> LibraryText:
+    """The file as it is now; where many were read, all are forgotten."""
+    try:
+        key = filename, os.stat(filename).st_mtime_ns
+    except OSError:
+        key = filename, 0
+    if key not in _TEXTS:
+        _TEXTS[key] = LibraryText(filename)
+    return _TEXTS[key]
+
+
+def _forget_libraries() -> None:
+    if len(LIBRARY_SITES) > _MOST_SITES:
+        LIBRARY_SITES.clear()
+        _TEXTS.clear()
+
+
+_MOST_SITES = 30_000
+_MAKER, _MADE = "_ag_maker", "_ag_made"
+
+
+def _around(body: ast.stmt, names: Sequence[str]) -> ast.Module:
+    """A function that has these variables, so that what is defined in it closes over them."""
+    given = [ast.arg(name) for name in names]
+    arguments = ast.arguments([], given, None, [], [], None, [])
+    maker = ast.FunctionDef(_MAKER, arguments, [body], [])
+    setattr(maker, "type_params", [])  # noqa: B010  (Python 3.12 asks for it)
+    return ast.Module([maker], [])
+
+
+def _inner(code: CodeType, name: str) -> CodeType:
+    """The code of a function that is defined in a piece of code."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+    found = next(inner, None)
+    if found is None:
+        raise KeyError(name)
     return found
 
 
-def _parsed(lines: Sequence[str], start: int, named: int) -> ClassOrFunction | None:
-    """The definition from a line on, `named` in a later one: up to where it can be read."""
-    ends = (n for n in range(named, len(lines)) if lines[n][:1] not in _GOES_ON)
+def _parameters(node: ast.Lambda) -> tuple[str, ...]:
+    given = node.args
+    return tuple(a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def _parsed(lines: Sequence[str], start: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The definition from a line on, its decorators first: up to where it can be read."""
+    depth = _indent(lines[start - 1])
+    head = "\n" * (start - 1) if not depth else "\n" * (start - 2) + "if 1:\n"
+    ends = (n for n in range(start, len(lines)) if _ends(lines[n], depth))
     for end in islice(chain(ends, (len(lines),)), _TRIES):
         try:
-            found = ast.parse("\n".join(lines[start - 1 : end])).body[0]
-        except SyntaxError:  # a text in it goes on in the first column
+            body = ast.parse(head + "\n".join(lines[start - 1 : end])).body
+        except SyntaxError:  # decorators, a bracket, or a text that goes on in the first column
             continue
-        ast.increment_lineno(found, start - 1)
-        return found if isinstance(found, CLASSES_AND_FUNCTIONS) else None
+        found: Any = body[0].body[0] if depth and isinstance(body[0], ast.If) else body[0]
+        return found if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
     return None
 
 
-#: What a line of a definition's body begins with; one that closes its brackets, too.
-_GOES_ON = frozenset(("", " ", "\t", "#", ")", "]", "}"))
-_TRIES = 8
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _ends(line: str, depth: int) -> bool:
+    """Whether what began at a depth may end before a line."""
+    text = line.lstrip()
+    return bool(text) and text[0] not in "#)]}" and len(line) - len(text) <= depth
+
+
+_TRIES = 12

@@ -46,7 +46,10 @@ class Instrument(Statements):
                 found.append(located(ast.Expr(call), node))
                 continue
             value = self.hook("import_from", module, ast.Constant(alias.name), level, at=node)
-            target = ast.Name(alias.asname or alias.name, ast.Store())
+            name = alias.asname or alias.name
+            index = self.site(node)
+            value = self.hook("bind", index, value, ast.Constant(name), at=node)
+            target = ast.Name(name, ast.Store())
             found.append(located(ast.Assign([target], value), node))
         return found
 

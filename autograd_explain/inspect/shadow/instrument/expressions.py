@@ -47,6 +47,7 @@ class Expressions(Parts):
             name = ast.Constant(self.mangled(node.attr))
             return self.hook("attr", index, self.expr(value), name, at=node)
         node.value = self.hook("slot", index, self.expr(value), at=node)
+        node.attr = self.mangled(node.attr)  # a method that is read alone stands in no class
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:

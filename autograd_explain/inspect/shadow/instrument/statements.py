@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import copy
 
 from .builder import located, shape
 from .expressions import Expressions
 from .operators import IN_PLACE
 
+_NOTHING = ast.arguments([], [], None, [], [], None, [])
 _LEAVING = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
@@ -99,17 +101,29 @@ class Statements(Expressions):
         return located(ast.Expr(self.hook("truth", index, self.expr(node.test), at=node)), node)
 
     def visit_Try(self, node: ast.Try) -> ast.stmt:
-        inside = self.hook("trying", at=node)
-        body = ast.With([ast.withitem(inside, None)], self.body(node.body))
+        kept = [h for h in node.handlers if not _raises_again(h)]
+        kinds = [self.caught(copy.deepcopy(h.type), h) for h in kept]
+        node.body = self.body(node.body)
+        if kinds:
+            given = located(ast.Lambda(_NOTHING, ast.Tuple(kinds, ast.Load())), node)
+            inside = ast.withitem(self.hook("trying", given, at=node), None)
+            node.body = [located(ast.With([inside], node.body), node)]
         for handler in node.handlers:
-            if handler.type is None:
-                handler.type = located(ast.Name("_ag_Exception", ast.Load()), handler)
-            else:
-                handler.type = self.hook("caught", self.expr(handler.type), at=handler.type)
+            handler.type = self.caught(handler.type, handler)
             handler.body = self.body(handler.body)
-        node.body = [located(body, node)]
         node.orelse = self.body(node.orelse) if node.orelse else []
         node.finalbody = self.body(node.finalbody) if node.finalbody else []
+        return node
+
+    def caught(self, kind: ast.expr | None, handler: ast.AST) -> ast.expr:
+        """What a handler catches."""
+        if kind is None:
+            return located(ast.Name("_ag_Exception", ast.Load()), handler)
+        return self.hook("caught", self.expr(kind), at=kind)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        self.unused.add(id(node.value))
+        node.value = self.expr(node.value)
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
@@ -117,6 +131,11 @@ class Statements(Expressions):
         node.guard = None if node.guard is None else self.truth(node.guard)
         node.body = self.body(node.body)
         return node
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def _base(target: ast.expr) -> ast.expr:

@@ -1,0 +1,134 @@
+"""The call of a library on the way to a value without a graph, as text and live objects tell it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from ...isolation.type_checks import table_of
+from ...model import Place
+from ...program import is_installed
+from ..dataflow import ExprAt
+from ..dataflow.safe_lookup import MISSING, class_attribute
+from ..history import TraceEvent
+from ..scene import Scene
+from .expressions import computation
+
+_OFF = ("no_grad", "inference_mode")
+
+
+def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
+    """The nearest call of an installed package behind `root` that had something with gradient to
+    work with: an argument, a parameter of what it was called on, or what that was given before."""
+    for call in _library_calls(scene, root):
+        given = call if _works_with_gradient(scene, call) else _fed(scene, call)
+        if given is not None:
+            function = _function(scene, given)
+            inside = None if function is None else _line_that_cuts(function)
+            return TraceEvent(0, scene.slicer.place(given), given.called, inside=inside)
+    return None
+
+
+def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Place, ...]:
+    """The calls behind `root` of methods of a library that a decorator runs without recording,
+    where what it wraps can be called instead."""
+    calls = [] if root is None else _library_calls(scene, root)
+    found = [c for c in calls if c.receiver is not None and _is_decorated(scene, c)]
+    return scene.places_at({id(c.node): c for c in found}.values())
+
+
+def _library_calls(scene: Scene, root: ExprAt) -> Iterator[ExprAt]:
+    for spot in (*scene.slicer.makers(root), *computation(scene, root)):
+        if isinstance(spot.node, ast.Call) and _function(scene, spot) is not None:
+            yield spot
+
+
+def _function(scene: Scene, call: ExprAt) -> types.FunctionType | None:
+    """The function of an installed package that a call runs; None for any other, torch's too."""
+    value = _plain(_called(scene, call))
+    inner = None if value is None else _innermost(value)
+    if inner is None or not is_installed(inner.__code__.co_filename):
+        return None
+    return None if str(inner.__module__).partition(".")[0] in ("torch", "numpy") else value
+
+
+def _plain(value: Any) -> types.FunctionType | None:
+    value = value.__func__ if isinstance(value, types.MethodType) else value
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def _innermost(function: types.FunctionType) -> types.FunctionType | None:
+    """What decorators have wrapped."""
+    return _plain(inspect.unwrap(function))
+
+
+def _called(scene: Scene, call: ExprAt) -> Any:
+    """What a call calls, a method of a live object by its class."""
+    value = MISSING if call.callable is None else scene.slicer.value(call.callable)
+    node = call.node.func if isinstance(call.node, ast.Call) else None
+    if value is MISSING and call.receiver is not None and isinstance(node, ast.Attribute):
+        owner = scene.slicer.value(call.receiver)
+        value = MISSING if owner is MISSING else class_attribute(type(owner), node.attr)
+    if isinstance(value, torch.nn.Module):
+        return class_attribute(type(value), "forward")
+    return value
+
+
+def _works_with_gradient(scene: Scene, call: ExprAt) -> bool:
+    owner = MISSING if call.receiver is None else scene.slicer.value(call.receiver)
+    held = [owner, *table_of(owner).values()] if owner is not MISSING else []
+    modules = [m for m in held if isinstance(m, torch.nn.Module)]
+    trained = any(p.requires_grad for m in modules for p in m.parameters())
+    return trained or _is_given_gradient(scene, call)
+
+
+def _is_given_gradient(scene: Scene, call: ExprAt) -> bool:
+    return any(scene.gradient_tracer.trace(o).carries for o in scene.slicer.operands(call))
+
+
+def _fed(scene: Scene, call: ExprAt) -> ExprAt | None:
+    """The last call of another method of the same object before it that was given gradient:
+    `metric.update(out, y)` for `metric.compute()`."""
+    owner = MISSING if call.receiver is None else scene.slicer.value(call.receiver)
+    if owner is MISSING:
+        return None
+    for source, node in scene.index.nodes(ast.Call, newest_first=True):
+        other = scene.slicer.at(source, node)
+        same = other.receiver is not None and scene.slicer.value(other.receiver) is owner
+        if same and other.called != call.called and _is_given_gradient(scene, other):
+            return other
+    return None
+
+
+def _is_decorated(scene: Scene, call: ExprAt) -> bool:
+    function = _function(scene, call)
+    wrapped = getattr(function, "__wrapped__", None)
+    line = _line_that_cuts(wrapped) if isinstance(wrapped, types.FunctionType) else None
+    return line is not None and line.source.startswith("@")
+
+
+def _line_that_cuts(function: types.FunctionType) -> Place | None:
+    """The line of a library's function that turns recording off, or its only one that detaches."""
+    innermost = _innermost(function)
+    if innermost is None:
+        return None
+    with suppress(OSError, TypeError, ValueError):
+        inner = innermost.__code__
+        lines, first = inspect.getsourcelines(inner)
+        numbered = [(first + i, line.strip()) for i, line in enumerate(lines)]
+        off = [(n, s) for n, s in numbered if s.startswith(("@", "with ")) and _names(s, _OFF)]
+        ends = [(n, s) for n, s in numbered if ".detach()" in s and not s.startswith("#")]
+        found = off[:1] or (ends if len(ends) == 1 else [])
+        for number, text in found:
+            return Place(None, inner.co_filename, number, text, inner.co_name)
+    return None
+
+
+def _names(line: str, words: tuple[str, ...]) -> bool:
+    return any(word in line for word in words)

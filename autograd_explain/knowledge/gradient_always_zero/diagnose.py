@@ -1,0 +1,85 @@
+"""Every way from the loss to a parameter leads through an operation whose derivative is 0."""
+
+import ast
+from dataclasses import dataclass
+
+from autograd_explain.inspect.facts.silent_evidence import (
+    culprit,
+    event,
+    listed,
+    moment,
+    name_of,
+    tensors,
+    text_of,
+)
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Confidence, Finding, Place, What, label
+from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.transforms.uncut import node_at
+
+PATTERNS = ("zero-gradient",)
+
+EXAMPLE = {
+    "parameter": "model[0].weight",
+    "parameters": "model[0].weight, model[0].bias, model[2].weight, model[2].bias",
+    "operation": "torch.round(model(features))",
+    "operand": "model(features)",
+    "function": "round",
+    "place": "In[2]:3",
+    "backward": "loss.backward()",
+}
+_AWAITED = 4
+_ROUNDING = "rounding_mode"
+
+
+@dataclass(frozen=True)
+class Details:
+    """The call's operand; `whole` says that all of the loss is computed of what such operations
+    give, `divides` that the call is a division which rounds."""
+
+    operand: Place | None
+    whole: bool
+    divides: bool
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    made = moment(scene, "operation")
+    place = None if made is None else made.place
+    if made is None or place is None:
+        return None
+    lost = tensors(scene, "parameters")
+    shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
+    names = tuple(name_of(scene, p) for p in lost) or shapes
+    operand, divides = _operand(scene, place)
+    failed = event(scene, What.FAILED, "backward")
+    return Finding(
+        cause="gradient_always_zero",
+        confidence=Confidence.PROVEN,
+        facts={
+            "parameter": names[0],
+            "parameters": listed(names),
+            "operation": text_of(scene, place),
+            "operand": "" if operand is None else text_of(scene, operand),
+            "function": made.op.strip("_"),
+            "place": label(place),
+            "backward": "" if failed is None or failed.place is None else failed.place.source,
+        },
+        tensors=(culprit(scene, next(iter(lost), None), *names[:_AWAITED]),),
+        events=tuple(e for e in (event(scene, What.CAUSE, "operation"), failed) if e is not None),
+        details=Details(operand, bool(scene.incident.evidence.get("whole")), divides),
+        awaited=names[:_AWAITED],
+    )
+
+
+def _operand(scene: Scene, place: Place) -> tuple[Place | None, bool]:
+    """`x` of `torch.round(x)` and of `x.round()`, and whether the call divides."""
+    source, call = scene.program.source_at(place), node_at(scene.program, place)
+    if source is None or not isinstance(call, ast.Call):
+        return None, False
+    written = imports_at(scene.program, place).full(ast.unparse(call.func))
+    if written.startswith("torch.") or not isinstance(call.func, ast.Attribute):
+        given = call.args[0] if call.args else None
+    else:
+        given = call.func.value
+    divides = any(keyword.arg == _ROUNDING for keyword in call.keywords)
+    return (None if given is None else source.place(given.lineno, None, given)), divides

@@ -1,0 +1,69 @@
+"""The operation left out of the loss, or its gradient passed straight through."""
+
+import ast
+
+import libcst as cst
+
+from autograd_explain.model import Place
+from autograd_explain.rewrite.analysis.effects import fresh
+from autograd_explain.rewrite.engine.cst_tools import expression, repeatable, statement
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.engine.tree import Tree, tree_at
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+
+from .diagnose import Details
+
+_WHOLE = (cst.Assign, cst.AnnAssign, cst.Return, cst.Arg)
+_WISH = "value"
+
+
+def _left_out(site: Site[Details]) -> Edits | None:
+    """`torch.round(x)` -> `x`; `torch.div(x, y, rounding_mode="floor")` -> `torch.div(x, y)`."""
+    if site.details.divides:
+        return keyword_removed(site.program, site.place, "rounding_mode")
+    at, node = site.details.operand, node_at(site.program, site.details.operand)
+    if at is None or node is None or _stands_alone(site):
+        return None
+    return expression_replaced(site.program, site.place, code_of(site.program, at, node))
+
+
+def _straight_through(site: Site[Details]) -> Edits | None:
+    """`torch.round(x)` -> `x + (torch.round(x) - x).detach()`."""
+    tree = tree_at(site.program, site.place)
+    call, operand = _at(tree, site.place), _at(tree, site.details.operand)
+    around = None if call is None else tree.statement_of(call)
+    if call is None or operand is None or around is None:
+        return None
+    if site.details.divides or _stands_alone(site):
+        return None
+    draft, value = Draft(tree), operand
+    if not repeatable(operand):
+        value = cst.Name(fresh(tree, around, _WISH))
+        draft.before(around, [statement("{x} = {y}", x=value, y=operand)])
+    done = call.with_deep_changes(call, lpar=(), rpar=()).deep_replace(operand, value)
+    new = expression("{x} + ({f} - {x}).detach()", x=value, f=done)
+    if not isinstance(tree.parents[call], _WHOLE):
+        new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return draft.replace(call, new).edits()
+
+
+def _at(tree: Tree, place: Place | None) -> cst.BaseExpression | None:
+    found = [] if place is None or place.span is None else tree.expressions(place.span)
+    return found[0] if found else None
+
+
+def _stands_alone(site: Site[Details]) -> bool:
+    """Whether the call is a statement: `x.round_()`."""
+    source = site.program.source_at(site.place)
+    node = node_at(site.program, site.place)
+    return source is None or node is None or isinstance(source.parents.get(node), ast.Expr)
+
+
+propose: Propose[Details] = by_table(
+    Fix("left_out", _left_out, when=lambda d: d.whole, changes=True),
+    Fix("straight_through", _straight_through, changes=True),
+    Fix("left_out", _left_out, changes=True),
+)

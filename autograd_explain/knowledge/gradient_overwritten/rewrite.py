@@ -1,0 +1,92 @@
+"""A gradient of its own for what writes it: a new tensor, or a copy made first."""
+
+from __future__ import annotations
+
+import ast
+
+import libcst as cst
+
+from autograd_explain.model import Span, What
+from autograd_explain.program import Source, own_nodes
+from autograd_explain.rewrite.analysis.inplace_writes import InplaceCall, inplace_calls
+from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.draft import Draft, only
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
+
+from .diagnose import Details
+from .handed import Handed
+
+
+def _new_tensor(site: Site[Details]) -> Edits | None:
+    """`lambda g: g.mul_(2)` -> `lambda g: g.mul(2)`; the same as the only statement of a function,
+    which then returns it."""
+    handed, tree = site.details.handed, tree_at(site.program, site.place)
+    if handed is None or handed.alias is not None:
+        return None
+    imports = imports_at(site.program, site.place)
+    return only(
+        _returned(tree, statement, call)
+        for statement in tree.candidates(site.place)
+        for call in inplace_calls(tree, imports, statement)
+        if tree.code(call.target) == handed.incoming and not call.hidden
+    )
+
+
+def _returned(tree: Tree, statement: Statement, call: InplaceCall) -> Draft | None:
+    if isinstance(tree.parents[call.node], cst.Lambda):
+        return Draft(tree).replace(call.node, call.value)
+    block = tree.block_of(statement)
+    whole = getattr(statement, "value", None) is call.node
+    if not whole or block is None or len(statements_in(block)) > 1:
+        return None
+    if isinstance(statement, cst.Return):
+        return Draft(tree).replace(call.node, call.value)
+    new = make("return {v}", v=call.value)
+    return Draft(tree).instead(statement, [new]) if isinstance(statement, cst.Expr) else None
+
+
+def _copied_first(site: Site[Details]) -> Edits | None:
+    """`g = g.clone()` as the first statement, and `return g` as the last where nothing is; or
+    `own = g` -> `own = g.clone()`."""
+    handed = site.details.handed
+    if handed is None or isinstance(handed.function, ast.Lambda):
+        return None
+    source = handed.source
+    if handed.alias is not None:
+        span = source.span(handed.alias)
+        return None if span is None else apply_patches([_behind(source, span, ".clone()")])
+    return apply_patches(_with_copy(handed, handed.function))
+
+
+def _with_copy(handed: Handed, function: ast.FunctionDef) -> list[Patch]:
+    source, name = handed.source, handed.incoming
+    body = function.body
+    documented = len(body) > 1 and ast.get_docstring(function, clean=False) is not None
+    first, last = source.span(body[1 if documented else 0]), source.span(body[-1])
+    if first is None or last is None or first.line == function.lineno:
+        return []
+    indent = source.lines[first.line - 1][: first.column]
+    start = _point(first.line, first.column)
+    patches = [Patch(source, start, f"{name} = {name}.clone()\n{indent}")]
+    if not any(isinstance(n, ast.Return) and n.value is not None for n in own_nodes(function)):
+        patches.append(_behind(source, last, f"\n{indent}return {name}"))
+    return patches
+
+
+def _behind(source: Source, span: Span, text: str) -> Patch:
+    return Patch(source, _point(span.end_line, span.end_column), text)
+
+
+def _point(line: int, column: int) -> Span:
+    return Span(line, column, line, column)
+
+
+propose: Propose[Details] = by_table(
+    Fix("new_tensor", _new_tensor),
+    Fix("copied_first", _copied_first),
+    at=What.CHANGED,
+)

@@ -1,0 +1,144 @@
+"""An object of an installed package that keeps a value with its graph from round to round."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING, evaluate
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import items, table_of
+from autograd_explain.model import Place
+from autograd_explain.program import expression_of, is_installed
+
+from .culprit import without_item
+from .freed_part import FreedPart
+
+
+@dataclass(frozen=True)
+class KeptByLibrary:
+    """`names` lead to the value, the user's own first; `place` is the user's call of the object.
+    `cache` says that the object computes the value where it is None, and never from itself."""
+
+    names: tuple[str, ...]
+    place: Place
+    cache: bool
+
+
+def kept_by_library(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
+    """The one value with a graph that such an object holds, where a call of it reads the old
+    value; None where there is none, or several."""
+    path = () if part.reader is None else part.reader.path
+    for place in reversed(path):
+        found = {(id(o), a): (call, o, a, t) for call, o, a, t in _held(scene, place)}
+        if len(found) == 1:
+            ((call, owner, attribute, tensor),) = found.values()
+            names = [without_item(n) for n in scene.names.of(tensor)]
+            names = [n for n in names if n.endswith(f".{attribute}")]
+            given = tuple(dict.fromkeys(names))
+            return KeptByLibrary(given, scene.slicer.place(call), _is_cache(owner, attribute))
+    return _by_name(scene, part)
+
+
+def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
+    """By a live name of the old value, `net.conv._cache`, and the only call of what holds it."""
+    live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
+    for name in map(without_item, live):
+        path, _, attribute = name.rpartition(".")
+        owner = _object(scene, path)
+        if owner is not MISSING and _is_of_package(type(owner)):
+            calls = [c for c in _calls(scene) if _may_be_of(scene, c, owner, path)]
+            if len(calls) == 1:
+                place, cache = scene.slicer.place(calls[0]), _is_cache(owner, attribute)
+                return KeptByLibrary((name,), place, cache)
+    return None
+
+
+def _is_cache(owner: Any, attribute: str) -> bool:
+    """Whether the class sets the attribute to None, and else to what is not computed from it."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(type(owner))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    pairs = [
+        (target, value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target, value in _pairs(node)
+        if isinstance(target, ast.Attribute) and target.attr == attribute
+    ]
+    empty = [v for _, v in pairs if isinstance(v, ast.Constant) and v.value is None]
+    asked = any(
+        isinstance(n, ast.Compare)
+        and isinstance(n.ops[0], (ast.Is, ast.IsNot))
+        and getattr(n.left, "attr", "") == attribute
+        for n in ast.walk(tree)
+    )
+    itself = any(getattr(n, "attr", "") == attribute for _, v in pairs for n in ast.walk(v))
+    return bool(empty) and asked and not itself and len(pairs) > len(empty)
+
+
+def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`a, b = c, d` taken apart."""
+    for target in node.targets:
+        left, right = getattr(target, "elts", [target]), getattr(node.value, "elts", [node.value])
+        yield from zip(left, right, strict=True) if len(left) == len(right) else ()
+
+
+def _object(scene: Scene, path: str) -> Any:
+    names, node = scene.incident.namespace, expression_of(path)
+    return MISSING if node is None else evaluate(node, lambda n: names.get(n.id, MISSING))
+
+
+def _calls(scene: Scene) -> Iterator[ExprAt]:
+    return (scene.slicer.at(source, node) for source, node in scene.index.nodes(ast.Call))
+
+
+def _may_be_of(scene: Scene, call: ExprAt, owner: Any, path: str) -> bool:
+    last = path.rpartition(".")[2]
+    known = [(spot, scene.slicer.value(spot)) for spot in _owners(call)]
+    return any(
+        value is owner or (value is MISSING and spot.text.rpartition(".")[2] == last)
+        for spot, value in known
+    )
+
+
+def _held(scene: Scene, place: Place) -> Iterator[tuple[ExprAt, Any, str, torch.Tensor]]:
+    """The calls of a line of objects of a package, each with what the object keeps."""
+    source, statement = scene.program.source_at(place), scene.program.statement_at(place)
+    for node in ast.walk(statement) if source is not None and statement is not None else ():
+        if source is None or not isinstance(node, ast.Call):
+            continue
+        call = scene.slicer.at(source, node)
+        owners = (scene.slicer.value(spot) for spot in _owners(call))
+        for owner in (o for o in owners if o is not MISSING and _is_of_package(type(o))):
+            for attribute, value in items(table_of(owner)):
+                first = _with_graph(value)
+                if first is not None:
+                    yield call, owner, attribute, first
+
+
+def _owners(call: ExprAt) -> list[ExprAt]:
+    """`meter` of `meter.update(x)`; `self.conv` of `self.conv(x)`, a module."""
+    return [spot for spot in (call.receiver, call.callable) if spot is not None]
+
+
+def _is_of_package(kind: type) -> bool:
+    module = str(kind.__module__)
+    path = getattr(sys.modules.get(module), "__file__", None)
+    return module.partition(".")[0] != "torch" and isinstance(path, str) and is_installed(path)
+
+
+def _with_graph(value: Any) -> torch.Tensor | None:
+    """A computed tensor, or the first of a tuple of such."""
+    whole = value if isinstance(value, tuple) else (value,)
+    found = [v for v in whole if isinstance(v, torch.Tensor) and v.grad_fn is not None]
+    return found[0] if found and len(found) == len(whole) else None

@@ -1,0 +1,23 @@
+"""The module's batch norms made to work without running statistics."""
+
+from autograd_explain.model import What
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.imports import torch_at
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.transforms.call_edits import line_behind
+
+from .diagnose import Details
+
+
+def _patched(site: Site[Details]) -> Edits | None:
+    place, model = site.details.made, site.details.model
+    torch = None if place is None else torch_at(site.program, place)
+    if place is None or torch is None:
+        return None
+    code = f"{torch}.func.replace_all_batch_norm_modules_({model})\n"
+    return line_behind(site.program, place, code)
+
+
+propose: Propose[Details] = by_table(
+    Fix("without_statistics", _patched, changes=True), at=What.CREATED
+)

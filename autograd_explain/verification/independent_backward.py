@@ -1,0 +1,266 @@
+"""Custom Functions whose `backward` hands back the same gradient whatever gradient comes in.
+
+A `backward` is asked again, with the same context and another gradient.  What comes out the same
+knows nothing of the rest of the program: it is right only where what comes in is all ones.  The
+program may well mean it where the output does not follow that input, or is that input: a gradient
+given to a value on the way (an auxiliary loss, a replaced gradient).  A rounding, a reversal, a
+clipped or scaled gradient use what comes in, and are left alone whatever they make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd import function as torch_functions
+from torch.autograd import graph as autograd_graph
+
+from ..nodes import GraphTraversal
+from .differences import direction
+from .gradient_log import MAX_NODES
+from .nonfinite import Found, frames, own_backward
+from .objects import names_in
+from .plan import CodeRange, IgnoredGradient
+from .reference import replaced
+from .running import RunningFunctions
+from .tracked import tensors_in
+
+_STEP = 1e-2
+_MAX_ROUNDS = 3
+_OTHER = -2.0
+_CALL = "_autograd_explain_call"
+_Base: Any = getattr(torch_functions, "_SingleLevelFunction", torch.autograd.Function)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """An application of a Function: what it got and what came out, copied."""
+
+    cls: Any
+    args: tuple[Any, ...]
+    outputs: tuple[torch.Tensor, ...]
+
+
+class IgnoredGradients:
+    """Notes such gradients; ends the run behind the first backward that has some, or, where it
+    `mends`, puts the derivative of the Function's own `forward` in their place.
+
+    `doubts` say that this derivative could not be had.
+    """
+
+    def __init__(
+        self, namespace: Mapping[str, Any], running: RunningFunctions, mends: bool = False
+    ) -> None:
+        self.found: list[IgnoredGradient] = []
+        self.doubts: set[str] = set()
+        self._namespace = namespace
+        self._running = running
+        self._mends = mends
+        self._rounds = 0
+        self._at: tuple[CodeRange, ...] = ()
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Run the body."""
+        with (
+            replaced(_Base, "apply", lambda _: classmethod(self._applying)),
+            replaced(torch_functions.BackwardCFunction, "apply", self._answering),
+            replaced(torch.autograd, "_engine_run_backward", self._around),
+        ):
+            yield
+
+    def _applying(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
+        """What `Function.apply` calls."""
+        result = _applied(cls, *args, **kwargs)
+        with _aside():
+            outputs = tuple(tensors_in((result,)))
+            node = next((t.grad_fn for t in outputs if t.requires_grad), None)
+            if isinstance(node, torch_functions.BackwardCFunction) and own_backward(node):
+                kept = _Call(cls, _copied(args), tuple(t.clone() for t in outputs))
+                setattr(node, _CALL, kept)
+        return result
+
+    def _answering(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(node: Any, *gradients: Any) -> Any:
+            call: _Call | None = getattr(node, _CALL, None)
+            if call is None or torch.is_grad_enabled() or not _tells(gradients):
+                return original(node, *gradients)
+            with _aside():
+                return self._asked_twice(original, node, call, gradients)
+
+        return answer
+
+    def _asked_twice(
+        self, original: Callable[..., Any], node: Any, call: _Call, gradients: tuple[Any, ...]
+    ) -> Any:
+        result = original(node, *gradients)
+        single = not isinstance(result, tuple)
+        first = _copied((result,) if single else result)
+        others = tuple(_OTHER * g if isinstance(g, torch.Tensor) else g for g in gradients)
+        second: Any = ()
+        with suppress(Exception), torch.random.fork_rng(devices=[]):
+            second = original(node, *others)
+        second = second if isinstance(second, tuple) else (second,)
+        pairs = enumerate(zip(first, second, strict=False))
+        alike = [n for n, (a, b) in pairs if _is_alike(a, b) and _follows(call, n)]
+        if alike:
+            self._note(node, call, gradients, first, alike)
+            if self._mends:
+                first = self._mended(call, gradients, first, alike)
+        return first[0] if single else first
+
+    def _note(
+        self,
+        node: Any,
+        call: _Call,
+        gradients: Sequence[Any],
+        given: Sequence[Any],
+        alike: Sequence[int],
+    ) -> None:
+        came = [g for g in gradients if isinstance(g, torch.Tensor)]
+        shapes = {given[n].shape for n in alike}
+        fits = len(gradients) == 1 and all(g.numel() == 1 or shapes == {g.shape} for g in came)
+        walked = GraphTraversal(_behind(node, call, alike), limit=MAX_NODES)
+        leaves = [r.node.variable for r in walked if hasattr(r.node, "variable")]
+        keys = {id(t) for t in leaves}
+        names = self._running.names_of(keys) | names_in(self._namespace)
+        told = tuple(names[id(t)] for t in leaves if id(t) in names)
+        where = own_backward(node)[0]
+        found = IgnoredGradient(where, tuple(alike), fits, told, self._at)
+        if all(other.function != where for other in self.found):
+            self.found.append(found)
+
+    def _mended(
+        self,
+        call: _Call,
+        gradients: Sequence[Any],
+        given: tuple[Any, ...],
+        alike: Sequence[int],
+    ) -> tuple[Any, ...]:
+        """What was handed back, with derivatives of `forward` in the places in question."""
+        try:
+            right = _derivatives(call, gradients, alike)
+        except Exception:  # a forward that torch cannot follow
+            right = {}
+        if not all(_is_something(right.get(n)) for n in alike):
+            self.doubts.add("ambiguous")
+            return given
+        return tuple(right.get(n, value) for n, value in enumerate(given))
+
+    def _around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self._at = frames()
+            result = original(*args, **kwargs)
+            self._rounds += 1
+            if not self._mends and (self.found or self._rounds >= _MAX_ROUNDS):
+                raise Found
+            return result
+
+        return run
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+        yield
+
+
+def _applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """As without us."""
+    return super(_Base, cls).apply(*args, **kwargs)
+
+
+def _copied(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(v.detach().clone() if isinstance(v, torch.Tensor) else v for v in values)
+
+
+def _tells(gradients: Sequence[Any]) -> bool:
+    """Whether ignoring these makes a difference: some number is neither 1 nor all are 0."""
+    came = [g for g in gradients if isinstance(g, torch.Tensor) and g.layout == torch.strided]
+    with _aside():
+        ones = all(bool((g == 1).all()) for g in came)
+        return not ones and any(bool(g.any()) for g in came)
+
+
+def _is_something(gradient: Any) -> bool:
+    """Whether it can be what is meant: that of a rounding is 0, and mostly not."""
+    return isinstance(gradient, torch.Tensor) and bool(gradient.any())
+
+
+def _is_alike(first: Any, second: Any) -> bool:
+    """Whether two answers are one gradient, of which something can be said."""
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+        return False
+    return bool(first.any()) and torch.equal(first, second)
+
+
+def _follows(call: _Call, number: int) -> bool:
+    """Whether the output depends on this input, and is another value."""
+    given = call.args[number] if number < len(call.args) else None
+    if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+        return False
+    if any(o.shape == given.shape and torch.equal(o, given) for o in call.outputs):
+        return False
+    moved = given + _STEP * direction(given, 0)
+    before = _outputs(call, call.args)
+    after = _outputs(call, (*call.args[:number], moved, *call.args[number + 1 :]))
+    same = [_is_close(a, b) for a, b in zip(call.outputs, before, strict=False)]
+    return all(same) and not all(_is_close(a, b) for a, b in zip(before, after, strict=False))
+
+
+def _outputs(call: _Call, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    with suppress(Exception), torch.random.fork_rng(devices=[]):
+        return tuple(tensors_in((_applied(call.cls, *_copied(args)),)))
+    return ()
+
+
+def _is_close(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.shape == second.shape and torch.allclose(first, second, rtol=1e-6, atol=0.0)
+
+
+def _behind(node: Any, call: _Call, numbers: Sequence[int]) -> list[Any]:
+    """The nodes that made the inputs of these numbers: there is an edge for each tensor."""
+    tensors = [n for n, value in enumerate(call.args) if isinstance(value, torch.Tensor)]
+    edges = dict(zip(tensors, node.next_functions, strict=False))
+    return [edges[n][0] for n in numbers if n in edges]
+
+
+class _Context:
+    """Stands for `ctx` where `forward` runs for its derivative alone."""
+
+    def save_for_backward(self, *tensors: Any) -> None: ...
+    def save_for_forward(self, *tensors: Any) -> None: ...
+    def mark_dirty(self, *tensors: Any) -> None: ...
+    def mark_non_differentiable(self, *tensors: Any) -> None: ...
+    def set_materialize_grads(self, value: bool) -> None: ...
+
+
+def _derivatives(
+    call: _Call, gradients: Sequence[Any], numbers: Sequence[int]
+) -> dict[int, torch.Tensor | None]:
+    """What autograd makes of `forward`, for inputs by number."""
+    with torch.enable_grad():
+        leaves = {n: call.args[n].detach().requires_grad_() for n in numbers}
+        copied = _copied(call.args)
+        # Not the leaves themselves: the forward may write its inputs.
+        args = [leaves[n].clone() if n in leaves else v for n, v in enumerate(copied)]
+        separate = "setup_context" in dir(call.cls) and (
+            call.cls.setup_context is not torch.autograd.Function.setup_context
+        )
+        made = call.cls.forward(*args) if separate else call.cls.forward(_Context(), *args)
+    outputs = list(tensors_in((made,)))
+    pairs = zip(outputs, gradients, strict=False)
+    wanted = [(o, g) for o, g in pairs if o.requires_grad and isinstance(g, torch.Tensor)]
+    found = autograd_graph._engine_run_backward(
+        tuple(o for o, _ in wanted),
+        tuple(g.expand_as(o) for o, g in wanted),
+        False,
+        False,
+        tuple(leaves.values()),
+        allow_unreachable=True,
+        accumulate_grad=False,
+    )
+    return dict(zip(leaves, found, strict=True))

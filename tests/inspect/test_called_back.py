@@ -1,0 +1,185 @@
+"""A library asks for a gradient that the user's code, which it had called, has cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from knowledge.played import added, edited, play
+from knowledge.test_cases import run
+from notebook import installed
+
+from autograd_explain.model import What
+from autograd_explain.render.topic_content import cells_of
+
+LIBRARY = """\
+import torch
+
+class Trainer:
+    def __init__(self, log=None):
+        self.log = log
+
+    def fit(self, module, batches):
+        for batch in batches:
+            self._step(module, batch)
+
+    def _step(self, module, batch):
+        out = module.training_step(batch)
+        if self.log is not None:
+            self.log(out)
+        loss = out["loss"]
+        loss.backward()
+
+def attribute(forward, inputs):
+    inputs = inputs.clone().requires_grad_()
+    outputs = _run(forward, inputs)
+    return torch.autograd.grad(torch.unbind(outputs), inputs)[0]
+
+def _run(forward, inputs):
+    return forward(inputs)
+
+class Fitter:
+    def __init__(self, model, loss_fn):
+        self.model, self.loss_fn = model, loss_fn
+
+    def fit(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+"""
+BEGIN = """# %%
+import torch
+from torch import nn
+from callslib import *
+torch.manual_seed(0)
+x = torch.rand(4, 3)
+# %%
+"""
+#: A notebook, the cause, the blamed line, and the lines that the first rewrite brings in.
+PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+    "a training step detaches its loss": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 1), nn.Linear(3, 1)
+    def parts(self, x):
+        return [self.a(x).square().mean(), self.b(x).square().mean()]
+    def training_step(self, x):
+        total = sum(self.parts(x)).detach()
+        return {"loss": total}
+def show(out):
+    return out["loss"] > 0.5
+# %%
+Trainer(show).fit(Net(), [x])
+""",
+        "graph_cut",
+        "total = sum(self.parts(x)).detach()",
+        ["total = sum(self.parts(x))"],
+    ),
+    "a decorated method several calls away": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 1)
+    @torch.no_grad()
+    def encode(self, x):
+        return self.a(x)
+    def shared(self, x):
+        return self.encode(x).square()
+    def training_step(self, x):
+        return {"loss": self.shared(x).mean()}
+    @torch.no_grad()
+    def predict(self, x):
+        return self.a(x) + 1
+# %%
+Trainer().fit(Net(), [x])
+""",
+        "grad_mode_off",
+        "@torch.no_grad()",
+        [],
+    ),
+    "what a function is given carries gradient": (
+        """
+frozen = nn.Linear(3, 3).requires_grad_(False)
+def embed(v):
+    return frozen(v.detach())
+def score(v):
+    return embed(v).sum(1)
+# %%
+attribute(score, x)
+""",
+        "graph_cut",
+        "return frozen(v.detach())",
+        ["return frozen(v)"],
+    ),
+    "an input that becomes integers": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(5, 2)
+    def forward(self, ids):
+        return self.table((ids * 4).long()).sum((1, 2))
+net = Net()
+# %%
+attribute(net, x)
+""",
+        "unused_in_graph",
+        "return self.table((ids * 4).long()).sum((1, 2))",
+        [],
+    ),
+    "a frozen model": (
+        """
+def prepare(net):
+    for p in net.parameters():
+        p.requires_grad = False
+    return net
+net = prepare(nn.Linear(3, 1))
+# %%
+Fitter(net, nn.functional.mse_loss).fit(x, torch.rand(4, 1))
+""",
+        "graph_cut",
+        "p.requires_grad = False",
+        [],
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: Path) -> Iterator[None]:
+    with installed(tmp_path, "callslib", LIBRARY):
+        yield
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, cause, line, lines = PROGRAMS[name]
+    cells = cells_of(BEGIN + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    finding = found.diagnosis.finding
+    place = finding.place(What.CAUSE)
+    assert (finding.cause, place and place.source) == (cause, line)
+    if lines:
+        repaired = edited(cells, found.diagnosis.rewrites[0])
+        assert added(cells, repaired) == lines
+        run(repaired)
+
+
+def test_nobody_is_blamed_where_two_functions_may_be_the_one() -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 1)
+    def forward(self, v):
+        return self.a(v).detach()
+# %%
+Fitter(Net(), lambda p, y: (p - y).square().mean().item() * torch.ones(())).fit(x, torch.rand(4, 1))
+"""
+    found = play(cells_of(BEGIN + text)).diagnosis
+    assert found is not None
+    assert found.finding.place(What.CAUSE) is None

@@ -1,0 +1,82 @@
+"""Custom Functions whose `backward` ignores the gradient that comes in, and tricks that use it."""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import added, edited, play
+from notebook import cells_of
+
+from autograd_explain.model import Outcome
+
+START = """# %%
+import torch
+from torch.autograd import Function
+torch.manual_seed(0)
+w = torch.randn(4, requires_grad=True)
+# %%
+class F(Function):
+    @staticmethod
+    def forward(ctx, x, k=2.0):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return {forward}
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        if not ctx.needs_input_grad[0]:
+            return None
+        return {backward}, None
+# %%
+loss = ({use} - 1).pow(2).sum()
+loss.backward()
+"""
+#: forward, backward, its use, and the line that the rewrite brings in.
+FAULTS = (
+    ("x.exp()", "x.exp()", "F.apply(w, 1.0)", "return g * x.exp(), None"),
+    ("x * k", "torch.full_like(x, ctx.k)", "F.apply(w * 3, 2.0)",
+     "return g * torch.full_like(x, ctx.k), None"),
+    ("x.square().sum()", "2 * x + 0", "F.apply(w, 1.0)", "return g * (2 * x + 0), None"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("forward", "backward", "use", "line"), FAULTS)
+def test_an_ignored_gradient_is_named(forward: str, backward: str, use: str, line: str) -> None:
+    cells = cells_of(START.format(forward=forward, backward=backward, use=use))
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is not None and found.trouble == "", found.output
+    finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("function_gradients", "ignored")
+    assert finding.facts["returned"] == backward and finding.facts["input"] == "x"
+    assert finding.tensors[0].names == ("F", "w")
+    assert first.outcome is Outcome.VERIFIED, found.output
+    assert added(cells, edited(cells, first)) == [line]
+
+
+#: What is meant: the gradient that comes in is used, or the output does not follow the input.
+MEANT = {
+    "straight-through": ("x.round()", "g"),
+    "reversed": ("x.view_as(x)", "-ctx.k * g"),
+    "clipped": ("x.clone()", "g.clamp(-0.1, 0.1)"),
+    "surrogate": ("(x > 0).float()", "g / (1 + x.abs()) ** 2"),
+    "replaced by another": ("x.clone()", "x.sign()"),
+    "of a step": ("(x > 0).float()", "torch.ones_like(x)"),
+    "with a penalty": ("x.clone()", "g + 0.1 * x.sign()"),
+    "its derivative": ("x * k", "g * ctx.k"),
+}
+
+
+def test_tricks_are_no_alarm() -> None:
+    head, function, use = cells_of(START)
+    cells = [head]
+    for forward, backward in MEANT.values():
+        cell = f"{function}\n{use}".replace("{forward}", forward).replace("{backward}", backward)
+        cells.append(cell.replace("{use}", "F.apply(w, 2.0) * w"))
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is None and found.trouble == "", found.output
+
+
+def test_where_all_ones_come_in_nothing_is_wrong() -> None:
+    text = START.format(forward="x.exp()", backward="x.exp()", use="F.apply(w, 1.0)")
+    cells = cells_of(text.replace("(F.apply(w, 1.0) - 1).pow(2).sum()", "F.apply(w, 1.0).sum()"))
+    assert play(cells, watched=True, verify=True).diagnosis is None

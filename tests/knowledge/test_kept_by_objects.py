@@ -1,0 +1,174 @@
+"""A graph that an object keeps from round to round: of the user's, or of an installed package.
+
+A row is a notebook, the first name of the culprit, the blamed line, and the lines that the first
+rewrite brings in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from knowledge.played import added, edited, play
+from knowledge.test_cases import run
+from notebook import installed
+
+from autograd_explain.model import What
+from autograd_explain.render.topic_content import cells_of
+
+LIBRARY = """\
+import torch
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    def fit(self, batches):
+        for batch in batches:
+            self.opt.zero_grad()
+            self.model.training_step(batch).backward()
+            self.opt.step()
+
+class Meter:
+    def __init__(self):
+        self.value = None
+    def update(self, loss):
+        self.value = loss if self.value is None else 0.9 * self.value + 0.1 * loss
+        return self.value
+
+class CachedConv(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self._cache = torch.nn.Linear(3, 2), None
+    def forward(self, x, weight):
+        if self._cache is None:
+            self._cache = weight / weight.sum(1, keepdim=True)
+        return self._cache @ self.lin(x)
+"""
+BEGIN = """# %%
+import torch
+from torch import nn
+from keepslib import *
+torch.manual_seed(0)
+# %%
+"""
+STEPS = """
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+    "what this round uses goes on in the next": (
+        """
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.head = nn.Linear(3, 4), nn.Linear(4, 1)
+        self.register_buffer("history", torch.zeros(2, 4))
+    def forward(self, x):
+        table = self.history * 0.5 + self.lin(x)
+        self.history = table
+        return self.head(table).square().mean()
+net = Table()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(3):
+    loss = net(torch.rand(2, 3))
+"""
+        + STEPS,
+        "table",
+        "table = self.history * 0.5 + self.lin(x)",
+        ["self.history = table.detach()"],
+    ),
+    "a trainer calls the method that keeps the state": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.memory = nn.GRUCell(3, 4), None
+    def training_step(self, x):
+        self.memory = self.cell(x, self.memory)
+        return self.memory.square().mean()
+# %%
+Trainer(Net()).fit([torch.rand(2, 3) for _ in range(3)])
+""",
+        "self.memory",
+        "self.memory = self.cell(x, self.memory)",
+        [
+            "self.memory = self.cell(x, None if self.memory is None else self.memory.detach())",
+        ],
+    ),
+    "the loss is kept under another name": (
+        """
+class Loop:
+    def __init__(self, net):
+        self.net, self.last = net, 0.0
+    def step(self, x):
+        loss = self.net(x).square().mean() + 0.1 * self.last
+        loss.backward()
+        self.last = loss
+loop = Loop(nn.Linear(3, 1))
+# %%
+for _ in range(3):
+    loop.step(torch.rand(4, 3))
+""",
+        "loop.last",
+        "self.last = loss",
+        ["self.last = loss.detach()"],
+    ),
+    "a package's object keeps a running value": (
+        """
+net, meter = nn.Linear(3, 1), Meter()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(3):
+    loss = meter.update(net(torch.rand(4, 3)).square().mean())
+"""
+        + STEPS,
+        "meter.value",
+        "loss = meter.update(net(torch.rand(4, 3)).square().mean())",
+        ["meter.value = meter.value.detach()"],
+    ),
+    "a package's layer has a cache": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.edge = CachedConv(), nn.Parameter(torch.rand(4, 4))
+    def forward(self, x):
+        return self.conv(x, self.edge.exp())
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(3):
+    loss = net(torch.rand(4, 3)).square().mean()
+"""
+        + STEPS,
+        "net.conv._cache",
+        "return self.conv(x, self.edge.exp())",
+        ["net.conv._cache = None"],
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: Path) -> Iterator[None]:
+    with installed(tmp_path, "keepslib", LIBRARY):
+        yield
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, shown, line, lines = PROGRAMS[name]
+    cells = cells_of(BEGIN + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    finding = found.diagnosis.finding
+    place = finding.place(What.CAUSE)
+    assert finding.cause == "second_backward"
+    assert (finding.tensors[0].names[0], place and place.source) == (shown, line)
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert added(cells, repaired) == lines
+    run(repaired)

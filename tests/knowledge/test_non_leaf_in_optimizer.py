@@ -1,0 +1,49 @@
+"""Parts of parameters given to an optimizer: a notebook, and the lines of its first rewrite."""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic_content import cells_of
+
+BEGIN = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+table = nn.Embedding(5, 3)
+# %%
+"""
+PROGRAMS: dict[str, tuple[str, list[str]]] = {
+    "a slice in the call": (
+        "opt = torch.optim.SGD([table.weight[:2]], lr=0.1)\n",
+        ["opt = torch.optim.SGD([table.weight], lr=0.1)"],
+    ),
+    "rows by number": (
+        "opt = torch.optim.Adam([table.weight[i] for i in (1, 3)], lr=0.1)\n",
+        ["opt = torch.optim.Adam([table.weight], lr=0.1)"],
+    ),
+    "a slice with a name that only the call reads": (
+        "rows = table.weight[1:]\nopt = torch.optim.SGD([rows], lr=0.1)\n",
+        ["opt = torch.optim.SGD([table.weight], lr=0.1)"],
+    ),
+    "a row that the loss reads for itself": (
+        "row = table.weight[-1]\nopt = torch.optim.SGD([row], lr=0.1)\n"
+        "row.square().sum().backward()\n",
+        ["row = table.weight[-1].detach().requires_grad_()"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, lines = PROGRAMS[name]
+    cells = cells_of(BEGIN + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.cause == "non_leaf_in_optimizer"
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert [line for line in repaired[-1].splitlines() if line not in cells[-1]] == lines
+    run(repaired)

@@ -1,0 +1,130 @@
+"""Leaves that a loop updates by giving their name a new tensor: attacks, latents, images.
+
+A row is a notebook, the cause, and the lines that the first rewrite brings in.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import added, edited, play
+from knowledge.test_cases import run
+
+from autograd_explain.model import What
+from autograd_explain.render.topic_content import cells_of
+
+BEGIN = """# %%
+import torch
+torch.manual_seed(0)
+w, x = torch.rand(4), torch.rand(4)
+def loss_of(v):
+    return ((v - w) * v.exp()).square().sum()
+# %%
+"""
+PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
+    "clamped behind the step": (
+        """
+adv = x.clone().requires_grad_()
+for _ in range(3):
+    loss_of(adv).backward()
+    adv = adv + 0.1 * adv.grad.sign()
+    adv = torch.clamp(adv, 0, 1)
+""",
+        "cast_made_non_leaf",
+        ["adv = torch.clamp(adv, 0, 1).detach().requires_grad_()"],
+    ),
+    "a method makes the step, and asks for the gradient itself": (
+        """
+class Attack:
+    def step(self, v):
+        v.requires_grad_()
+        loss_of(v).backward()
+        v = v + 0.1 * v.grad.sign()
+        return torch.min(v, x + 0.2)
+    def run(self):
+        v = x.clone()
+        for _ in range(3):
+            v = self.step(v)
+        return v
+# %%
+Attack().run()
+""",
+        "cast_made_non_leaf",
+        ["return torch.min(v, x + 0.2).detach()"],
+    ),
+    "the program clears the gradient": (
+        """
+delta = torch.zeros(4, requires_grad=True)
+for _ in range(3):
+    loss_of(x + delta).backward()
+    delta = (delta + 0.1 * delta.grad.sign()).clamp(-0.2, 0.2)
+    delta.grad.zero_()
+""",
+        "cast_made_non_leaf",
+        [
+            "with torch.no_grad():",
+            "delta.copy_((delta + 0.1 * delta.grad.sign()).clamp(-0.2, 0.2))",
+        ],
+    ),
+    "the flag set at each step": (
+        """
+def dream(image):
+    for _ in range(3):
+        image.requires_grad = True
+        (grad,) = torch.autograd.grad(loss_of(image), image)
+        image = image + 0.1 * grad / grad.norm()
+    return image
+dream(x.clone())
+""",
+        "requires_grad_on_non_leaf",
+        ["image = (image + 0.1 * grad / grad.norm()).detach()"],
+    ),
+    "an optimizer holds the leaf": (
+        """
+image = x.clone().requires_grad_()
+opt = torch.optim.SGD([image], lr=0.1)
+for _ in range(3):
+    image = image.clamp(0, 1)
+    opt.zero_grad()
+    loss_of(image).backward()
+    opt.step()
+assert not torch.equal(image, x)
+""",
+        "second_backward",
+        ["with torch.no_grad():", "image.copy_(image.clamp(0, 1))"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, cause, lines = PROGRAMS[name]
+    cells = cells_of(BEGIN + text)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.cause == cause
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert added(cells, repaired) == lines
+    run(repaired)
+
+
+def test_the_line_that_gave_the_new_tensor_is_named() -> None:
+    found = play(cells_of(BEGIN + PROGRAMS["the flag set at each step"][0])).diagnosis
+    assert found is not None
+    place = found.finding.place(What.CAUSE)
+    assert place is not None
+    assert place.source == "image = image + 0.1 * grad / grad.norm()"
+
+
+def test_a_state_that_no_gradient_updates_keeps_its_history() -> None:
+    """`h.grad` of a recurrent state is wanted along with the gradient of what came before."""
+    text = """
+h = torch.zeros(4, requires_grad=True)
+for _ in range(2):
+    h = torch.tanh(h * w + x)
+loss_of(h).backward()
+print(h.grad.sum())
+"""
+    found = play(cells_of(BEGIN + text)).diagnosis
+    assert found is not None
+    assert [r.fix for r in found.rewrites][:1] == ["retain_grad"]

@@ -1,0 +1,42 @@
+"""Elements of a list that a loop writes to, replaced in the list."""
+
+from __future__ import annotations
+
+import pytest
+from rewriting import at, program_of, result
+
+from autograd_explain.rewrite.transforms.loop_elements import element_replaced
+
+
+def replaced(code: str) -> str | None:
+    program = program_of(f"import torch\n{code}")
+    text = result(element_replaced(program, at(program, "    ", nth=-1)))
+    return None if text is None else text.removeprefix("import torch\n")
+
+
+@pytest.mark.parametrize(
+    ("write", "new"),
+    [
+        ("x -= a + b", "x - (a + b)"),
+        ("x.mul_(2).add_(1)", "x.mul(2).add(1)"),
+        ("x.zero_()", "torch.zeros_like(x)"),
+    ],
+)
+def test_the_element_is_replaced_in_the_list(write: str, new: str) -> None:
+    assert replaced(f"for x in self.xs:\n    {write}\n") == (
+        f"for i, x in enumerate(self.xs):\n    self.xs[i] = {new}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(xs):\n    for x in xs:\n        x += 1\n",  # the caller's list
+        "xs = a.split(2)\nfor x in xs:\n    x += 1\n",  # a tuple
+        "for x in xs:\n    x.data.add_(1)\n",
+        "for x in f(y):\n    x += 1\n",
+        "for x in xs:\n    x.requires_grad_()\n",
+    ],
+)
+def test_others_stay(code: str) -> None:
+    assert replaced(code) is None
