@@ -339,7 +339,8 @@ def test_gradients_of_autograd_grad_are_compared(play):
 
 
 def test_nondeterministic_gradients_are_not_verified(play):
-    played = play(SAME_CELL.replace("w = ", "import os\ntorch.manual_seed(int.from_bytes(os.urandom(6), 'big'))\nw = "))
+    seeded = "import os\ntorch.manual_seed(int.from_bytes(os.urandom(6), 'big'))\nw = "
+    played = play(SAME_CELL.replace("w = ", seeded))
     rewrite = played.try_out(("y.mul_(2)", "y = y.mul(2)"))
     assert rewrite.outcome is Outcome.RUNS
     assert rewrite.reason.values["why"] == "nondeterministic"
