@@ -15,11 +15,17 @@ from torch.utils.checkpoint import checkpoint
 
 from . import NOT_HERE, prints, raises, warns
 
+#: The groups that were made.  A reducer that is the last to hold one joins gloo's threads while it
+#: has the interpreter's lock, which a thread that lets go of a Python object waits for (torch 2.13,
+#: c10d/reducer.cpp: unlike ProcessGroup's, its binding does not give the lock away).
+_GROUPS: list[dist.ProcessGroup | None] = []
+
 
 @contextmanager
 def group() -> Iterator[None]:
     """A process group of this process alone."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    _GROUPS.append(dist.group.WORLD)
     try:
         yield
     finally:
