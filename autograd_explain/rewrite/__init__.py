@@ -8,33 +8,32 @@ Expressions (`target`, `expr`, `operand` …) are given as the user writes them.
 
 In-place operations made out of place
     out_of_place(program, place, target=None)
-    functional_write(program, place, target=None, facts=None)   facts: IndexFacts(mask, …)
+    functional_write(program, place, target=None)
     module_not_inplace(program, place, module=None)
 Copies
     clone_before_write(program, place, target=None)
     clone_operand(program, place, operand)
     clone_result(program, place)
-    clone_alias(program, place, expr=None)
-    clone_argument(program, place, callee, function=None)
+    clone_alias(program, place)
+    clone_argument(program, place, callee)
     clone_unpacked(program, place, target)
 Grad mode
     under_no_grad(program, place, last_place=None)
     last_update(program, place) -> last place of the updates by hand that follow each other
-    block_instead_of_switch(program, place, last_place=None)
+    block_instead_of_switch(program, place)
     remove_grad_switch(program, place)
 Order
     move_after(program, place, target_place, last_place=None)
     move_before(program, place, target_place, last_place=None)
     toggled_run(program, place) -> (first, last) place of a run with its switches
-    zero_grad_first(program, zero_place, backward_place)
     zero_grad_after(program, step_place)
     remove_statement(program, place)
 Computed again
     recompute_before(program, backward_place, assignment_places)
     repeat_after(program, place, target_place)
 End of the graph
-    detach_expression(program, place, expr=None, *, how="detach", state=False)
-    detach_use(program, place, expr, *, how="detach", state=False, or_none=False)
+    detach_expression(program, place, expr=None, *, state=False)
+    detach_use(program, place, expr, *, state=False, or_none=False)
     detach_after(program, place, expr, *, state=False)
     keep_graph(program, place)
 Leaves and gradients
@@ -80,7 +79,7 @@ if TYPE_CHECKING:
         remove_grad_switch,
         under_no_grad,
     )
-    from .transforms.index_write import IndexFacts, functional_write
+    from .transforms.index_write import functional_write
     from .transforms.inplace_modules import module_not_inplace
     from .transforms.move_statement import move_after, move_before, toggled_run
     from .transforms.out_of_place import out_of_place
@@ -90,7 +89,6 @@ if TYPE_CHECKING:
         parameter_attribute,
         remove_statement,
         zero_grad_after,
-        zero_grad_first,
     )
 
 _HOMES = {
@@ -104,20 +102,18 @@ _HOMES = {
     "clone_result clone_unpacked",
     "transforms.detach": "detach_expression detach_use",
     "transforms.grad_mode": "block_instead_of_switch last_update remove_grad_switch under_no_grad",
-    "transforms.index_write": "IndexFacts functional_write",
+    "transforms.index_write": "functional_write",
     "transforms.inplace_modules": "module_not_inplace",
     "transforms.move_statement": "move_after move_before toggled_run",
     "transforms.out_of_place": "out_of_place",
     "transforms.recompute": "recompute_before repeat_after",
-    "transforms.training_step": "module_list parameter_attribute remove_statement "
-    "zero_grad_after zero_grad_first",
+    "transforms.training_step": "module_list parameter_attribute remove_statement zero_grad_after",
 }
 _MODULE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Edited",
     "Fix",
-    "IndexFacts",
     "Proposal",
     "Propose",
     "Site",
@@ -155,7 +151,6 @@ __all__ = [
     "torch_at",
     "under_no_grad",
     "zero_grad_after",
-    "zero_grad_first",
 ]
 
 

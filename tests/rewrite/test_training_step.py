@@ -7,9 +7,9 @@ from rewriting import at, program_of, result, rewritten
 
 from autograd_explain.rewrite import (
     module_list,
+    move_before,
     parameter_attribute,
     remove_statement,
-    zero_grad_first,
 )
 from autograd_explain.rewrite.transforms.training_step import (
     cleared_with_the_step,
@@ -20,13 +20,13 @@ from autograd_explain.rewrite.transforms.training_step import (
 
 def test_zero_grad_first() -> None:
     program = program_of("loss.backward()\nopt.zero_grad()\nopt.step()\n")
-    text = result(zero_grad_first(program, at(program, "zero"), at(program, "backward")))
+    text = result(move_before(program, at(program, "zero"), at(program, "backward")))
     assert text == "opt.zero_grad()\nloss.backward()\nopt.step()\n"
 
 
 def test_zero_grad_does_not_pass_a_step() -> None:
     program = program_of("loss.backward()\nopt.step()\nopt.zero_grad()\n")
-    assert zero_grad_first(program, at(program, "zero"), at(program, "backward")) is None
+    assert move_before(program, at(program, "zero"), at(program, "backward")) is None
 
 
 def test_cleared_with_a_step_that_not_every_round_has() -> None:

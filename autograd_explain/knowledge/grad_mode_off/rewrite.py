@@ -5,7 +5,6 @@ from autograd_explain.rewrite import block_instead_of_switch
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.leave_no_grad import (
-    block_instead_of_enter,
     decorated_generator,
     mode_of_caller,
     out_of_block,
@@ -19,9 +18,12 @@ def _outside(site: Site[Details]) -> Edits | None:
     return out_of_block(site.program, site.place, list(site.details.unrecorded))
 
 
+def _is_switched(details: Details) -> bool:
+    return details.by in (OffBy.SWITCH, OffBy.ENTERED)
+
+
 propose: Propose[Details] = by_table(
-    Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by is OffBy.SWITCH),
-    Fix("block", at_place(block_instead_of_enter), when=lambda d: d.by is OffBy.ENTERED),
+    Fix("block", at_place(block_instead_of_switch), when=_is_switched),
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
     Fix("mode_of_caller", at_place(mode_of_caller), when=lambda d: d.by is OffBy.BLOCK),

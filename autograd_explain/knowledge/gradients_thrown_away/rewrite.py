@@ -1,6 +1,6 @@
 """Clear before backward, or with the step where not every round has one."""
 
-from autograd_explain.rewrite import zero_grad_first
+from autograd_explain.rewrite import move_before
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.training_step import cleared_with_the_step
 
@@ -14,7 +14,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix(
         "clear_first",
-        lambda s: zero_grad_first(s.program, s.place, s.details.backward),
+        lambda s: move_before(s.program, s.place, s.details.backward),
         changes=True,
     ),
 )

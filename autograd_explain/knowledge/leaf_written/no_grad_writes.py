@@ -37,7 +37,7 @@ def writes_under_no_grad(program: Program, place: Place, names: Iterable[str]) -
     if first is None or guard is None:
         return None
     writes = [first, *_later(program, tree, imports, first, names)]
-    writes = [w for w in writes if not any(is_off(tree, imports, s) for s in _around(tree, w))]
+    writes = [w for w in writes if not any(is_off(imports, s) for s in _around(tree, w))]
     if len(writes) < 2 or writes[0] is not first:
         return None
     last = tree.statement(last_update(program, place)) or first

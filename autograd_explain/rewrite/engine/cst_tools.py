@@ -217,6 +217,29 @@ def is_number(node: cst.BaseExpression) -> bool:
     }
 
 
+def method_name(node: cst.CSTNode) -> str:
+    """`add_` of the call `x.add_(1)`; "" for anything else."""
+    function = node.func if isinstance(node, cst.Call) else None
+    return function.attr.value if isinstance(function, cst.Attribute) else ""
+
+
+def whole_value(statement: Statement) -> cst.BaseExpression | None:
+    """The one value that a statement assigns or returns; None where it is unpacked."""
+    if isinstance(statement, (cst.AnnAssign, cst.Return)):
+        return statement.value
+    if isinstance(statement, cst.Assign):
+        unpacks = any(isinstance(t, (cst.Tuple, cst.List)) for t in targets(statement))
+        return None if unpacks else statement.value
+    return None
+
+
+def is_starred(tree: Tree, node: cst.CSTNode) -> bool:
+    """Whether a star stands before an expression: it is no value of its own."""
+    parent = tree.parents[node]
+    starred = isinstance(parent, cst.Arg) and bool(parent.star)
+    return starred or isinstance(parent, cst.StarredElement)
+
+
 def literal_bool(node: cst.BaseExpression) -> bool | None:
     return {"True": True, "False": False}.get(node.value) if isinstance(node, cst.Name) else None
 

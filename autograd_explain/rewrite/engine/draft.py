@@ -7,7 +7,7 @@ line, one-line suites and whole blocks are changed by the same few operations.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -69,6 +69,10 @@ class Draft:
         self._change(statement).instead = _pieces(new)
         return self
 
+    def opened(self, block: cst.With) -> Draft:
+        """Put what stands in a block in the place of the block."""
+        return self.instead(block, [self.piece(s) for s in statements_in(block.body)])
+
     def remove(self, statement: Statement) -> Draft:
         """Take a statement out, with the comments that belong to it."""
         self._change(statement).instead = []
@@ -80,6 +84,17 @@ class Draft:
 
     def after(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
         self._change(statement).after.extend(_pieces(new))
+        return self
+
+    def move(
+        self, run: Sequence[Statement], target: Statement, after: bool, to: Draft | None = None
+    ) -> Draft:
+        """Take statements from where they stand to before or behind another, of this tree or of
+        that of another draft."""
+        goal = self if to is None else to
+        (goal.after if after else goal.before)(target, [self.piece(s) for s in run])
+        for statement in run:
+            self.remove(statement)
         return self
 
     def append(self, new: Iterable[Statement | BlockItem]) -> Draft:
@@ -173,6 +188,13 @@ class Draft:
             group[len(change.before)] = replace(own[0], leading=())
             group[0] = replace(group[0], leading=(*own[0].leading, *group[0].leading))
         return group
+
+
+def every(drafts: Iterable[Draft]) -> Edits | None:
+    """The edits of several drafts as one rewrite; None where one of them gives none."""
+    edits = [draft.edit() for draft in drafts]
+    whole = tuple(edit for edit in edits if edit is not None)
+    return whole if whole and len(whole) == len(edits) else None
 
 
 def only(drafts: Iterable[Draft | None]) -> Edits | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache
@@ -89,6 +89,17 @@ class Tree:
             parent = self.parents.get(parent)
         return parent if isinstance(parent, (cst.Module, cst.BaseSuite)) else None
 
+    def outer(self, node: cst.CSTNode) -> cst.BaseCompoundStatement | None:
+        """The innermost compound statement around a node."""
+        around = (a for a in self.ancestors(node) if isinstance(a, cst.BaseCompoundStatement))
+        return next(around, None)
+
+    def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
+        """The statements of the block that holds this one, and where it stands among them."""
+        block = self.block_of(statement)
+        inside = [] if block is None else statements_in(block)
+        return inside, position(inside, statement) if inside else 0
+
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The innermost function, class, lambda, comprehension or module around a node."""
         kinds = (cst.Module, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.BaseComp)
@@ -99,17 +110,19 @@ class Tree:
         """Every statement, in the order of the text."""
         return tuple(n for n in _statements_below(self.module) if n in self.positions)
 
-    def candidates(self, place: Place) -> tuple[Statement, ...]:
+    def candidates(self, place: Place | None) -> tuple[Statement, ...]:
         """The statements a place may mean: one where it has a span or a line to itself.
 
         Of `if c: x += 1` both: callers know what they look for.
         """
+        if place is None:
+            return ()
         if place.span is not None:
             exact = self._around(place.span)
             return () if exact is None else (exact,)
         return tuple(s for s in self.statements if self._on_line(s, place.line))
 
-    def statement(self, place: Place) -> Statement | None:
+    def statement(self, place: Place | None) -> Statement | None:
         """The one statement at a place; None where several are possible or none is."""
         found = self.candidates(place)
         small = [s for s in found if isinstance(s, cst.BaseSmallStatement)]
@@ -167,9 +180,10 @@ def tree_of(program: Program, source: Source | None) -> Tree:
     return _NOTHING if source is None else _parse(source, set_aside(program, source))
 
 
-def tree_at(program: Program, place: Place) -> Tree:
-    source = program.source_at(place)
-    if source is not None:
+def tree_at(program: Program, place: Place | None) -> Tree:
+    """The tree of the source that a place is in, without statements where it is in none."""
+    source = None if place is None else program.source_at(place)
+    if source is not None and place is not None:
         line = place.line - source.offset
         if any(first <= line <= last for first, last in set_aside(program, source)):
             return _parse(source, ())
@@ -190,6 +204,11 @@ def statements_in(block: cst.CSTNode) -> list[Statement]:
         elif isinstance(line, cst.BaseCompoundStatement):
             found.append(line)
     return found
+
+
+def position(statements: Sequence[Statement], wanted: Statement) -> int:
+    """Where a statement stands among others: the one itself, not another of the same text."""
+    return next(i for i, s in enumerate(statements) if s is wanted)
 
 
 @lru_cache(maxsize=1024)

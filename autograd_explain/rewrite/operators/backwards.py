@@ -19,12 +19,8 @@ def reduced(site: Site) -> Iterator[Change]:
     for call in site.calls:
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward":
             value = call.func.value
-            for how in ("mean()", "sum()"):
-                if not call.args:
-                    yield Change(
-                        "reduce", site, site.tree.code(value),
-                        partial(site.called_on, how, value), group=how,
-                    )  # fmt: skip
+            for how in ("mean()", "sum()") if not call.args else ():
+                yield site.change("reduce", value, partial(site.called_on, how, value), how)
 
 
 def differentiable(site: Site) -> Iterator[Change]:
@@ -39,11 +35,8 @@ def differentiable(site: Site) -> Iterator[Change]:
         if name != "backward":
             options += [("allow_unused",), ("allow_unused", "materialize_grads")]
         for flags in options:
-            yield Change(
-                flags[0], site, site.tree.code(call),
-                partial(_with_flags, site, call, flags),
-                group=flags[-1],
-            )  # fmt: skip
+            make = partial(_with_flags, site, call, flags)
+            yield site.change(flags[0], call, make, group=flags[-1])
 
 
 def away_from_zero(site: Site) -> Iterator[Change]:
@@ -51,10 +44,8 @@ def away_from_zero(site: Site) -> Iterator[Change]:
     infinite."""
     for node in head(site.statement):
         if isinstance(node, cst.BinaryOperation) and _is_root(node):
-            yield Change(
-                "away_from_zero", site, site.tree.code(node.left),
-                partial(_moved_off, site, node.left), group="power",
-            )  # fmt: skip
+            make = partial(_moved_off, site, node.left)
+            yield site.change("away_from_zero", node.left, make, group="power")
     for call in site.calls:
         name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         if name not in _ZERO_SLOPE:
@@ -64,10 +55,8 @@ def away_from_zero(site: Site) -> Iterator[Change]:
         if inner is None and isinstance(call.func, cst.Attribute) and not full:
             inner = call.func.value
         if inner is not None:
-            yield Change(
-                "away_from_zero", site, site.tree.code(inner),
-                partial(_moved_off, site, inner), group=name,
-            )  # fmt: skip
+            make = partial(_moved_off, site, inner)
+            yield site.change("away_from_zero", inner, make, group=name)
 
 
 def _is_root(node: cst.BinaryOperation) -> bool:

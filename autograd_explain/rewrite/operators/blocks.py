@@ -21,16 +21,16 @@ def block_in_loop(site: Site) -> Iterator[Change]:
     block = _block(site)
     inside = statements_in(block.body) if block is not None else []
     if block is not None and len(inside) == 1 and isinstance(inside[0], (cst.For, cst.While)):
-        code = site.tree.code(block.items[0].item)
-        yield Change("block_in_loop", site, code, partial(_into_loop, site, block, inside[0]))
+        make = partial(_into_loop, site, block, inside[0])
+        yield site.change("block_in_loop", block.items[0].item, make)
 
 
 def block_left_out(site: Site) -> Iterator[Change]:
     """`with kept(): …` -> what stands in it."""
     block = _block(site)
     if block is not None and all(item.asname is None for item in block.items):
-        code = site.tree.code(block.items[0].item)
-        yield Change("block_left_out", site, code, partial(_body_alone, site, block))
+        opened = block.items[0].item
+        yield site.change("block_left_out", opened, lambda: Draft(site.tree).opened(block).edits())
 
 
 def _block(site: Site) -> cst.With | None:
@@ -49,12 +49,5 @@ def _called(site: Site, node: cst.BaseExpression) -> str:
 
 def _into_loop(site: Site, block: cst.With, loop: cst.For | cst.While) -> Edits | None:
     inner = block.with_changes(body=loop.body, leading_lines=[])
-    draft = Draft(site.tree)
-    draft.instead(block, [loop.with_changes(body=cst.IndentedBlock([inner]))])
-    return draft.edits()
-
-
-def _body_alone(site: Site, block: cst.With) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.instead(block, [draft.piece(s) for s in statements_in(block.body)])
-    return draft.edits()
+    around = loop.with_changes(body=cst.IndentedBlock([inner]))
+    return Draft(site.tree).instead(block, [around]).edits()

@@ -25,8 +25,7 @@ def into_caller(site: Site) -> Iterator[Change]:
     own, function = site.statement, site.tree.scope_of(site.statement)
     if isinstance(own, (cst.Expr, cst.AugAssign)) and isinstance(function, cst.FunctionDef):
         if site.tree.block_of(own) is function.body and len(function.body.body) > 1:
-            code = site.tree.code(own).strip()
-            yield Change("into_caller", site, code, partial(_behind_calls, site, function))
+            yield site.change("into_caller", own, partial(_behind_calls, site, function))
 
 
 def _behind_calls(site: Site, function: cst.FunctionDef) -> Edits | None:

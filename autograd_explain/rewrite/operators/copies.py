@@ -19,44 +19,40 @@ def clone_operand(site: Site) -> Iterator[Change]:
     """`f(x)` -> `f(x.clone())`, wherever the statement reads x."""
     for code, nodes in site.operands.items():
         if len(nodes) > 1:
-            yield Change("clone", site, code, partial(site.called_on, "clone()", *nodes))
+            yield site.change("clone", code, partial(site.called_on, "clone()", *nodes))
         for node in nodes:
-            yield Change("clone", site, code, partial(site.called_on, "clone()", node), group=code)
+            yield site.change("clone", code, partial(site.called_on, "clone()", node), group=code)
 
 
 def clone_result(site: Site) -> Iterator[Change]:
     """`y = f(x)` -> `y = f(x).clone()`."""
     value = site.value
     if isinstance(value, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)):
-        code = site.tree.code(value)
-        yield Change("clone", site, code, partial(site.called_on, "clone()", value))
+        yield site.change("clone", value, partial(site.called_on, "clone()", value))
 
 
 def clone_elements(site: Site) -> Iterator[Change]:
     """`keep(states)` -> `keep([t.clone() for t in states])`: each tensor of a sequence."""
     for code, nodes in site.operands.items():
         if isinstance(nodes[0], (cst.Name, cst.Attribute)):
-            yield Change("clone_elements", site, code, partial(_each_cloned, site, nodes))
+            yield site.change("clone_elements", code, partial(_each_cloned, site, nodes))
 
 
 def clone_first(site: Site) -> Iterator[Change]:
     """`x = x.clone()` on a line before the statement that writes to x."""
-    yield Change(
-        "clone_first", site, site.tree.code(site.statement).strip(),
-        lambda: clone_before_write(site.program, site.place),
-    )  # fmt: skip
+    make = partial(clone_before_write, site.program, site.place)
+    yield site.change("clone_first", site.statement, make)
 
 
 def clone_before(site: Site) -> Iterator[Change]:
     """`x = x.clone()` on a line before any statement that hands x on."""
     for code, nodes in site.operands.items():
         if isinstance(nodes[0], (cst.Name, cst.Attribute)) and repeatable(nodes[0]):
-            yield Change("clone_first", site, code, partial(_copied_first, site, nodes[0]))
+            yield site.change("clone_first", code, partial(_copied_first, site, nodes[0]))
     for node in stores(site.statement):
         base = node.value if isinstance(node, cst.Subscript) else None
         if isinstance(base, (cst.Name, cst.Attribute)) and repeatable(base):
-            code = site.tree.code(base)
-            yield Change("clone_first", site, code, partial(_copied_first, site, base))
+            yield site.change("clone_first", base, partial(_copied_first, site, base))
 
 
 def deep_copied(site: Site) -> Iterator[Change]:
@@ -65,7 +61,7 @@ def deep_copied(site: Site) -> Iterator[Change]:
     state = isinstance(value, cst.Call) and (dotted(value.func) or "").endswith(".state_dict")
     if value is not None and (state or isinstance(value, (cst.Name, cst.Attribute))):
         if not isinstance(site.statement, cst.Return):
-            yield Change("deep_copy", site, site.tree.code(value), partial(_deep, site, value))
+            yield site.change("deep_copy", value, partial(_deep, site, value))
 
 
 def _deep(site: Site, value: cst.BaseExpression) -> Edits | None:
@@ -87,6 +83,5 @@ def _each_cloned(site: Site, nodes: list[cst.BaseExpression]) -> Edits | None:
 def _copied_first(site: Site, node: cst.BaseExpression) -> Edits | None:
     if site.tree.block_of(site.statement) is None:
         return None
-    draft = Draft(site.tree)
-    draft.before(site.statement, [make("{x} = {x}.clone()", x=node)])
-    return draft.edits()
+    copied = make("{x} = {x}.clone()", x=node)
+    return Draft(site.tree).before(site.statement, [copied]).edits()

@@ -14,7 +14,7 @@ from ..engine.cst_tools import keyword as keyword_of
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, statements_in
+from ..engine.tree import Statement
 from ..transforms.keep_gradient import gradient_of_whole
 from .site import Change, Site
 
@@ -38,15 +38,12 @@ def put_together(site: Site) -> Iterator[Change]:
         names, parts = _parts_above(site)
         whole = _whole(site, list(parts)) if parts else None
     if whole is not None and len(names) > 1:
-        code = site.tree.code(whole[0])
-        yield Change("put_together", site, code, partial(_together, site, names, *whole))
+        yield site.change("put_together", whole[0], partial(_together, site, names, *whole))
 
 
 def _parts_above(site: Site) -> tuple[list[cst.Name], list[cst.Subscript]]:
     """The names that follow each other down to this statement, each given a part of a tensor."""
-    block = site.tree.block_of(site.statement)
-    inside = [] if block is None else statements_in(block)
-    end = next((n for n, s in enumerate(inside) if s is site.statement), -1)
+    inside, end = site.tree.siblings(site.statement)
     found: list[tuple[cst.Name, cst.Subscript]] = []
     for statement in reversed(inside[: end + 1]):
         pair = _named_part(statement)
@@ -88,10 +85,9 @@ def _together(
     function = site.imports.local(f"torch.{how}")
     if function is None:
         return None
-    draft = Draft(site.tree)
     parts = ", ".join(name.value for name in names)
-    draft.after(site.statement, [make(f"{{x}} = {function}([{parts}], dim={dim})", x=whole)])
-    return draft.edits()
+    joined = make(f"{{x}} = {function}([{parts}], dim={dim})", x=whole)
+    return Draft(site.tree).after(site.statement, [joined]).edits()
 
 
 def part_of_derivative(site: Site) -> Iterator[Change]:
@@ -101,10 +97,8 @@ def part_of_derivative(site: Site) -> Iterator[Change]:
         given = _slice_given(site, call.args[1].value) if len(call.args) > 1 else None
         grad = site.imports.full(dotted(call.func)) == "torch.autograd.grad"
         if grad and isinstance(given, cst.Subscript) and isinstance(outer, cst.Subscript):
-            yield Change(
-                "part_of_derivative", site, site.tree.code(given),
-                partial(_part_taken_last, site, outer, call, given), group="part",
-            )  # fmt: skip
+            taken = partial(_part_taken_last, site, outer, call, given)
+            yield site.change("part_of_derivative", given, taken, group="part")
 
 
 def _slice_given(site: Site, given: cst.BaseExpression) -> cst.BaseExpression:
@@ -128,16 +122,10 @@ def _part_taken_last(
 
 def part_of_gradient(site: Site) -> Iterator[Change]:
     """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
-    code = site.tree.code(site.statement).strip()
-    if any(_is_grad_of_any(node) for node in head(site.statement)):
-        yield Change(
-            "gradient_of_whole", site, code,
-            partial(gradient_of_whole, site.program, site.place), group="grad",
-        )  # fmt: skip
-
-
-def _is_grad_of_any(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Attribute) and node.attr.value == "grad"
+    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
+    if any(node.attr.value == "grad" for node in nodes):
+        whole = partial(gradient_of_whole, site.program, site.place)
+        yield site.change("gradient_of_whole", site.statement, whole, group="grad")
 
 
 def derivative_itself(site: Site) -> Iterator[Change]:
@@ -149,11 +137,9 @@ def derivative_itself(site: Site) -> Iterator[Change]:
         return
     flag = keyword_of(call, "create_graph")
     if call.func.attr.value == "backward" and flag is not None and literal_bool(flag.value):
-        block = site.tree.block_of(own)
-        inside = [] if block is None else statements_in(block)
-        after = inside[next(n for n, s in enumerate(inside) if s is own) + 1 :]
-        code = site.tree.code(call)
-        yield Change("derivative_itself", site, code, partial(_given, site, call.func.value, after))
+        inside, at = site.tree.siblings(own)
+        given = partial(_given, site, call.func.value, inside[at + 1 :])
+        yield site.change("derivative_itself", call, given)
 
 
 def _given(site: Site, value: cst.BaseExpression, after: list[Statement]) -> Edits | None:

@@ -46,15 +46,14 @@ _COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTe
 def detach_operand(site: Site) -> Iterator[Change]:
     """`D(fake)` -> `D(fake.detach())`."""
     for code, nodes in site.operands.items():
-        yield Change("detach", site, code, partial(site.called_on, "detach()", *nodes), group=code)
+        yield site.change("detach", code, partial(site.called_on, "detach()", *nodes), group=code)
 
 
 def detach_result(site: Site) -> Iterator[Change]:
     """`target = q + r` -> `target = (q + r).detach()`."""
     value = site.value
     if isinstance(value, cst.BinaryOperation):
-        code = site.tree.code(value)
-        yield Change("detach", site, code, partial(site.called_on, "detach()", value))
+        yield site.change("detach", value, partial(site.called_on, "detach()", value))
 
 
 def detach_other(site: Site) -> Iterator[Change]:
@@ -64,8 +63,7 @@ def detach_other(site: Site) -> Iterator[Change]:
             for cut, other in ((node.left, node.right), (node.right, node.left)):
                 kept = _detached(cut)
                 if kept is not None and _detached(other) is None:
-                    code = site.tree.code(node)
-                    yield Change("detach_other", site, code, partial(_swapped, site, cut, other))
+                    yield site.change("detach_other", node, partial(_swapped, site, cut, other))
 
 
 def detach_kept(site: Site) -> Iterator[Change]:
@@ -73,14 +71,8 @@ def detach_kept(site: Site) -> Iterator[Change]:
     if isinstance(site.statement, (cst.Assign, cst.AugAssign)):
         for leaf in (leaf for t in targets(site.statement) for leaf in unpacked(t)):
             if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
-                code = site.tree.code(leaf)
-                yield Change(
-                    "detach_kept", site, code, partial(_behind, site, "{x} = {x}.detach()", leaf)
-                )
-                yield Change(
-                    *("detach_kept", site, code),
-                    partial(_behind, site, "{x} = tuple(t.detach() for t in {x})", leaf),
-                )
+                for value in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
+                    yield site.change("detach_kept", leaf, partial(_behind, site, value, leaf))
 
 
 def detach_carried(site: Site) -> Iterator[Change]:
@@ -97,15 +89,14 @@ def detach_carried(site: Site) -> Iterator[Change]:
             (f"{path} = {path}.detach()", "detach_carried"),
             (f"{path} = tuple(t.detach() for t in {path})", "detach_carried_states"),
         ):
-            yield Change(name, site, path, partial(_at_start, site, template))
+            yield site.change(name, path, partial(_at_start, site, template))
 
 
 def keep_in_graph(site: Site) -> Iterator[Change]:
     """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
     for node in head(site.statement):
         if isinstance(node, cst.BaseExpression) and (kind := _ending(site, node)):
-            code = site.tree.code(node)
-            yield Change("keep_in_graph", site, code, partial(_uncut, site, node), group=kind)
+            yield site.change("keep_in_graph", node, partial(_uncut, site, node), group=kind)
 
 
 def keep_all_in_graph(site: Site) -> Iterator[Change]:
@@ -113,10 +104,8 @@ def keep_all_in_graph(site: Site) -> Iterator[Change]:
     found = [n for n in head(site.statement) if isinstance(n, cst.BaseExpression)]
     ends = [node for node in found if _ending(site, node)]
     if ends:
-        code, scope = site.tree.code(site.statement).strip(), site.tree.scope_of(site.statement)
-        yield Change(
-            "keep_in_graph", site, code, partial(_all_uncut, site, ends), group=f"in {id(scope)}"
-        )
+        group = f"in {id(site.tree.scope_of(site.statement))}"
+        yield site.change("keep_in_graph", site.statement, partial(_all_uncut, site, ends), group)
 
 
 def _all_uncut(site: Site, ends: list[cst.BaseExpression]) -> Edits | None:
@@ -148,21 +137,16 @@ def kept_apart(site: Site) -> Iterator[Change]:
     own = site.statement
     target = targets(own)[0] if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
     if isinstance(target, cst.Attribute) and repeatable(target):
-        code = site.tree.code(target)
-        yield Change("kept_apart", site, code, partial(_apart, site, target, own.value))  # type: ignore[union-attr]
+        yield site.change("kept_apart", target, partial(_apart, site, target, own.value))  # type: ignore[union-attr]
 
 
 def _apart(site: Site, target: cst.Attribute, value: cst.BaseExpression) -> Edits | None:
-    block = site.tree.block_of(site.statement)
-    if block is None:
-        return None
     draft = Draft(site.tree)
     name = fresh(site.tree, site.statement, target.attr.value)
-    inside = statements_in(block)
-    after = inside[next(n for n, s in enumerate(inside) if s is site.statement) + 1 :]
+    inside, at = site.tree.siblings(site.statement)
     lines = [make(f"{name} = {{v}}", v=value), make(f"{{x}} = {name}.detach()", x=target)]
     draft.instead(site.statement, lines)
-    for node in (n for s in after for n in walk(s)):
+    for node in (n for s in inside[at + 1 :] for n in walk(s)):
         if isinstance(node, cst.Attribute) and node.deep_equals(target):
             draft.replace(node, cst.Name(name))
     return draft.edits()
@@ -177,8 +161,7 @@ def value_itself(site: Site) -> Iterator[Change]:
             continue
         inner, makes_leaf = _made_of(site, node)
         if makes_leaf and not isinstance(inner, cst.BaseNumber) and _runs_often(site):
-            code = site.tree.code(node)
-            yield Change("value_itself", site, code, partial(_value_alone, site, node, inner))
+            yield site.change("value_itself", node, partial(_value_alone, site, node, inner))
 
 
 def _made_of(site: Site, node: cst.BaseExpression) -> tuple[cst.BaseExpression, bool]:
@@ -227,10 +210,8 @@ def differentiable_sample(site: Site) -> Iterator[Change]:
         if not isinstance(function, cst.Attribute) or function.attr.value != "sample":
             continue
         if not site.imports.full(dotted(function)):
-            yield Change(
-                "differentiable_sample", site, site.tree.code(call),
-                partial(site.replaced, function.attr, cst.Name("rsample")), group="sample",
-            )  # fmt: skip
+            drawn = partial(site.replaced, function.attr, cst.Name("rsample"))
+            yield site.change("differentiable_sample", call, drawn, group="sample")
 
 
 def soft(site: Site) -> Iterator[Change]:
@@ -242,8 +223,7 @@ def soft(site: Site) -> Iterator[Change]:
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             inner = _under_step(site, node, node.func)
         if inner is not None:
-            code = site.tree.code(node)
-            yield Change("soft", site, code, partial(site.replaced, node, inner))
+            yield site.change("soft", node, partial(site.replaced, node, inner))
 
 
 def _under_step(site: Site, call: cst.Call, function: cst.Attribute) -> cst.BaseExpression | None:
@@ -258,11 +238,10 @@ def tensors_joined(site: Site) -> Iterator[Change]:
     """`torch.tensor(x)` -> `x`, and of several tensors `torch.stack(xs)`."""
     for call in site.calls:
         if site.imports.full(dotted(call.func)) in _COPIES and call.args:
-            code = site.tree.code(call)
             for many in (False, True):
-                yield Change("tensors_joined", site, code, partial(_joined, site, call, many))
+                yield site.change("tensors_joined", call, partial(_joined, site, call, many))
             copy = method(bare(call.args[0].value), "detach().clone()")
-            yield Change("detached_copy", site, code, partial(site.replaced, call, copy))
+            yield site.change("detached_copy", call, partial(site.replaced, call, copy))
 
 
 def drop_call(site: Site) -> Iterator[Change]:
@@ -272,11 +251,7 @@ def drop_call(site: Site) -> Iterator[Change]:
             name = call.func.attr.value
             inner = call.func.value
             if name not in _ENDINGS and not isinstance(site.tree.parents[call], cst.Expr):
-                code = site.tree.code(call)
-                yield Change(
-                    "drop_call", site, code,
-                    partial(site.replaced, call, inner), group=name,
-                )  # fmt: skip
+                yield site.change("drop_call", call, partial(site.replaced, call, inner), name)
 
 
 def _detached(node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -287,10 +262,8 @@ def _detached(node: cst.BaseExpression) -> cst.BaseExpression | None:
 
 
 def _swapped(site: Site, cut: cst.BaseExpression, other: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.replace(cut, _detached(cut) or cut)
-    draft.replace(other, method(bare(other), "detach()"))
-    return draft.edits()
+    draft = Draft(site.tree).replace(cut, _detached(cut) or cut)
+    return draft.replace(other, method(bare(other), "detach()")).edits()
 
 
 def _ending(site: Site, node: cst.BaseExpression) -> str:
@@ -308,20 +281,13 @@ def _ending(site: Site, node: cst.BaseExpression) -> str:
     return full.partition(".")[0] if full.startswith(("numpy.", "math.")) else ""
 
 
-def _behind(site: Site, template: str, node: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.after(site.statement, [make(template, x=node)])
-    return draft.edits()
+def _behind(site: Site, value: str, node: cst.BaseExpression) -> Edits | None:
+    return Draft(site.tree).after(site.statement, [make("{x} = " + value, x=node)]).edits()
 
 
 def _at_start(site: Site, code: str) -> Edits | None:
     inside = statements_in(site.statement.body)  # type: ignore[union-attr]
-    line = cst.parse_statement(code)
-    if not inside or not isinstance(line, cst.SimpleStatementLine):
-        return None
-    draft = Draft(site.tree)
-    draft.before(inside[0], [line.body[0]])
-    return draft.edits()
+    return Draft(site.tree).before(inside[0], [make(code)]).edits() if inside else None
 
 
 def _uncut(site: Site, node: cst.BaseExpression) -> Edits | None:
@@ -336,15 +302,9 @@ def float_instead_of_item(site: Site) -> Iterator[Change]:
     """`total += loss` -> `total += loss.item()`: a number is kept, not a graph."""
     if isinstance(site.statement, cst.AugAssign):
         value = site.statement.value
-        yield Change(
-            "number", site, site.tree.code(value),
-            partial(site.called_on, "item()", value),
-        )  # fmt: skip
+        yield site.change("number", value, partial(site.called_on, "item()", value))
     for call in site.calls:
         kept = isinstance(call.func, cst.Attribute) and call.func.attr.value == "append"
         if kept and len(call.args) == 1:
             given = call.args[0].value
-            yield Change(
-                "number", site, site.tree.code(given),
-                partial(site.called_on, "item()", given),
-            )  # fmt: skip
+            yield site.change("number", given, partial(site.called_on, "item()", given))

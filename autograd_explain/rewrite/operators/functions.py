@@ -25,10 +25,9 @@ def follows_autocast(site: Site) -> Iterator[Change]:
     if isinstance(made, cst.ClassDef) and any(
         site.imports.full(dotted(base.value)) == "torch.autograd.Function" for base in made.bases
     ):
-        device, code = _device(site), made.name.value
-        if device:
-            for options in ("", ", cast_inputs=torch.float32"):
-                yield Change("custom_fwd", site, code, partial(_decorated, site, device, options))
+        device = _device(site)
+        for options in ("", ", cast_inputs=torch.float32") if device else ():
+            yield site.change("custom_fwd", made.name, partial(_decorated, site, device, options))
 
 
 def _device(site: Site) -> str:

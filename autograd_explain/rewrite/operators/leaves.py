@@ -14,28 +14,27 @@ from ..engine.cst_tools import (
     literal_bool,
     positional_parameters,
     repeatable,
+    statement,
     targets,
     unpacked,
     without,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.casts import dtype_in_constructor, requires_grad_last
 from ..transforms.functional_layer import parameter_as_argument
-from ..transforms.training_step import module_list, parameter_attribute
+from ..transforms.training_step import is_parameter, module_list, parameter_attribute
 from ..transforms.uncut import apply_patches, flag_removed
 from .site import Change, Site
 
 
 def flag_last(site: Site) -> Iterator[Change]:
     """`torch.tensor(v, requires_grad=True).double()` -> the same with the result as the leaf."""
-    if site.value is None:
-        return
-    code, program = site.tree.code(site.value), site.program
     for how in (dtype_in_constructor, requires_grad_last):
-        yield Change("leaf_last", site, code, partial(how, program, site.place), group=how.__name__)
+        if site.value is not None:
+            make = partial(how, site.program, site.place)
+            yield site.change("leaf_last", site.value, make, group=how.__name__)
 
 
 def new_leaf(site: Site) -> Iterator[Change]:
@@ -44,12 +43,8 @@ def new_leaf(site: Site) -> Iterator[Change]:
     if isinstance(value, (cst.Call, cst.BinaryOperation, cst.Attribute, cst.Subscript)):
         if isinstance(site.statement, cst.Return):
             return
-        code = site.tree.code(value)
         for ending in ("requires_grad_()", "detach().requires_grad_()"):
-            yield Change(
-                "new_leaf", site, code,
-                partial(site.called_on, ending, value), group=ending,
-            )  # fmt: skip
+            yield site.change("new_leaf", value, partial(site.called_on, ending, value), ending)
 
 
 def no_flag(site: Site) -> Iterator[Change]:
@@ -58,11 +53,8 @@ def no_flag(site: Site) -> Iterator[Change]:
         name = (dotted(call.func) or ".").rpartition(".")[2]
         attribute = call.func.attr.value if isinstance(call.func, cst.Attribute) else name
         if keyword(call, "requires_grad") or attribute in ("requires_grad_", "Parameter"):
-            where = site.tree.place(call)
-            yield Change(
-                "no_flag", site, site.tree.code(call),
-                partial(_without_flag, site, where), group="flag",
-            )  # fmt: skip
+            make = partial(_without_flag, site, site.tree.place(call))
+            yield site.change("no_flag", call, make, group="flag")
 
 
 def detached_flag(site: Site) -> Iterator[Change]:
@@ -73,11 +65,8 @@ def detached_flag(site: Site) -> Iterator[Change]:
         if isinstance(target, cst.Attribute) and target.attr.value == "requires_grad":
             tensor, ending = target.value, ".requires_grad_()" if flag else ""
             if repeatable(tensor) and not _is_of_loop(site, tensor):
-                yield Change(
-                    "detached_flag", site, site.tree.code(tensor),
-                    partial(_rebound, site, f"{{x}} = {{x}}.detach(){ending}", tensor),
-                    group="flag",
-                )  # fmt: skip
+                make = partial(_rebound, site, f"{{x}} = {{x}}.detach(){ending}", tensor)
+                yield site.change("detached_flag", tensor, make, group="flag")
 
 
 def registered(site: Site) -> Iterator[Change]:
@@ -85,10 +74,8 @@ def registered(site: Site) -> Iterator[Change]:
     value = site.value
     if value is not None and any(isinstance(t, cst.Attribute) for t in targets(site.statement)):
         for how in (module_list, parameter_attribute):
-            yield Change(
-                "registered", site, site.tree.code(value),
-                partial(how, site.program, site.place), group=how.__name__,
-            )  # fmt: skip
+            make = partial(how, site.program, site.place)
+            yield site.change("registered", value, make, group=how.__name__)
 
 
 def as_argument(site: Site) -> Iterator[Change]:
@@ -96,10 +83,9 @@ def as_argument(site: Site) -> Iterator[Change]:
     which no module owns then."""
     made, given = site.value, targets(site.statement)
     if isinstance(made, cst.Call) and any(isinstance(t, cst.Attribute) for t in given):
-        full = site.imports.full(dotted(made.func))
-        if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-            code = site.tree.code(given[0])
-            yield Change("as_argument", site, code, partial(_as_argument, site))
+        if is_parameter(site.imports, made):
+            make = partial(parameter_as_argument, site.program, site.place)
+            yield site.change("as_argument", given[0], make)
 
 
 def kept_gradient(site: Site) -> Iterator[Change]:
@@ -108,12 +94,12 @@ def kept_gradient(site: Site) -> Iterator[Change]:
     named = [n for n in leaves if isinstance(n, (cst.Name, cst.Attribute)) and repeatable(n)]
     for chosen in [[leaf] for leaf in named] + ([named] if len(named) > 1 else []):
         code = ", ".join(map(site.tree.code, chosen))
-        yield Change("retain_grad", site, code, partial(_retained, site, *chosen))
+        yield site.change("retain_grad", code, partial(_retained, site, *chosen))
     if isinstance(site.statement, cst.FunctionDef):
         first = statements_in(site.statement.body)[0]
         for name in positional_parameters(site.statement):
             if name != "self":
-                yield Change("retain_grad", site, name, partial(_retained_first, site, first, name))
+                yield site.change("retain_grad", name, partial(_retained_first, site, first, name))
 
 
 def whole_argument(site: Site) -> Iterator[Change]:
@@ -125,21 +111,12 @@ def whole_argument(site: Site) -> Iterator[Change]:
                 continue
             other = cst.Name("False" if word == "True" else "True")
             code = f"{arg.keyword.value}={other.value}"
-            yield Change(
-                "turn_flag", site, code, partial(site.replaced, arg.value, other),
-                group=code,
-            )  # fmt: skip
-            yield Change(
-                "turn_flag", site, code, partial(_without, site, call, arg),
-            )  # fmt: skip
+            yield site.change("turn_flag", code, partial(site.replaced, arg.value, other), code)
+            yield site.change("turn_flag", code, partial(site.replaced, call, without(call, arg)))
 
 
 #: Flags that other operators set, and such as would agree with a reference whatever is meant.
 _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
-
-
-def _as_argument(site: Site) -> Edits | None:
-    return parameter_as_argument(site.program, site.place)
 
 
 def _without_flag(site: Site, place: Place) -> Edits | None:
@@ -153,24 +130,15 @@ def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
 
 
 def _rebound(site: Site, template: str, tensor: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.instead(site.statement, [make(template, x=tensor)])
-    return draft.edits()
-
-
-def _without(site: Site, call: cst.Call, gone: cst.Arg) -> Edits | None:
-    return site.replaced(call, without(call, gone))
+    return Draft(site.tree).instead(site.statement, [statement(template, x=tensor)]).edits()
 
 
 def _retained_first(site: Site, first: Statement, name: str) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.before(first, [make("{x}.retain_grad()", x=cst.Name(name))])
-    return draft.edits()
+    return Draft(site.tree).before(first, [statement(f"{name}.retain_grad()")]).edits()
 
 
 def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:
     if isinstance(site.statement, (cst.For, cst.With)):
         return None
-    draft = Draft(site.tree)
-    draft.after(site.statement, [make("{x}.retain_grad()", x=t) for t in tensors])
-    return draft.edits()
+    calls = [statement("{x}.retain_grad()", x=t) for t in tensors]
+    return Draft(site.tree).after(site.statement, calls).edits()

@@ -12,6 +12,7 @@ from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
+    decorated,
     last_update,
     remove_grad_switch,
     turns_off,
@@ -28,23 +29,18 @@ _DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Retu
 
 def without_graph(site: Site) -> Iterator[Change]:
     """A statement, or the updates that follow each other from there on, under no_grad."""
-    code, program, place = site.tree.code(site.statement).strip(), site.program, site.place
-    if isinstance(site.statement, _DECLARES):
+    own, place = site.statement, site.place
+    if isinstance(own, _DECLARES):
         return
-    last = last_update(program, place)
-    if last != place:
-        yield Change("no_grad", site, code, lambda: under_no_grad(program, place, last))
-    yield Change("no_grad", site, code, lambda: under_no_grad(program, place))
-    for end in _runs(site):
-        where = site.tree.place(end)
-        yield Change("no_grad", site, code, partial(under_no_grad, program, place, where))
+    last = last_update(site.program, place)
+    ends = [*([last] if last != place else []), place, *map(site.tree.place, _runs(site))]
+    for end in ends:
+        yield site.change("no_grad", own, partial(under_no_grad, site.program, place, end))
 
 
 def _runs(site: Site) -> Iterator[Statement]:
     """The ends of the runs that begin here and only prepare: targets, a draft, statistics."""
-    block = site.tree.block_of(site.statement)
-    inside = [] if block is None else statements_in(block)
-    at = next((n for n, s in enumerate(inside) if s is site.statement), len(inside))
+    inside, at = site.tree.siblings(site.statement)
     for count, statement in enumerate(inside[at : at + _LONGEST_RUN]):
         plain = isinstance(statement, (cst.Assign, cst.Expr))
         if not plain or not _LEARNS.isdisjoint(_methods(site, statement)):
@@ -61,8 +57,7 @@ def _methods(site: Site, statement: Statement) -> set[str]:
 def function_without_graph(site: Site) -> Iterator[Change]:
     """`@torch.no_grad()` over a function."""
     if isinstance(site.statement, cst.FunctionDef):
-        name = site.statement.name.value
-        yield Change("no_grad_function", site, name, lambda: _decorated(site))
+        yield site.change("no_grad_function", site.statement.name, partial(_decorated, site))
 
 
 def block_reaches_further(site: Site) -> Iterator[Change]:
@@ -71,7 +66,7 @@ def block_reaches_further(site: Site) -> Iterator[Change]:
     if isinstance(block, cst.With) and any(
         turns_off(site.imports, item.item) for item in block.items
     ):
-        yield Change("no_grad_further", site, "torch.no_grad()", lambda: _with_next(site, block))
+        yield site.change("no_grad_further", "torch.no_grad()", partial(_with_next, site, block))
 
 
 def with_graph(site: Site) -> Iterator[Change]:
@@ -88,15 +83,11 @@ def with_graph(site: Site) -> Iterator[Change]:
     if not nodes:
         yield from _without_condition(site)
         return
-    code = site.tree.code(nodes[0])
-    yield Change("with_graph", site, code, lambda: remove_grad_switch(program, place))
+    yield site.change("with_graph", nodes[0], partial(remove_grad_switch, program, place))
     if isinstance(statement, cst.With):
         for inner in statements_in(statement.body):
-            where = site.tree.place(inner)
-            yield Change(
-                "with_graph", site, site.tree.code(inner).strip(),
-                partial(out_of_block, program, place, [where]),
-            )  # fmt: skip
+            out = partial(out_of_block, program, place, [site.tree.place(inner)])
+            yield site.change("with_graph", inner, out)
 
 
 def _without_condition(site: Site) -> Iterator[Change]:
@@ -108,23 +99,16 @@ def _without_condition(site: Site) -> Iterator[Change]:
     item = block.items[0].item
     full = site.imports.full(dotted(item.func)) if isinstance(item, cst.Call) else ""
     if full == "torch.set_grad_enabled":
-        code = site.tree.code(item)
-        yield Change("with_graph", site, code, partial(_body_alone, site, block))
+        yield site.change("with_graph", item, lambda: Draft(site.tree).opened(block).edits())
         if isinstance(item, cst.Call) and len(item.args) == 1:
             asked = item.args[0].value
-            yield Change("with_graph", site, code, partial(site.replaced, asked, _negated(asked)))
+            yield site.change("with_graph", item, partial(site.replaced, asked, _negated(asked)))
 
 
 def _negated(asked: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(asked, cst.UnaryOperation) and isinstance(asked.operator, cst.Not):
         return asked.expression
     return expression("not {x}", x=asked if isinstance(asked, cst.Name) else parenthesised(asked))
-
-
-def _body_alone(site: Site, block: cst.With) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.instead(block, [draft.piece(s) for s in statements_in(block.body)])
-    return draft.edits()
 
 
 def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:
@@ -136,14 +120,8 @@ def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:
     guard = site.imports.local("torch.no_grad")
     for node in nodes:
         if guard and site.imports.full(dotted(node)) == "torch.inference_mode":
-            yield Change(
-                "no_inference_mode", site, site.tree.code(node),
-                partial(_renamed, site, node, guard), group="inference_mode",
-            )  # fmt: skip
-
-
-def _renamed(site: Site, node: cst.CSTNode, name: str) -> Edits | None:
-    return site.replaced(node, expression(name))
+            new = partial(site.replaced, node, expression(guard))
+            yield site.change("no_inference_mode", node, new, group="inference_mode")
 
 
 def _decorated(site: Site) -> Edits | None:
@@ -151,26 +129,14 @@ def _decorated(site: Site) -> Edits | None:
     function = site.statement
     if guard is None or not isinstance(function, cst.FunctionDef):
         return None
-    draft = Draft(site.tree)
     new = cst.Decorator(expression(f"{guard}()"))
-    draft.change(function, lambda f: f.with_changes(decorators=[new, *f.decorators]))
-    return draft.edits()
+    return Draft(site.tree).change(function, partial(decorated, new)).edits()
 
 
 def _with_next(site: Site, block: cst.With) -> Edits | None:
-    following = _next(site, block)
-    if following is None:
+    inside, at = site.tree.siblings(block)
+    if at + 1 >= len(inside):
         return None
-    draft = Draft(site.tree)
     guard = site.tree.code(block.items[0].item).removesuffix("()")
-    inner = [Draft(site.tree).piece(s) for s in statements_in(block.body)]
-    draft.instead(block, inner)
-    draft.wrap(block, following, partial(with_guard, guard))
-    return draft.edits()
-
-
-def _next(site: Site, statement: Statement) -> Statement | None:
-    block = site.tree.block_of(statement)
-    inside = [] if block is None else statements_in(block)
-    at = next((i for i, s in enumerate(inside) if s is statement), len(inside))
-    return inside[at + 1] if at + 1 < len(inside) else None
+    draft = Draft(site.tree).opened(block)
+    return draft.wrap(block, inside[at + 1], partial(with_guard, guard)).edits()

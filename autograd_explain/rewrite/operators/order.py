@@ -29,18 +29,15 @@ def move(site: Site) -> Iterator[Change]:
     own = site.statement
     if isinstance(own, (*_DECLARES, cst.Return)):
         return
-    inside, at = _neighbours(site, own)
-    code = site.tree.code(own).strip()
+    inside, at = site.tree.siblings(own)
     for goal in range(max(0, at - _REACH), min(len(inside), at + _REACH + 1)):
         if goal != at and _matters(own, inside[goal]):
             target, after = inside[goal], goal > at
-            yield Change("move", site, code, partial(_moved, site, [own], target, after))
-    outer = next(
-        (a for a in site.tree.ancestors(own) if isinstance(a, cst.BaseCompoundStatement)), None
-    )
+            yield site.change("move", own, partial(_moved, site, [own], target, after))
+    outer = site.tree.outer(own)
     if isinstance(outer, (cst.For, cst.While, cst.With, cst.If)) and len(inside) > 1:
         for after in (True, False):
-            yield Change("move", site, code, partial(_moved, site, [own], outer, after))
+            yield site.change("move", own, partial(_moved, site, [own], outer, after))
 
 
 def move_into(site: Site) -> Iterator[Change]:
@@ -48,11 +45,10 @@ def move_into(site: Site) -> Iterator[Change]:
     own = site.statement
     if not isinstance(own, (cst.Expr, cst.Assign)):
         return
-    inside, at = _neighbours(site, own)
-    code = site.tree.code(own).strip()
+    inside, at = site.tree.siblings(own)
     for loop in inside[at + 1 : at + 1 + _REACH]:
         if isinstance(loop, (cst.For, cst.While)) and (body := statements_in(loop.body)):
-            yield Change("move", site, code, partial(_moved, site, [own], body[0], False))
+            yield site.change("move", own, partial(_moved, site, [own], body[0], False))
 
 
 def _matters(own: Statement, other: Statement) -> bool:
@@ -74,29 +70,28 @@ def _acts(statement: Statement) -> bool:
 
 def move_run(site: Site) -> Iterator[Change]:
     """Two or three statements that follow each other, before those above them."""
-    inside, at = _neighbours(site, site.statement)
-    code = site.tree.code(site.statement).strip()
+    inside, at = site.tree.siblings(site.statement)
     for length in (2, 3):
         run = inside[at : at + length]
         if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
             for goal in range(max(0, at - 3), at):
-                yield Change("move", site, code, partial(_moved, site, run, inside[goal], False))
+                yield site.change("move", run[0], partial(_moved, site, run, inside[goal], False))
 
 
 def delete(site: Site) -> Iterator[Change]:
     """The statement left out."""
-    if isinstance(site.statement, (cst.Expr, cst.Assign, cst.AugAssign)):
-        code = site.tree.code(site.statement).strip()
-        yield Change("delete", site, code, lambda: _removed(site), group=code)
+    own = site.statement
+    if isinstance(own, (cst.Expr, cst.Assign, cst.AugAssign)):
+        removed = partial(_removed, site)
+        yield site.change("delete", own, removed, group=site.tree.code(own).strip())
 
 
 def repeat_first(site: Site) -> Iterator[Change]:
     """A call that stands elsewhere in the block (`opt.zero_grad()`), once more before this."""
     own = site.statement
-    for other in _neighbours(site, own)[0]:
+    for other in site.tree.siblings(own)[0]:
         if other is not own and isinstance(other, cst.Expr) and isinstance(other.value, cst.Call):
-            code = site.tree.code(other).strip()
-            yield Change("repeat", site, code, partial(_repeated, site, other))
+            yield site.change("repeat", other, partial(_repeated, site, other))
 
 
 def computed_again(site: Site) -> Iterator[Change]:
@@ -106,10 +101,9 @@ def computed_again(site: Site) -> Iterator[Change]:
     for length in range(1, len(chain) + 1):
         places = [site.tree.place(s) for s in chain[-length:]]
         code = ", ".join(sorted({w for s in chain[-length:] for w in effects(s).writes}))
-        yield Change(
-            "compute_in_loop", site, code, partial(compute_all_in_loop, program, places, place)
-        )
-        yield Change("compute_again", site, code, partial(recompute_before, program, place, places))
+        in_loop = partial(compute_all_in_loop, program, places, place)
+        yield site.change("compute_in_loop", code, in_loop)
+        yield site.change("compute_again", code, partial(recompute_before, program, place, places))
 
 
 def computed_apart(site: Site) -> Iterator[Change]:
@@ -121,11 +115,8 @@ def computed_apart(site: Site) -> Iterator[Change]:
     for name in sorted(effects(own).reads):
         made = _made_above(site, name)
         if made is not None:
-            code, place = site.tree.code(made).strip(), site.tree.place(made)
-            yield Change(
-                "computed_apart", site, code,
-                partial(recompute_apart, site.program, site.place, place),
-            )  # fmt: skip
+            apart = partial(recompute_apart, site.program, site.place, site.tree.place(made))
+            yield site.change("computed_apart", made, apart)
 
 
 def _made_above(site: Site, name: str) -> cst.Assign | None:
@@ -163,28 +154,13 @@ def _chain(site: Site) -> list[Statement]:
     return found
 
 
-def _neighbours(site: Site, statement: Statement) -> tuple[list[Statement], int]:
-    block = site.tree.block_of(statement)
-    inside = [] if block is None else statements_in(block)
-    return inside, next((i for i, s in enumerate(inside) if s is statement), 0)
-
-
 def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Edits | None:
-    draft = Draft(site.tree)
-    pieces = [draft.piece(s) for s in run]
-    for statement in run:
-        draft.remove(statement)
-    (draft.after if after else draft.before)(target, pieces)
-    return draft.edits()
+    return Draft(site.tree).move(run, target, after).edits()
 
 
 def _removed(site: Site) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.remove(site.statement)
-    return draft.edits()
+    return Draft(site.tree).remove(site.statement).edits()
 
 
 def _repeated(site: Site, other: Statement) -> Edits | None:
-    draft = Draft(site.tree)
-    draft.before(site.statement, [bare(other)])
-    return draft.edits()
+    return Draft(site.tree).before(site.statement, [bare(other)]).edits()

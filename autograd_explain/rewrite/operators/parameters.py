@@ -28,8 +28,7 @@ def narrowed(site: Site) -> Iterator[Change]:
         if call.func.attr.value in ("parameters", "named_parameters") and dotted(owner):
             for part in _parts(site, dotted(owner) or "")[:_MOST]:
                 inner = cst.Attribute(owner, cst.Name(part))
-                code = f"{site.tree.code(owner)}.{part}"
-                yield Change("narrowed", site, code, partial(site.replaced, owner, inner))
+                yield site.change("narrowed", inner, partial(site.replaced, owner, inner))
 
 
 def _parts(site: Site, owner: str) -> list[str]:
@@ -64,8 +63,7 @@ def live_parameters(site: Site) -> Iterator[Change]:
         state = inner.func
         if isinstance(state, cst.Attribute) and state.attr.value == "state_dict" and not inner.args:
             new = expression(f"{{x}}.{_READ_BY[read.attr.value]}", x=state.value)
-            code = site.tree.code(call)
-            yield Change("live_parameters", site, code, partial(site.replaced, call, new))
+            yield site.change("live_parameters", call, partial(site.replaced, call, new))
 
 
 def to_optimizer(site: Site) -> Iterator[Change]:
@@ -80,7 +78,7 @@ def to_optimizer(site: Site) -> Iterator[Change]:
         known = site.tree.code(given)
         for name, new in _trained(site):
             if name not in known:
-                yield Change("to_optimizer", site, name, partial(_with, site, given, new))
+                yield site.change("to_optimizer", name, partial(_with, site, given, new))
 
 
 def of_another(site: Site) -> Iterator[Change]:
@@ -92,9 +90,8 @@ def of_another(site: Site) -> Iterator[Change]:
             for name, new in _trained(site):
                 code = new.removeprefix("*") if new.startswith("*") else f"[{new}]"
                 if site.tree.code(given) != code:
-                    yield Change(
-                        "of_another", site, name, partial(site.replaced, given, expression(code))
-                    )
+                    other = partial(site.replaced, given, expression(code))
+                    yield site.change("of_another", name, other)
 
 
 def made_again(site: Site) -> Iterator[Change]:
@@ -104,7 +101,7 @@ def made_again(site: Site) -> Iterator[Change]:
     made = list(_holders_of(site, names)) if names else []
     if made:
         code = ", ".join(site.tree.module.code_for_node(t.target) for s in made for t in s.targets)
-        yield Change("made_again", site, code, partial(_repeated, site, made))
+        yield site.change("made_again", code, partial(_repeated, site, made))
 
 
 def _changed_names(site: Site) -> set[str]:

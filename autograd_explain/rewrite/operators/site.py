@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, head, method, stores, targets
+from ..engine.cst_tools import dotted, head, method, stores, whole_value
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree
+
+Make: TypeAlias = Callable[[], Edits | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +39,7 @@ class Site:
     @cached_property
     def value(self) -> cst.BaseExpression | None:
         """The one value that the statement assigns or returns."""
-        if isinstance(self.statement, (cst.AnnAssign, cst.Return)):
-            return self.statement.value
-        whole = isinstance(self.statement, cst.Assign) and not any(
-            isinstance(t, (cst.Tuple, cst.List)) for t in targets(self.statement)
-        )
-        return self.statement.value if whole else None  # type: ignore[union-attr]
+        return whole_value(self.statement)
 
     @cached_property
     def calls(self) -> tuple[cst.Call, ...]:
@@ -74,11 +72,14 @@ class Site:
         path = dotted(node)
         return path is None or (path not in _NO_VALUES and not self.imports.full(path))
 
+    def change(self, operator: str, at: cst.CSTNode | str, make: Make, group: str = "") -> Change:
+        """What an operator would do here; `at` is what is meant of the user's text."""
+        code = at if isinstance(at, str) else self.tree.code(at).strip()
+        return Change(operator, self, code, make, group)
+
     def replaced(self, old: cst.CSTNode, new: cst.CSTNode) -> Edits | None:
         """The edit that puts a node in the place of another."""
-        draft = Draft(self.tree)
-        draft.replace(old, new)
-        return draft.edits()
+        return Draft(self.tree).replace(old, new).edits()
 
     def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:
         """The edit that makes `node.call` of each of the nodes."""
@@ -107,7 +108,7 @@ class Change:
     operator: str
     site: Site
     code: str
-    make: Callable[[], Edits | None]
+    make: Make
     group: str = ""
 
 

@@ -32,7 +32,7 @@ def left_detached(site: Site) -> Iterator[Change]:
     for owner, names in _kept_here(site):
         code = ", ".join(f"{owner}.{name}" for name in names)
         for how in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
-            yield Change("left_detached", site, code, partial(_cut, site, owner, names, how))
+            yield site.change("left_detached", code, partial(_cut, site, owner, names, how))
 
 
 def as_in_the_beginning(site: Site) -> Iterator[Change]:
@@ -43,9 +43,8 @@ def as_in_the_beginning(site: Site) -> Iterator[Change]:
             empty = [name for name in names if _begins_as_none(site.program, name)]
             if empty:
                 code = ", ".join(f"{owner}.{name}" for name in empty)
-                yield Change(
-                    "as_in_the_beginning", site, code, partial(_reset, site, loop, owner, empty)
-                )
+                reset = partial(_reset, site, loop, owner, empty)
+                yield site.change("as_in_the_beginning", code, reset)
 
 
 def _kept_here(site: Site) -> Iterator[tuple[str, Sequence[str]]]:
@@ -143,14 +142,11 @@ def _in_loop(site: Site) -> bool:
 
 
 def _cut(site: Site, owner: str, names: Sequence[str], how: str) -> Edits | None:
-    draft = Draft(site.tree)
     paths = [cst.parse_expression(f"{owner}.{name}") for name in names]
-    draft.after(site.statement, [make(f"{{x}} = {how}", x=path) for path in paths])
-    return draft.edits()
+    lines = [make(f"{{x}} = {how}", x=path) for path in paths]
+    return Draft(site.tree).after(site.statement, lines).edits()
 
 
 def _reset(site: Site, loop: cst.For | cst.While, owner: str, names: Sequence[str]) -> Edits | None:
-    draft = Draft(site.tree)
-    paths = [cst.parse_expression(f"{owner}.{name}") for name in names]
-    draft.before(statements_in(loop.body)[0], [make("{x} = None", x=path) for path in paths])
-    return draft.edits()
+    lines = [make(f"{owner}.{name} = None") for name in names]
+    return Draft(site.tree).before(statements_in(loop.body)[0], lines).edits()

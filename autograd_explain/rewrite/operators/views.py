@@ -17,7 +17,5 @@ def by_index(site: Site) -> Iterator[Change]:
     if isinstance(site.statement, (cst.AugAssign, cst.Expr, cst.Assign)):
         loops = (a for a in site.tree.ancestors(site.statement) if isinstance(a, cst.For))
         if any(loops):
-            code = site.tree.code(site.statement).strip()
-            yield Change(
-                "by_index", site, code, partial(elements_one_by_one, site.program, site.place)
-            )
+            make = partial(elements_one_by_one, site.program, site.place)
+            yield site.change("by_index", site.statement, make)

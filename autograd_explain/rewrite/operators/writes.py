@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import libcst as cst
@@ -22,31 +22,26 @@ from .site import Change, Site
 
 def not_in_place(site: Site) -> Iterator[Change]:
     """`x += 1`, `x.add_(1)`, `F.relu(x, inplace=True)`, `out=`: a new tensor under the old name."""
-    code, program = site.tree.code(site.statement).strip(), site.program
-    scope = f"{id(site.tree.scope_of(site.statement))}"
-    calls = inplace_calls(site.tree, site.imports, site.statement)
-    if calls or isinstance(site.statement, cst.AugAssign) or _stores_part(site):
-        yield Change(
-            "out_of_place", site, code, lambda: out_of_place(program, site.place), group=scope
-        )
-        yield Change(
-            "out_of_place", site, code, lambda: functional_write(program, site.place), group=scope
-        )
-        yield Change("out_of_place", site, code, lambda: element_replaced(program, site.place))
-    if isinstance(site.statement, cst.AugAssign) and isinstance(
-        site.statement.target, cst.Subscript
-    ):
-        element = site.tree.code(site.statement.target)
-        yield Change("out_of_place", site, code, lambda: out_of_place(program, site.place, element))
+    own, scope = site.statement, f"{id(site.tree.scope_of(site.statement))}"
+
+    def change(how: Callable[..., Edits | None], *args: str, group: str = "") -> Change:
+        make = partial(how, site.program, site.place, *args)
+        return site.change("out_of_place", own, make, group)
+
+    calls = inplace_calls(site.tree, site.imports, own)
+    if calls or isinstance(own, cst.AugAssign) or _stores_part(site):
+        yield change(out_of_place, group=scope)
+        yield change(functional_write, group=scope)
+        yield change(element_replaced)
+    if isinstance(own, cst.AugAssign) and isinstance(own.target, cst.Subscript):
+        yield change(out_of_place, site.tree.code(own.target))
     for call in site.calls:
         flag = keyword(call, "inplace")
         if flag is not None and literal_bool(flag.value):
-            yield Change(
-                "out_of_place", site, site.tree.code(call),
-                partial(site.replaced, flag.value, cst.Name("False")), group="inplace",
-            )  # fmt: skip
+            off = partial(site.replaced, flag.value, cst.Name("False"))
+            yield site.change("out_of_place", call, off, group="inplace")
     if site.calls:
-        yield Change("out_of_place", site, code, lambda: module_not_inplace(program, site.place))
+        yield change(module_not_inplace)
 
 
 def written_into(site: Site) -> Iterator[Change]:
@@ -55,10 +50,8 @@ def written_into(site: Site) -> Iterator[Change]:
     if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
         target = targets(statement)[0]
         if isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(target):
-            yield Change(
-                "written_into", site, site.tree.code(target),
-                lambda: _copied_into(site, target, statement.value), group="update",
-            )  # fmt: skip
+            copied = partial(_copied_into, site, target, statement.value)
+            yield site.change("written_into", target, copied, group="update")
 
 
 def _stores_part(site: Site) -> bool:
@@ -72,7 +65,6 @@ def _copied_into(site: Site, target: cst.BaseExpression, value: cst.BaseExpressi
     guard = site.imports.local("torch.no_grad")
     if guard is None:
         return None
-    draft = Draft(site.tree)
-    draft.instead(site.statement, [make("{x}.copy_({v})", x=target, v=value)])
-    draft.wrap(site.statement, site.statement, partial(with_guard, guard))
-    return draft.edits()
+    written = make("{x}.copy_({v})", x=target, v=value)
+    draft = Draft(site.tree).instead(site.statement, [written])
+    return draft.wrap(site.statement, site.statement, partial(with_guard, guard)).edits()

@@ -11,22 +11,24 @@ from ..analysis.inplace_writes import base_of, is_view, without_data
 from ..analysis.written_target import written_parts
 from ..engine.cst_tools import (
     dotted,
-    expression,
     find,
     head,
+    is_starred,
     method,
+    method_name,
     parse,
     repeatable,
     same,
     targets,
     unpacked,
     walk,
+    whole_value,
 )
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Statement, Tree, statements_in, tree_at
 from .no_grad_block import outermost_block
 
 
@@ -46,7 +48,18 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
 
 def clone_operand(program: Program, place: Place, operand: str) -> Edits | None:
     """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`."""
-    return _append_to_operand(program, place, operand, "clone()")
+    tree = tree_at(program, place)
+    imported = imports_at(program, place).full(operand).partition(".")[0]
+    if imported in ("torch", "numpy"):  # a module or a function, no tensor
+        return None
+    return only(_copies_of(tree, find(tree, s, operand)) for s in tree.candidates(place))
+
+
+def _copies_of(tree: Tree, found: list[cst.BaseExpression]) -> Draft | None:
+    draft = Draft(tree)
+    for node in found:
+        draft.replace(node, method(node, "clone()"))
+    return draft if found and not any(is_starred(tree, node) for node in found) else None
 
 
 def clone_result(program: Program, place: Place) -> Edits | None:
@@ -57,32 +70,23 @@ def clone_result(program: Program, place: Place) -> Edits | None:
     """
     tree = tree_at(program, place)
     exact = [] if place.span is None else tree.expressions(place.span)
-    values = exact[:1] or [v for s in tree.candidates(place) if (v := _single_value(s)) is not None]
+    values = exact[:1] or [v for s in tree.candidates(place) if (v := whole_value(s)) is not None]
     if len(values) != 1 or not isinstance(values[0], (cst.Call, cst.BinaryOperation)):
         return None
     return Draft(tree).replace(values[0], method(values[0], "clone()")).edits()
 
 
-def _single_value(statement: Statement) -> cst.BaseExpression | None:
-    if isinstance(statement, (cst.AnnAssign, cst.Return)):
-        return statement.value
-    if isinstance(statement, cst.Assign):
-        whole = not any(isinstance(t, (cst.Tuple, cst.List)) for t in targets(statement))
-        return statement.value if whole else None
-    return None
-
-
-def clone_alias(program: Program, place: Place, expr: str | None = None) -> Edits | None:
+def clone_alias(program: Program, place: Place) -> Edits | None:
     """Make the alias that the statement creates a copy.
 
     `prob.detach()` -> `prob.detach().clone()`, `x.data` -> `x.detach().clone()`,
-    `torch.from_numpy(b)` -> `torch.from_numpy(b.copy())`, `.numpy()` -> `.numpy().copy()`.
-    `expr` chooses an expression and is needed for views (`x[0]`, `x.view(-1)`) and plain names.
+    `torch.from_numpy(b)` -> `torch.from_numpy(b.copy())`, `.numpy()` -> `.numpy().copy()`; of a
+    view (`x[0]`) where the place has its span.
     """
     tree, imports = tree_at(program, place), imports_at(program, place)
 
     def meant(statement: Statement) -> list[cst.BaseExpression]:
-        found = _aliases(tree, imports, statement) if expr is None else find(tree, statement, expr)
+        found = _aliases(tree, imports, statement)
         exact = [] if place.span is None else tree.expressions(place.span)
         return [n for n in exact if is_view(n) or n in found][:1] or found
 
@@ -121,28 +125,16 @@ def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
     chosen = [leaf for leaf in leaves if same(tree, leaf, target)]
     if len(chosen) != 1 or not repeatable(chosen[0]):
         return None
-    draft = Draft(tree)
     new = make("{x} = {x}.clone()", x=chosen[0])
     if isinstance(statement, cst.For):
-        body = statement.body
-        first = body.body[0] if body.body else None
-        if isinstance(first, cst.SimpleStatementLine):
-            first = first.body[0]
-        if not isinstance(first, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            return None
-        draft.before(first, [new])
-    elif isinstance(statement, cst.Assign):
-        draft.after(statement, [new])
-    return draft.edits()
+        return Draft(tree).before(statements_in(statement.body)[0], [new]).edits()
+    if isinstance(statement, cst.Assign):
+        return Draft(tree).after(statement, [new]).edits()
+    return None
 
 
-def clone_argument(
-    program: Program, place: Place, callee: str, function: str | None = None
-) -> Edits | None:
-    """One call of an in-place module made harmless: `self.act(rest)` -> `self.act(rest.clone())`.
-
-    With `function` the call goes to that function instead: `torch.relu(rest)`.
-    """
+def clone_argument(program: Program, place: Place, callee: str) -> Edits | None:
+    """One call of an in-place module is given a copy: `self.act(x)` -> `self.act(x.clone())`."""
     tree = tree_at(program, place)
     calls = [
         node
@@ -152,34 +144,8 @@ def clone_argument(
     ]
     if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].args[0].star:
         return None
-    draft, argument = Draft(tree), calls[0].args[0]
-    if function is not None:
-        draft.replace(calls[0].func, expression(function))
-    else:
-        draft.replace(argument.value, method(argument.value, "clone()"))
-    return draft.edits()
-
-
-def _append_to_operand(program: Program, place: Place, operand: str, call: str) -> Edits | None:
-    tree = tree_at(program, place)
-    imported = imports_at(program, place).full(operand).partition(".")[0]
-    if imported in ("torch", "numpy"):  # a module or a function, no tensor
-        return None
-    return only(_appended(tree, find(tree, s, operand), call) for s in tree.candidates(place))
-
-
-def _appended(tree: Tree, found: list[cst.BaseExpression], call: str) -> Draft | None:
-    draft = Draft(tree)
-    for node in found:
-        draft.replace(node, method(node, call))
-    return draft if found and not any(_starred(tree, node) for node in found) else None
-
-
-def _starred(tree: Tree, node: cst.CSTNode) -> bool:
-    parent = tree.parents[node]
-    return isinstance(parent, cst.StarredElement) or (
-        isinstance(parent, cst.Arg) and bool(parent.star)
-    )
+    given = calls[0].args[0].value
+    return Draft(tree).replace(given, method(given, "clone()")).edits()
 
 
 def _written(
@@ -205,9 +171,8 @@ def _cloned_first(
         return draft
     if tree.block_of(statement) is None or isinstance(statement, cst.While):
         return draft
-    if not can_rebind(program, tree, statement, name) and not _written_and_read(
-        tree, statement, name
-    ):
+    reached = can_rebind(program, tree, statement, name)
+    if not reached and not _written_and_read(tree, statement, name):
         return draft
     copied = make("{x} = {x}.clone()", x=name)
     value = _value_reading(tree, statement, name)
@@ -271,31 +236,21 @@ def _makes_alias(tree: Tree, imports: Imports, node: cst.Call | cst.Attribute) -
         parent = tree.parents[node]
         called = isinstance(parent, cst.Call) and parent.func is node
         return node.attr.value == "data" and not called
-    if imports.full(dotted(node.func)) in {"torch.from_numpy", "torch.as_tensor", "torch.asarray"}:
+    if imports.full(dotted(node.func)) in _SHARING:
         return bool(node.args)
-    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-    return name in {"detach", "numpy"} and not node.args
+    return method_name(node) in {"detach", "numpy"} and not node.args
+
+
+#: They look at the memory of what they are given.
+_SHARING = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.asarray"})
 
 
 def _copied(tree: Tree, imports: Imports, node: cst.BaseExpression) -> Draft:
     draft = Draft(tree)
     if isinstance(node, cst.Attribute) and node.attr.value == "data":
-        draft.replace(node, method(node.value, "detach().clone()"))
-    elif isinstance(node, cst.Call) and imports.full(dotted(node.func)) in {
-        "torch.from_numpy",
-        "torch.as_tensor",
-        "torch.asarray",
-    }:
-        if imports.full(dotted(node.func)) == "torch.from_numpy":
-            draft.replace(node.args[0].value, method(node.args[0].value, "copy()"))
-        else:
-            draft.replace(node, method(node, "clone()"))
-    elif isinstance(node, cst.Call) and _method_name(node) == "numpy":
-        draft.replace(node, method(node, "copy()"))
-    else:
-        draft.replace(node, method(node, "clone()"))
-    return draft
-
-
-def _method_name(node: cst.Call) -> str:
-    return node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+        return draft.replace(node, method(node.value, "detach().clone()"))
+    full = imports.full(dotted(node.func)) if isinstance(node, cst.Call) else ""
+    if isinstance(node, cst.Call) and full == "torch.from_numpy":
+        return draft.replace(node.args[0].value, method(node.args[0].value, "copy()"))
+    is_array = full not in _SHARING and method_name(node) == "numpy"
+    return draft.replace(node, method(node, "copy()" if is_array else "clone()"))

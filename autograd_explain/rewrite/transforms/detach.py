@@ -1,8 +1,6 @@
-"""The graph ended where it should end: `.detach()` on a value, a state, a logged loss."""
+"""The graph ended where it should end: `.detach()` on a value or a state."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import libcst as cst
 
@@ -12,19 +10,20 @@ from ..analysis.effects import fresh
 from ..engine.cst_tools import (
     expression,
     find,
+    is_starred,
     method,
+    method_name,
     parenthesised,
     repeatable,
     same,
     targets,
     unpacked,
+    walk,
 )
 from ..engine.cst_tools import statement as make
-from ..engine.draft import Draft, only
+from ..engine.draft import Draft, every, only
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
-
-How = Literal["detach", "item"]
 
 
 def detach_expression(
@@ -32,7 +31,6 @@ def detach_expression(
     place: Place,
     expr: str | None = None,
     *,
-    how: How = "detach",
     state: bool = False,
 ) -> Edits | None:
     """End the graph at `expr` in the statement at `place`.
@@ -40,12 +38,12 @@ def detach_expression(
     `expr` is what the statement assigns (`self.h = h` -> `self.h = h.detach()`; in an unpacking the
     value goes through a new local name) or else something it reads (`D(fake)` ->
     `D(fake.detach())`).  Without `expr`: the one value assigned.  `state` says that the value is a
-    tuple of tensors (an LSTM's).  `how="item"` takes the number instead: `.item()`.
+    tuple of tensors (an LSTM's).
     """
     tree = tree_at(program, place)
     return only(
-        _assigned(tree, statement, expr, how, state)
-        or (None if expr is None else _read(tree, statement, expr, how, state))
+        _assigned(tree, statement, expr, state)
+        or (None if expr is None else _read(tree, statement, expr, state))
         for statement in tree.candidates(place)
     )
 
@@ -55,14 +53,13 @@ def detach_use(
     place: Place,
     expr: str,
     *,
-    how: How = "detach",
     state: bool = False,
     or_none: bool = False,
 ) -> Edits | None:
     """`.detach()` where the statement reads `expr`: `rnn(x, h)` -> `rnn(x, h.detach())`; with
     `or_none` it may be None: `rnn(x, None if h is None else h.detach())`."""
     tree = tree_at(program, place)
-    return only(_read(tree, s, expr, how, state, or_none) for s in tree.candidates(place))
+    return only(_read(tree, s, expr, state, or_none) for s in tree.candidates(place))
 
 
 def detached_at(program: Program, *places: Place) -> Edits | None:
@@ -74,13 +71,11 @@ def detached_at(program: Program, *places: Place) -> Edits | None:
     for place in places:
         tree = tree_at(program, place)
         found = [] if place.span is None else tree.expressions(place.span)
-        ended = _ended(found[0], "detach", False) if found else None
+        ended = _ended(found[0], False) if found else None
         if ended is None or ended is found[0]:
             return None
         drafts.setdefault(id(tree), Draft(tree)).replace(found[0], ended)
-    edits = [draft.edit() for draft in drafts.values()]
-    done = tuple(e for e in edits if e is not None)
-    return done if done and len(done) == len(edits) else None
+    return every(drafts.values())
 
 
 def detached_where_kept(program: Program, place: Place, name: str) -> Edits | None:
@@ -104,45 +99,25 @@ def _kept(tree: Tree, maker: Statement, name: str) -> Draft | None:
     return Draft(tree).replace(kept[0], method(kept[0], "detach()")) if len(kept) == 1 else None
 
 
-def _kept_value(statement: Statement) -> cst.BaseExpression | None:
-    if isinstance(statement, cst.AugAssign):
-        return statement.value
-    if isinstance(statement, cst.Assign):
-        return statement.value
-    if isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
-        call = statement.value
-        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-        if name in {"append", "appendleft", "add", "insert"} and call.args:
-            return call.args[-1].value
-    return None
-
-
-def _assigned(
-    tree: Tree, statement: Statement, expr: str | None, how: How, state: bool
-) -> Draft | None:
+def _assigned(tree: Tree, statement: Statement, expr: str | None, state: bool) -> Draft | None:
     """`.detach()` on the value that the statement stores, if `expr` is what it stores."""
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None:
         return None
     draft = Draft(tree)
     whole = [t for t in targets(statement) if not isinstance(t, (cst.Tuple, cst.List))]
     if whole and (expr is None or any(same(tree, t, expr) for t in whole)):
-        draft.replace(statement.value, _ended(statement.value, how, state))
-        return draft
+        return draft.replace(statement.value, _ended(statement.value, state))
     value = _value_for(tree, statement, expr)
     if value is not None:
-        draft.replace(value, _ended(value, how, state))
-        return draft
+        return draft.replace(value, _ended(value, state))
     leaves = [leaf for t in targets(statement) for leaf in unpacked(t) if same(tree, leaf, expr)]
     if len(leaves) != 1 or not repeatable(leaves[0]):
         return None
-    target = leaves[0]
-    if isinstance(target, cst.Name):
-        draft.after(statement, [make("{x} = {v}", x=target, v=_ended(target, how, state))])
-        return draft
-    local = cst.Name(fresh(tree, statement, _short_name(target)))
-    draft.replace(target, local)
-    draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, how, state))])
-    return draft
+    target = local = leaves[0]
+    if not isinstance(target, cst.Name):
+        local = cst.Name(fresh(tree, statement, _short_name(target)))
+        draft.replace(target, local)
+    return draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, state))])
 
 
 def _value_for(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseExpression | None:
@@ -163,50 +138,38 @@ def _value_for(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseEx
 
 
 def _read(
-    tree: Tree, statement: Statement, expr: str, how: How, state: bool, or_none: bool = False
+    tree: Tree, statement: Statement, expr: str, state: bool, or_none: bool = False
 ) -> Draft | None:
     found = find(tree, statement, expr)
     if not found:
         return None
     draft = Draft(tree)
     for node in found:
-        parent = tree.parents[node]
-        if isinstance(parent, cst.StarredElement) or (isinstance(parent, cst.Arg) and parent.star):
+        if is_starred(tree, node):
             return None
-        ended = _ended(node, how, state)
+        ended = _ended(node, state)
         if or_none:
             choice = expression("None if {x} is None else {v}", x=node, v=ended)
-            ended = choice if isinstance(parent, cst.Arg) else parenthesised(choice)
+            argument = isinstance(tree.parents[node], cst.Arg)
+            ended = choice if argument else parenthesised(choice)
         draft.replace(node, ended)
     return draft
 
 
-def _ended(node: cst.BaseExpression, how: How, state: bool) -> cst.BaseExpression:
+def _ended(node: cst.BaseExpression, state: bool) -> cst.BaseExpression:
     """The value without its graph; element by element for a tuple."""
     if isinstance(node, cst.Tuple):
-        elements = [e.with_changes(value=_ended(e.value, how, state)) for e in node.elements]
+        elements = [e.with_changes(value=_ended(e.value, state)) for e in node.elements]
         return node.with_changes(elements=elements)
     if state:
         return expression("tuple(s.detach() for s in {x})", x=node)
-    if isinstance(node, cst.Call) and _ends_already(node):
+    if isinstance(node, cst.Call) and method_name(node) in {"detach", "item"} and not node.args:
         return node
-    return method(node, f"{how}()")
-
-
-def _ends_already(node: cst.Call) -> bool:
-    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-    return name in {"detach", "item"} and not node.args
+    return method(node, "detach()")
 
 
 def _short_name(target: cst.BaseExpression) -> str:
     if isinstance(target, cst.Attribute):
         return target.attr.value
-    names = [n.value for n in head_names(target)]
+    names = [n.value for n in walk(target) if isinstance(n, cst.Name)]
     return f"new_{names[-1]}" if names else "value"
-
-
-def head_names(node: cst.CSTNode) -> list[cst.Name]:
-    found = [node] if isinstance(node, cst.Name) else []
-    for child in node.children:
-        found += head_names(child)
-    return found

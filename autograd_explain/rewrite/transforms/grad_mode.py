@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import takewhile
 
 import libcst as cst
@@ -13,7 +14,7 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, position, tree_at
 
 _OFF = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 
@@ -31,13 +32,13 @@ def under_no_grad(program: Program, place: Place, last_place: Place | None = Non
     if first is None or last is None or guard is None:
         return None
     run = run_between(tree, first, last)
-    if not run or any(is_off(tree, imports, s) for s in (first, *tree.ancestors(first))):
+    if not run or any(is_off(imports, node) for node in tree.path(first)):
         return None
     if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
         return None  # a generator would leave the mode on outside; declarations guard nothing
     if any(_is_magic(s) for s in run):
         return None
-    return _wrapped(tree, first, last, guard)
+    return Draft(tree).wrap(first, last, partial(with_guard, guard)).edits()
 
 
 def last_update(program: Program, place: Place) -> Place:
@@ -47,11 +48,9 @@ def last_update(program: Program, place: Place) -> Place:
     """
     tree = tree_at(program, place)
     first = tree.statement(place)
-    block = None if first is None else tree.block_of(first)
-    if first is None or block is None or not _updates(first):
+    if first is None or not _updates(first):
         return place
-    inside = statements_in(block)
-    at = next(i for i, s in enumerate(inside) if s is first)
+    inside, at = tree.siblings(first)
     run = list(takewhile(_updates, inside[at + 1 :]))
     return tree.place(run[-1]) if run else place
 
@@ -69,40 +68,37 @@ def _updates(statement: Statement) -> bool:
     )
 
 
-def block_instead_of_switch(
-    program: Program, place: Place, last_place: Place | None = None
-) -> Edits | None:
-    """`torch.set_grad_enabled(False)` as a statement -> a `with torch.no_grad():` block.
+def block_instead_of_switch(program: Program, place: Place) -> Edits | None:
+    """`torch.set_grad_enabled(False)` as a statement, or `torch.no_grad().__enter__()` -> a
+    `with torch.no_grad():` block.
 
-    The block reaches to the `set_grad_enabled(True)` that follows in the same block (which goes),
-    else to `last_place`, else to the end of the block that the switch stands in.
+    The block reaches to the `set_grad_enabled(True)` or the `__exit__` that follows in the same
+    block (which goes), else to the end of the block that the switch stands in.
     """
     tree = tree_at(program, place)
     switch = tree.statement(place)
     imports = imports_at(program, place)
     guard = imports.local("torch.no_grad")
-    if switch is None or guard is None or _switch(imports, switch) is not False:
+    if switch is None or guard is None:
         return None
-    block = tree.block_of(switch)
-    following = [] if block is None else statements_in(block)
-    start = next((i for i, s in enumerate(following) if s is switch), len(following))
-    rest = following[start + 1 :]
-    back = next((i for i, s in enumerate(rest) if _switch(imports, s) is True), None)
-    draft = Draft(tree)
+    entered = _reads(switch, "__enter__")
+    if not entered and _switch(imports, switch) is not False:
+        return None
+    inside, at = tree.siblings(switch)
+    rest = inside[at + 1 :]
+    backs = (_reads(s, "__exit__") if entered else _switch(imports, s) is True for s in rest)
+    back = next((i for i, ends in enumerate(backs) if ends), None)
+    draft = Draft(tree).remove(switch)
     if back is not None:
         draft.remove(rest[back])
         rest = rest[:back]
-    elif last_place is not None:
-        last = tree.statement(last_place)
-        end = next((i for i, s in enumerate(rest) if s is last), None)
-        if end is None:
-            return None
-        rest = rest[: end + 1]
     if not rest:
         return None
-    draft.remove(switch)
-    draft.wrap(rest[0], rest[-1], lambda body: with_guard(guard, body))
-    return draft.edits()
+    return draft.wrap(rest[0], rest[-1], partial(with_guard, guard)).edits()
+
+
+def _reads(statement: Statement, attribute: str) -> bool:
+    return any(isinstance(n, cst.Attribute) and n.attr.value == attribute for n in walk(statement))
 
 
 def remove_grad_switch(program: Program, place: Place) -> Edits | None:
@@ -118,16 +114,15 @@ def remove_grad_switch(program: Program, place: Place) -> Edits | None:
     imports = imports_at(program, place)
     draft = Draft(tree)
     if _switch(imports, statement) is False:
-        draft.remove(statement)
-        return draft.edits()
-    for node in (statement, *tree.ancestors(statement)):
-        if isinstance(node, cst.With) and _only_switches(imports, node):
-            return _without_block(tree, node)
+        return draft.remove(statement).edits()
+    for node in tree.path(statement):
+        if isinstance(node, cst.With) and all(turns_off(imports, i.item) for i in node.items):
+            return draft.opened(node).edits()
         if isinstance(node, cst.FunctionDef):
             gone = [d for d in node.decorators if turns_off(imports, d.decorator)]
+            for decorator in gone:
+                draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
             if gone:
-                for decorator in gone:
-                    draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
                 return draft.edits()
     return None
 
@@ -137,35 +132,24 @@ def run_between(tree: Tree, first: Statement, last: Statement) -> list[Statement
     block = tree.block_of(first)
     if block is None or block is not tree.block_of(last):
         return []
-    inside = statements_in(block)
-    start = next(i for i, s in enumerate(inside) if s is first)
-    end = next(i for i, s in enumerate(inside) if s is last)
-    return inside[start : end + 1]
+    inside, start = tree.siblings(first)
+    return inside[start : position(inside, last) + 1]
 
 
-def _wrapped(tree: Tree, first: Statement, last: Statement, guard: str) -> Edits | None:
-    return Draft(tree).wrap(first, last, lambda body: with_guard(guard, body)).edits()
+def decorated(new: cst.Decorator, function: cst.FunctionDef) -> cst.FunctionDef:
+    return function.with_changes(decorators=[new, *function.decorators])
 
 
 def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
     return cst.With([cst.WithItem(expression(f"{guard}()"))], body)
 
 
-def _without_block(tree: Tree, node: cst.With) -> Edits | None:
-    inner = statements_in(node.body)
-    return Draft(tree).instead(node, [Draft(tree).piece(s) for s in inner]).edits()
-
-
-def is_off(tree: Tree, imports: Imports, node: cst.CSTNode) -> bool:
+def is_off(imports: Imports, node: cst.CSTNode) -> bool:
     if isinstance(node, cst.With):
         return any(turns_off(imports, item.item) for item in node.items)
     if isinstance(node, cst.FunctionDef):
         return any(turns_off(imports, d.decorator) for d in node.decorators)
     return False
-
-
-def _only_switches(imports: Imports, node: cst.With) -> bool:
-    return all(turns_off(imports, item.item) for item in node.items)
 
 
 def turns_off(imports: Imports, node: cst.BaseExpression) -> bool:

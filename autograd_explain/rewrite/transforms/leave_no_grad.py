@@ -5,17 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import libcst as cst
 
-from ...model import Edit, Place
+from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, expression, walk
+from ..engine.cst_tools import dotted, walk
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
-from .grad_mode import remove_grad_switch
+from ..engine.tree import Statement, Tree, position, statements_in, tree_at
+from .grad_mode import decorated, remove_grad_switch
 from .move_statement import independent, lifted
 
 
@@ -34,19 +35,12 @@ def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edi
     rest = [s for s in inside if all(s is not w for w in wanted)]
     if not wanted or not rest or any(isinstance(s, cst.Return) for s in wanted):
         return remove_grad_switch(program, block) if wanted else None
-    draft = Draft(tree)
-    after = [s for s in rest if _index(inside, s) > _index(inside, wanted[0])]
-    before = [s for s in rest if _index(inside, s) < _index(inside, wanted[-1])]
-    pieces = [draft.piece(s) for s in wanted]
-    if independent(wanted, after):
-        draft.after(outer, pieces)
-    elif independent(wanted, before):
-        draft.before(outer, pieces)
-    else:
-        return remove_grad_switch(program, block)
-    for statement in wanted:
-        draft.remove(statement)
-    return draft.edits()
+    after = [s for s in rest if position(inside, s) > position(inside, wanted[0])]
+    before = [s for s in rest if position(inside, s) < position(inside, wanted[-1])]
+    behind = independent(wanted, after)
+    if behind or independent(wanted, before):
+        return Draft(tree).move(wanted, outer, after=behind).edits()
+    return remove_grad_switch(program, block)
 
 
 def mode_of_caller(program: Program, block: Place) -> Edits | None:
@@ -65,8 +59,7 @@ def mode_of_caller(program: Program, block: Place) -> Edits | None:
     )
     if len(switches) != len(outer.items) or not own:
         return None
-    draft = Draft(tree)
-    return draft.instead(outer, [draft.piece(s) for s in statements_in(outer.body)]).edits()
+    return Draft(tree).opened(outer).edits()
 
 
 def _follows_training(program: Program, place: Place, node: cst.BaseExpression) -> bool:
@@ -115,57 +108,8 @@ def decorated_generator(program: Program, block: Place) -> Edits | None:
     )
     if function is None or not known:
         return None
-    draft = Draft(tree)
-    draft.instead(outer, [Draft(tree).piece(s) for s in statements_in(outer.body)])
-    return _decorated(tree, function, guard, draft)
-
-
-def _decorated(
-    tree: Tree, function: cst.FunctionDef, guard: cst.BaseExpression, draft: Draft
-) -> Edits | None:
-    """The decorator is put in as text: a node can be replaced once only, and the body changes."""
-    edits = draft.edits()
-    if not edits:
-        return None
-    edit = edits[0]
-    line = tree.span(function).line
-    if function.decorators:
-        line = tree.span(function.decorators[0]).line
-    lines = edit.new_source.split("\n")
-    header = lines[line - 1]
-    indent = header[: len(header) - len(header.lstrip())]
-    lines.insert(line - 1, f"{indent}@{tree.code(guard)}")
-    return (Edit(edit.cell, edit.file, edit.old_source, "\n".join(lines)),)
-
-
-def block_instead_of_enter(program: Program, place: Place) -> Edits | None:
-    """`torch.no_grad().__enter__()` -> a block up to the `__exit__` or the end of the suite."""
-    tree = tree_at(program, place)
-    entered = tree.statement(place)
-    guard = imports_at(program, place).local("torch.no_grad")
-    block = None if entered is None else tree.block_of(entered)
-    if entered is None or guard is None or block is None:
-        return None
-    following = statements_in(block)
-    rest = following[_index(following, entered) + 1 :]
-    back = next((i for i, s in enumerate(rest) if _exits(s)), None)
-    draft = Draft(tree)
-    if back is not None:
-        draft.remove(rest[back])
-        rest = rest[:back]
-    if not rest:
-        return None
-    draft.remove(entered)
-    draft.wrap(rest[0], rest[-1], lambda body: _with(guard, body))
-    return draft.edits()
-
-
-def _with(guard: str, body: cst.IndentedBlock) -> cst.With:
-    return cst.With([cst.WithItem(expression(f"{guard}()"))], body)
-
-
-def _exits(statement: Statement) -> bool:
-    return any(isinstance(n, cst.Attribute) and n.attr.value == "__exit__" for n in walk(statement))
+    draft = Draft(tree).opened(outer)
+    return draft.change(function, partial(decorated, cst.Decorator(guard))).edits()
 
 
 def _level(
@@ -178,8 +122,4 @@ def _level(
         level = None if statement is None else lifted(tree, statement, outer.body)
         if level is not None and all(level is not f for f in found):
             found.append(level)
-    return sorted(found, key=lambda s: _index(inside, s))
-
-
-def _index(statements: list[Statement], wanted: Statement) -> int:
-    return next(i for i, s in enumerate(statements) if s is wanted)
+    return sorted(found, key=partial(position, inside))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 import libcst as cst
 
@@ -10,9 +11,9 @@ from ...model import Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
-from ..engine.draft import Draft
+from ..engine.draft import Draft, every
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at, tree_of
+from ..engine.tree import Statement, Tree, position, statements_in, tree_at, tree_of
 from .grad_mode import run_between
 
 
@@ -52,22 +53,15 @@ def _move(
 
 
 def _move_within(tree: Tree, run: list[Statement], target: Statement, after: bool) -> Edits | None:
-    block = tree.block_of(run[0])
-    level = lifted(tree, target, block)
-    if block is None or level is None or any(level is s for s in run):
+    inside, start = tree.siblings(run[0])
+    level = lifted(tree, target, tree.block_of(run[0]))
+    if not inside or level is None or any(level is s for s in run):
         return None
-    inside = statements_in(block)
-    start, end = _index(inside, run[0]), _index(inside, run[-1])
-    goal = _index(inside, level)
+    goal, end = position(inside, level), start + len(run) - 1
     between = inside[end + 1 : goal + after] if goal > end else inside[goal + after : start]
     if not between or not independent(run, between):
         return None
-    draft = Draft(tree)
-    pieces = [draft.piece(s) for s in run]
-    for statement in run:
-        draft.remove(statement)
-    (draft.after if after else draft.before)(level, pieces)
-    return draft.edits()
+    return Draft(tree).move(run, level, after).edits()
 
 
 def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[Statement]:
@@ -77,9 +71,7 @@ def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[St
     """
     outer: Statement | None = run[0]
     while outer is not None and lifted(tree, target, tree.block_of(outer)) is None:
-        outer = next(
-            (a for a in tree.ancestors(outer) if isinstance(a, cst.BaseCompoundStatement)), None
-        )
+        outer = tree.outer(outer)
         if not isinstance(outer, (cst.With, cst.If)) and not _only_updates(outer):
             return run
     return run if outer is None or outer is run[0] else [outer]
@@ -107,14 +99,8 @@ def _move_across(
     if between is None or not independent(run, between):
         return None
     leaving, arriving = Draft(tree), Draft(other)
-    pieces = [leaving.piece(s) for s in run]
-    for statement in run:
-        leaving.remove(statement)
-    (arriving.after if after else arriving.before)(level, pieces)
-    edits = leaving.edit(), arriving.edit()
-    if edits[0] is None or edits[1] is None:
-        return None
-    return edits[0], edits[1]
+    leaving.move(run, level, after, arriving)
+    return every((leaving, arriving))
 
 
 def statements_across(
@@ -130,7 +116,7 @@ def statements_across(
         return None
     here, there = runs.index(tree.source), runs.index(other.source)
     own, theirs = statements_in(tree.module), statements_in(other.module)
-    at = _index(theirs, target)
+    at = position(theirs, target)
     middle: list[Statement] = []
     for source in runs[min(here, there) + 1 : max(here, there)]:
         between = tree_of(program, source)
@@ -138,17 +124,15 @@ def statements_across(
             return None
         middle += statements_in(between.module)
     if here < there:
-        return [*own[_index(own, run[-1]) + 1 :], *middle, *theirs[: at + after]]
-    return [*theirs[at + after :], *middle, *own[: _index(own, run[0])]]
+        return [*own[position(own, run[-1]) + 1 :], *middle, *theirs[: at + after]]
+    return [*theirs[at + after :], *middle, *own[: position(own, run[0])]]
 
 
 def lifted(tree: Tree, statement: Statement, block: cst.CSTNode | None) -> Statement | None:
     """The statement of `block` that holds this one (or is it), without leaving a function."""
     found = statement
     while tree.block_of(found) is not block:
-        outer = next(
-            (a for a in tree.ancestors(found) if isinstance(a, cst.BaseCompoundStatement)), None
-        )
+        outer = tree.outer(found)
         if outer is None or isinstance(outer, (cst.FunctionDef, cst.ClassDef)):
             return None
         found = outer
@@ -161,10 +145,6 @@ def independent(run: list[Statement], others: list[Statement]) -> bool:
     return not any(e.conflicts(effects(other)) for other in others for e in own)
 
 
-def _index(statements: list[Statement], wanted: Statement) -> int:
-    return next(i for i, s in enumerate(statements) if s is wanted)
-
-
 def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
     """The run around a statement that is switched on before and off after.
 
@@ -174,16 +154,12 @@ def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
     """
     tree = tree_at(program, place)
     statement = tree.statement(place)
-    block = None if statement is None else tree.block_of(statement)
-    if statement is None or block is None:
+    inside, at = ([], 0) if statement is None else tree.siblings(statement)
+    if not inside:
         return None
-    inside = statements_in(block)
-    first = last = _index(inside, statement)
-    while (
-        first > 0 and last + 1 < len(inside) and _toggles(tree, inside[first - 1], inside[last + 1])
-    ):
-        first, last = first - 1, last + 1
-    return tree.place(inside[first]), tree.place(inside[last])
+    pairs = zip(reversed(inside[:at]), inside[at + 1 :], strict=False)
+    around = sum(1 for _ in takewhile(lambda pair: _toggles(tree, *pair), pairs))
+    return tree.place(inside[at - around]), tree.place(inside[at + around])
 
 
 def _toggles(tree: Tree, before: Statement, after: Statement) -> bool:

@@ -22,12 +22,7 @@ from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
-from .move_statement import lifted, move_before
-
-
-def zero_grad_first(program: Program, zero_place: Place, backward_place: Place) -> Edits | None:
-    """`optimizer.zero_grad()` moved before the backward whose gradients it wipes out."""
-    return move_before(program, zero_place, backward_place)
+from .move_statement import lifted
 
 
 def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place) -> Edits | None:
@@ -170,7 +165,7 @@ def _registry(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression
     if isinstance(value, cst.List) and value.elements:
         inner = value.elements[0].value
     if isinstance(value, (cst.List, cst.ListComp)):
-        parameters = isinstance(inner, cst.Call) and _is_parameter(imports, inner)
+        parameters = isinstance(inner, cst.Call) and is_parameter(imports, inner)
         kind = "ParameterList" if parameters else "ModuleList"
     elif isinstance(value, (cst.Dict, cst.DictComp)):
         kind = "ModuleDict"
@@ -180,14 +175,15 @@ def _registry(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression
     return None if name is None else expression(f"{name}({{x}})", x=value)
 
 
-def _is_parameter(imports: Imports, call: cst.Call) -> bool:
+def is_parameter(imports: Imports, call: cst.Call) -> bool:
+    """Whether a call makes an `nn.Parameter`."""
     full = imports.full(dotted(call.func))
     return full in {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
 
 
 def _parameter(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
     name = imports.local("torch.nn.Parameter")
-    if name is None or not isinstance(value, cst.Call) or _is_parameter(imports, value):
+    if name is None or not isinstance(value, cst.Call) or is_parameter(imports, value):
         return None
     flag = keyword(value, "requires_grad")
     plain = without(value, flag) if flag is not None and literal_bool(flag.value) else value
