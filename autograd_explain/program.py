@@ -345,13 +345,15 @@ class Program:
             self._files[filename] = _read_file(filename)
         return self._files[filename]
 
-    def source_at(self, place: Place) -> Source | None:
+    def source_at(self, place: Place | None) -> Source | None:
         """The source that holds a place."""
+        if place is None:
+            return None
         return self.cell(place.cell) if place.cell is not None else self.source(place.file or "")
 
     def statement_at(self, place: Place | None) -> ast.stmt | None:
         """The innermost statement on a place's line."""
-        source = None if place is None else self.source_at(place)
+        source = self.source_at(place)
         if place is None or source is None:
             return None
         return source.statement_at(place.line - source.offset)

@@ -1,10 +1,12 @@
 """A limit for the input of an operation whose derivative is infinite at the edge."""
 
 import ast
+from dataclasses import replace
 
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
+from autograd_explain.rewrite.transforms.call_edits import text_behind
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 
@@ -12,15 +14,12 @@ _EDGE_AT_ZERO = ("SqrtBackward0", "LogBackward0", "RsqrtBackward0", "Log2Backwar
 
 
 def _clamped(site: Site[Details]) -> Edits | None:
-    node = node_at(site.program, site.place)
+    source, node = site.program.source_at(site.place), node_at(site.program, site.place)
     operand = _operand(node) if isinstance(node, ast.Call) else None
-    if node is None or operand is None:
+    if source is None or operand is None:
         return None
-    code = code_of(site.program, site.place, operand)
-    atom = isinstance(operand, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    safe = f"{code if atom else f'({code})'}.clamp_min(1e-12)"
-    whole = code_of(site.program, site.place, node)
-    return apply_patches(replacement(site.program, site.place, whole.replace(code, safe, 1)))
+    place = replace(site.place, span=source.span(operand))
+    return text_behind(site.program, place, "clamp_min(1e-12)")
 
 
 def _operand(call: ast.Call) -> ast.expr | None:

@@ -7,7 +7,7 @@ from autograd_explain.model import Finding, Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, operand
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
 
 from .diagnose import Details
@@ -47,16 +47,14 @@ def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
 def _values(site: Site[Details]) -> Edits | None:
     """`copy.deepcopy(h)` -> `h.detach().clone()`"""
     program, place = site.program, site.details.copied
-    source, node = None if place is None else program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or node is None or place is None:
         return None
     for call in ast.walk(source.tree):
         if isinstance(call, ast.Call) and call.args[:1] == [node]:
-            code = source.segment(node) or ast.unparse(node)
-            atom = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-            text = f"{code if atom else f'({code})'}.detach().clone()"
             where = replace(place, span=source.span(call))
-            return apply_patches(replacement(program, where, text))
+            code = f"{operand(program, place, node)}.detach().clone()"
+            return apply_patches(replacement(program, where, code))
     return None
 
 

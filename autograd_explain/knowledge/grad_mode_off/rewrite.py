@@ -2,8 +2,7 @@
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.rewrite import block_instead_of_switch
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.leave_no_grad import (
     decorated_generator,
     mode_of_caller,
@@ -12,10 +11,6 @@ from autograd_explain.rewrite.transforms.leave_no_grad import (
 )
 
 from .diagnose import Details
-
-
-def _outside(site: Site[Details]) -> Edits | None:
-    return out_of_block(site.program, site.place, list(site.details.unrecorded))
 
 
 def _is_switched(details: Details) -> bool:
@@ -27,5 +22,9 @@ propose: Propose[Details] = by_table(
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
     Fix("mode_of_caller", at_place(mode_of_caller), when=lambda d: d.by is OffBy.BLOCK),
-    Fix("outside", _outside, when=lambda d: d.by is OffBy.BLOCK),
+    Fix(
+        "outside",
+        lambda s: out_of_block(s.program, s.place, s.details.unrecorded),
+        when=lambda d: d.by is OffBy.BLOCK,
+    ),
 )

@@ -1,9 +1,8 @@
 """The target in the dtype of the prediction."""
 
-from autograd_explain.rewrite import torch_at
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
+from autograd_explain.rewrite.transforms.call_edits import call_behind, torch_expression
 
 from .diagnose import Details
 
@@ -14,8 +13,7 @@ def _cast(site: Site[Details]) -> Edits | None:
     wanted = site.details.wanted
     if wanted in _METHODS:
         return call_behind(site.program, site.place, _METHODS[wanted])
-    torch = torch_at(site.program, site.place)
-    return expression_replaced(site.program, site.place, f"{{x}}.to({torch}.{wanted})")
+    return torch_expression(site.program, site.place, f"{{x}}.to({{torch}}.{wanted})")
 
 
 propose: Propose[Details] = by_table(Fix("cast_target", _cast, changes=True))

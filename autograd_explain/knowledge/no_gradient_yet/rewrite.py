@@ -25,21 +25,6 @@ def _reset(site: Site[Details]) -> Edits | None:
     return statement_replaced(site.program, site.place, f"{name}.grad = None\n")
 
 
-def _cleared_later(site: Site[Details]) -> Edits | None:
-    read = site.details.read
-    return None if read is None else move_after(site.program, site.place, read)
-
-
-def _leaf_read(site: Site[Details]) -> Edits | None:
-    read = site.details.read
-    return None if read is None else read_of_leaf(site.program, read, site.details.leaf)
-
-
-def _undetached(site: Site[Details]) -> Edits | None:
-    read = site.details.read
-    return None if read is None else undetached(site.program, read, site.place)
-
-
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if finding.details.why is Why.ALIAS:
         yield from islice(_of_alias(finding, program), 1)
@@ -49,11 +34,15 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
 
 _of_leaf: Propose[Details] = by_table(
     Fix("reset", _reset, when=lambda d: d.why is Why.ZEROED),
-    Fix("clear_later", _cleared_later, when=lambda d: d.why is Why.CLEARED),
+    Fix(
+        "clear_later",
+        lambda s: move_after(s.program, s.place, s.details.read),
+        when=lambda d: d.why is Why.CLEARED,
+    ),
 )
 #: The first of them that can be made says it all.
 _of_alias: Propose[Details] = by_table(
     Fix("parameters", at_place(parameters_themselves)),
-    Fix("read_leaf", _leaf_read),
-    Fix("undetached", _undetached),
+    Fix("read_leaf", lambda s: read_of_leaf(s.program, s.details.read, s.details.leaf)),
+    Fix("undetached", lambda s: undetached(s.program, s.details.read, s.place)),
 )

@@ -2,26 +2,18 @@
 
 import ast
 
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, torch_keyword
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
 
 
-def _dtype(site: Site[Details]) -> Edits | None:
-    torch = torch_at(site.program, site.place)
-    if torch is None:
-        return None
-    return keyword_set(site.program, site.place, "dtype", f"{torch}.float32")
-
-
 def _cast(site: Site[Details]) -> Edits | None:
     """`x.requires_grad = True` needs the name bound to the copy first."""
     program, place = site.program, site.details.flag
-    node, source = node_at(program, place), None if place is None else program.source_at(place)
+    node, source = node_at(program, place), program.source_at(place)
     if isinstance(node, ast.Call):
         flagged = any(k.arg == "requires_grad" for k in node.keywords)
         return None if flagged else call_behind(program, place, "float")
@@ -43,5 +35,6 @@ def _is_flag_of(statement: ast.AST, node: ast.expr) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix("dtype", _dtype, when=lambda d: d.constructor), Fix("cast", _cast)
+    Fix("dtype", at_place(torch_keyword, "dtype", "float32"), when=lambda d: d.constructor),
+    Fix("cast", _cast),
 )

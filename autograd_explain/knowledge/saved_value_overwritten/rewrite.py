@@ -191,9 +191,7 @@ def _parameter_update(
     finding: Finding[Details], program: Program
 ) -> Iterator[tuple[str, Edits | None]]:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
-    write, failed = finding.details.write, finding.details.failed
-    if write is not None and failed is not None:
-        yield "move_write", move_after(program, write, failed)
+    yield "move_write", move_after(program, finding.details.write, finding.details.failed)
 
 
 def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:
@@ -206,7 +204,6 @@ def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | No
         called_sooner(program, write, save)
         for write in (changed.place, *changed.chain)
         for save in (saved.place, *saved.chain)
-        if write is not None and save is not None
     )
     return next((edits for edits in moves if edits), None)
 

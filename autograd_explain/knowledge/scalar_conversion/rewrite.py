@@ -4,10 +4,9 @@ import ast
 
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
+from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced, operand
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
-    code_of,
     node_at,
     tensors_instead_of_copy,
 )
@@ -20,9 +19,7 @@ def _item(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, given)
     if node is None or given is None:
         return None
-    code = code_of(site.program, given, node)
-    plain = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    item = f"{code if plain else f'({code})'}.item()"
+    item = f"{operand(site.program, given, node)}.item()"
     return expression_replaced(site.program, site.place, item)
 
 
@@ -36,12 +33,12 @@ def _stack(site: Site[Details]) -> Edits | None:
     return apply_patches(tensors_instead_of_copy(site.program, site.place, True))
 
 
-def _detach(site: Site[Details]) -> Edits | None:
-    return call_behind(site.program, site.details.given, "detach")
-
-
 propose: Propose[Details] = by_table(
     Fix("item", _item, when=lambda d: d.is_float),
     Fix("stack", _stack, when=lambda d: d.is_list, changes=True),
-    Fix("detach", _detach, when=lambda d: not d.is_list),
+    Fix(
+        "detach",
+        lambda s: call_behind(s.program, s.details.given, "detach"),
+        when=lambda d: not d.is_list,
+    ),
 )

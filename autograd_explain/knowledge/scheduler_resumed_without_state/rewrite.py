@@ -11,11 +11,6 @@ from autograd_explain.rewrite.transforms.call_edits import (
 from .diagnose import Details
 
 
-def _load_first(site: Site[Details]) -> Edits | None:
-    load = site.details.load
-    return None if load is None else called_sooner(site.program, load, site.place)
-
-
 def _initial_rate(site: Site[Details]) -> Edits | None:
     lines = (
         f"for group in {site.details.optimizer}.param_groups:\n"
@@ -25,7 +20,7 @@ def _initial_rate(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("load_first", _load_first),
+    Fix("load_first", lambda s: called_sooner(s.program, s.details.load, s.place)),
     Fix(
         "fresh",
         at_place(keyword_removed, "last_epoch"),

@@ -68,16 +68,6 @@ def _base(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _alias_copied(site: Site[Details]) -> Edits | None:
-    alias = site.finding.place(What.CREATED)
-    return None if alias is None else clone_alias(site.program, alias)
-
-
-def _later(site: Site[Details]) -> Edits | None:
-    write, failed = site.details.write, site.details.failed
-    return None if write is None or failed is None else move_after(site.program, write, failed)
-
-
 def _recorded(site: Site[Details]) -> Edits | None:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
     alias = site.finding.place(What.CREATED)
@@ -90,9 +80,13 @@ def _new_tensor(program: Program, write: Place) -> Edits | None:
     return out_of_place(program, write) or functional_write(program, write)
 
 
+def _later(site: Site[Details]) -> Edits | None:
+    return move_after(site.program, site.details.write, site.details.failed)
+
+
 def _value_saved(site: Site[Details]) -> Edits | None:
     saver, operand = site.finding.place(What.SAVED), site.details.operand
-    return clone_operand(site.program, saver, operand) if saver is not None and operand else None
+    return clone_operand(site.program, saver, operand) if operand else None
 
 
 def _can_wait(details: Details) -> bool:
@@ -112,7 +106,7 @@ _of_write: Propose[Details] = by_table(
     # An array of a parameter is written for the parameter's sake.
     Fix("copy_array", _own_memory, when=lambda d: d.way is Way.NUMPY and not d.parameter),
     Fix("save_copy", _saved_copy, when=lambda d: d.way is Way.FUNCTION),
-    Fix("clone_alias", _alias_copied),
+    Fix("clone_alias", lambda s: clone_alias(s.program, s.finding.place(What.CREATED))),
     Fix("move_write", _later, when=lambda d: _can_wait(d) and _is_kept(d)),
     Fix("recorded_write", _recorded, when=_can_be_recorded, changes=True),
     Fix("move_write", _later, when=lambda d: _can_wait(d) and not _is_kept(d)),

@@ -13,24 +13,11 @@ from .diagnose import Details
 
 def _index_at_write(site: Site[Details]) -> Edits | None:
     given, write = site.details, site.finding.place(What.CHANGED)
-    if given.made is None or write is None:
-        return None
     return index_at_write(site.program, given.made, write, given.tensor, given.base)
 
 
-def _unrecorded(site: Site[Details]) -> Edits | None:
-    write = site.finding.place(What.CHANGED)
-    return None if write is None else under_no_grad(site.program, write)
-
-
-def _undecorated(site: Site[Details]) -> Edits | None:
-    off = site.details.off
-    return None if off is None else without_decorator(site.program, off)
-
-
 def _view_recorded(site: Site[Details]) -> Edits | None:
-    off, made = site.details.off, site.details.made
-    return None if off is None or made is None else out_of_block(site.program, off, [made])
+    return out_of_block(site.program, site.details.off, [site.details.made])
 
 
 def _is_key(details: Details) -> bool:
@@ -38,9 +25,17 @@ def _is_key(details: Details) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix("write_unrecorded", _unrecorded, when=lambda d: d.parameter),
+    Fix(
+        "write_unrecorded",
+        lambda s: under_no_grad(s.program, s.finding.place(What.CHANGED)),
+        when=lambda d: d.parameter,
+    ),
     Fix("index_at_write", _index_at_write, when=_is_key),
-    Fix("decorator", _undecorated, when=lambda d: d.by is OffBy.DECORATOR and not d.parameter),
+    Fix(
+        "decorator",
+        lambda s: without_decorator(s.program, s.details.off),
+        when=lambda d: d.by is OffBy.DECORATOR and not d.parameter,
+    ),
     Fix("view_recorded", _view_recorded, when=lambda d: d.by is OffBy.BLOCK and not d.parameter),
     at=What.FAILED,  # where the view was only read, no write is known
 )

@@ -48,12 +48,12 @@ class Imports:
         return None if best is None else best[1]
 
 
-def imports_at(program: Program, place: Place) -> Imports:
+def imports_at(program: Program, place: Place | None) -> Imports:
     source = program.source_at(place)
     return Imports(()) if source is None else Imports.of(program, source)
 
 
-def torch_at(program: Program, place: Place) -> str | None:
+def torch_at(program: Program, place: Place | None) -> str | None:
     """The name torch is imported under (`torch`, `th`), or None."""
     found = imports_at(program, place).local("torch")
     return found if found is not None and found.isidentifier() else None

@@ -157,6 +157,10 @@ class Tree:
                 best = statement
         return best
 
+    def at(self, place: Place | None) -> list[cst.BaseExpression]:
+        """The expressions at a place's span, the outermost of equal ones first."""
+        return [] if place is None or place.span is None else self.expressions(place.span)
+
     def expressions(self, span: Span) -> list[cst.BaseExpression]:
         """The expressions that cover exactly this range, their own parentheses aside."""
         return [
@@ -182,7 +186,7 @@ def tree_of(program: Program, source: Source | None) -> Tree:
 
 def tree_at(program: Program, place: Place | None) -> Tree:
     """The tree of the source that a place is in, without statements where it is in none."""
-    source = None if place is None else program.source_at(place)
+    source = program.source_at(place)
     if source is not None and place is not None:
         line = place.line - source.offset
         if any(first <= line <= last for first, last in set_aside(program, source)):

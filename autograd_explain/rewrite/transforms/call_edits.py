@@ -11,6 +11,7 @@ from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import targets, unpacked, walk
 from ..engine.draft import Draft
+from ..engine.imports import torch_at
 from ..engine.proposal import Edits
 from ..engine.tree import statements_in, tree_at
 from .uncut import (
@@ -30,14 +31,20 @@ def call_behind(program: Program, place: Place | None, method: str) -> Edits | N
     return apply_patches(called(program, place, method))
 
 
+def operand(program: Program, place: Place, node: ast.expr) -> str:
+    """A node's text as a method can be called on it, in parentheses where it needs them."""
+    code = code_of(program, place, node)
+    atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return code if atom else f"({code})"
+
+
 def text_behind(program: Program, place: Place | None, text: str) -> Edits | None:
     """`x` -> `x.to(y.dtype)`, in parentheses where it needs them."""
     node = node_at(program, place)
     if node is None or place is None:
         return None
-    atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    code = code_of(program, place, node)
-    return apply_patches(replacement(program, place, f"{code if atom else f'({code})'}.{text}"))
+    code = f"{operand(program, place, node)}.{text}"
+    return apply_patches(replacement(program, place, code))
 
 
 def expression_replaced(program: Program, place: Place | None, template: str) -> Edits | None:
@@ -47,6 +54,13 @@ def expression_replaced(program: Program, place: Place | None, template: str) ->
         return None
     code = code_of(program, place, node)
     return apply_patches(replacement(program, place, template.replace("{x}", code)))
+
+
+def torch_expression(program: Program, place: Place | None, template: str) -> Edits | None:
+    """The same with `{torch}` for the name that torch has there; None where it has none."""
+    torch = torch_at(program, place)
+    code = template.replace("{torch}", torch or "")
+    return expression_replaced(program, place, code) if torch else None
 
 
 def call_removed(program: Program, place: Place | None) -> Edits | None:
@@ -60,6 +74,12 @@ def call_removed(program: Program, place: Place | None) -> Edits | None:
 def keyword_set(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
     """`name=value` in the call at the span, added or changed."""
     return apply_patches(keyword_added(program, place, name, value))
+
+
+def torch_keyword(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
+    """`name=torch.value` in the call at the span; None where torch has no name there."""
+    torch = torch_at(program, place)
+    return keyword_set(program, place, name, f"{torch}.{value}") if torch else None
 
 
 def keyword_removed(program: Program, place: Place | None, *names: str) -> Edits | None:
@@ -109,7 +129,9 @@ def line_behind(program: Program, place: Place, code: str) -> Edits | None:
     return _inserted(program, place, code, after=True)
 
 
-def called_sooner(program: Program, place: Place, target_place: Place) -> Edits | None:
+def called_sooner(
+    program: Program, place: Place | None, target_place: Place | None
+) -> Edits | None:
     """A call of its own line put before another statement of its block.
 
     Unlike `move_before` it may pass statements that use the same objects, as where those fail

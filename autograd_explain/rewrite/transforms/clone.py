@@ -46,7 +46,7 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
     )
 
 
-def clone_operand(program: Program, place: Place, operand: str) -> Edits | None:
+def clone_operand(program: Program, place: Place | None, operand: str) -> Edits | None:
     """Let the statement at `place` use (and save) a copy: `q @ queue` -> `q @ queue.clone()`."""
     tree = tree_at(program, place)
     imported = imports_at(program, place).full(operand).partition(".")[0]
@@ -69,14 +69,15 @@ def clone_result(program: Program, place: Place) -> Edits | None:
     or its span the operation.
     """
     tree = tree_at(program, place)
-    exact = [] if place.span is None else tree.expressions(place.span)
-    values = exact[:1] or [v for s in tree.candidates(place) if (v := whole_value(s)) is not None]
+    values = tree.at(place)[:1] or [
+        v for s in tree.candidates(place) if (v := whole_value(s)) is not None
+    ]
     if len(values) != 1 or not isinstance(values[0], (cst.Call, cst.BinaryOperation)):
         return None
     return Draft(tree).replace(values[0], method(values[0], "clone()")).edits()
 
 
-def clone_alias(program: Program, place: Place) -> Edits | None:
+def clone_alias(program: Program, place: Place | None) -> Edits | None:
     """Make the alias that the statement creates a copy.
 
     `prob.detach()` -> `prob.detach().clone()`, `x.data` -> `x.detach().clone()`,
@@ -87,8 +88,7 @@ def clone_alias(program: Program, place: Place) -> Edits | None:
 
     def meant(statement: Statement) -> list[cst.BaseExpression]:
         found = _aliases(tree, imports, statement)
-        exact = [] if place.span is None else tree.expressions(place.span)
-        return [n for n in exact if is_view(n) or n in found][:1] or found
+        return [n for n in tree.at(place) if is_view(n) or n in found][:1] or found
 
     return only(_copied(tree, imports, n) for s in tree.candidates(place) for n in meant(s))
 

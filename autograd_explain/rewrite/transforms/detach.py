@@ -70,7 +70,7 @@ def detached_at(program: Program, *places: Place) -> Edits | None:
     drafts: dict[int, Draft] = {}
     for place in places:
         tree = tree_at(program, place)
-        found = [] if place.span is None else tree.expressions(place.span)
+        found = tree.at(place)
         ended = _ended(found[0], False) if found else None
         if ended is None or ended is found[0]:
             return None

@@ -19,7 +19,9 @@ from ..engine.tree import Statement, Tree, position, tree_at
 _OFF = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 
 
-def under_no_grad(program: Program, place: Place, last_place: Place | None = None) -> Edits | None:
+def under_no_grad(
+    program: Program, place: Place | None, last_place: Place | None = None
+) -> Edits | None:
     """Wrap the statement at `place`, or the run up to `last_place`, in `with torch.no_grad():`.
 
     For parameter updates and initialisers written by hand.  None where torch has no name here,
@@ -101,7 +103,7 @@ def _reads(statement: Statement, attribute: str) -> bool:
     return any(isinstance(n, cst.Attribute) and n.attr.value == attribute for n in walk(statement))
 
 
-def remove_grad_switch(program: Program, place: Place) -> Edits | None:
+def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     """Take away what keeps gradients off at `place`.
 
     A decorator `@torch.no_grad()` of the function there, a `with torch.no_grad():` around it (the

@@ -176,13 +176,15 @@ def separate_views(program: Program, place: Place) -> Edits | None:
 
 
 def index_at_write(
-    program: Program, maker: Place, write: Place | None, name: str, base: str
+    program: Program, maker: Place | None, write: Place | None, name: str, base: str
 ) -> Edits | None:
     """The view is made where it is written: `slots = [x[i, :n] for …]` keeps the indices instead,
     and `slot.copy_(y)` becomes `x[slot].copy_(y)`, `slot += y` likewise."""
     source, node = program.source_at(maker), node_at(program, maker)
-    other = None if write is None else program.source_at(write)
-    if source is None or other is None or write is None or not isinstance(node, ast.Subscript):
+    other = program.source_at(write)
+    if source is None or maker is None or not isinstance(node, ast.Subscript):
+        return None
+    if other is None or write is None:
         return None
     inside = list(ast.walk(other.function_at(write) or other.tree))
     reads: list[ast.AST] = [n for n in inside if _reads(n, name)]

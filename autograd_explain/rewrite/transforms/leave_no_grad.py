@@ -20,7 +20,9 @@ from .grad_mode import decorated, remove_grad_switch
 from .move_statement import independent, lifted
 
 
-def out_of_block(program: Program, block: Place, needed: Iterable[Place]) -> Edits | None:
+def out_of_block(
+    program: Program, block: Place | None, needed: Iterable[Place | None]
+) -> Edits | None:
     """Take the statements that gradient must pass through out of the block at `block`.
 
     They go behind the block, or before it, where names allow; where all of the block is needed
@@ -87,9 +89,9 @@ def _is_training_of(node: cst.CSTNode, method: cst.FunctionDef) -> bool:
     )
 
 
-def without_decorator(program: Program, place: Place) -> Edits | None:
+def without_decorator(program: Program, place: Place | None) -> Edits | None:
     """The decorator on the place's line taken away; its span is no statement's."""
-    return remove_grad_switch(program, replace(place, span=None))
+    return None if place is None else remove_grad_switch(program, replace(place, span=None))
 
 
 def decorated_generator(program: Program, block: Place) -> Edits | None:
@@ -113,7 +115,7 @@ def decorated_generator(program: Program, block: Place) -> Edits | None:
 
 
 def _level(
-    tree: Tree, inside: list[Statement], outer: cst.With, needed: Iterable[Place]
+    tree: Tree, inside: list[Statement], outer: cst.With, needed: Iterable[Place | None]
 ) -> list[Statement]:
     """The block's own statements that hold the places, in order."""
     found: list[Statement] = []

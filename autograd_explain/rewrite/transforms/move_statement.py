@@ -18,7 +18,10 @@ from .grad_mode import run_between
 
 
 def move_after(
-    program: Program, place: Place, target_place: Place, last_place: Place | None = None
+    program: Program,
+    place: Place | None,
+    target_place: Place | None,
+    last_place: Place | None = None,
 ) -> Edits | None:
     """Move the statement at `place` (or the run up to `last_place`) behind the one at the target.
 
@@ -30,14 +33,17 @@ def move_after(
 
 
 def move_before(
-    program: Program, place: Place, target_place: Place, last_place: Place | None = None
+    program: Program,
+    place: Place | None,
+    target_place: Place | None,
+    last_place: Place | None = None,
 ) -> Edits | None:
     """Like `move_after`, to right before the target."""
     return _move(program, place, target_place, last_place, after=False)
 
 
 def _move(
-    program: Program, place: Place, goal: Place, last_place: Place | None, after: bool
+    program: Program, place: Place | None, goal: Place | None, last_place: Place | None, after: bool
 ) -> Edits | None:
     tree, other = tree_at(program, place), tree_at(program, goal)
     first, last = tree.statement(place), tree.statement(last_place or place)

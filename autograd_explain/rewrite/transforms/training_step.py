@@ -49,7 +49,9 @@ def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     return Draft(tree).after(statement, [make("{x}.zero_grad()", x=optimizer)]).edits()
 
 
-def zero_grad_before(program: Program, step_place: Place, backward_place: Place) -> Edits | None:
+def zero_grad_before(
+    program: Program, step_place: Place, backward_place: Place | None
+) -> Edits | None:
     """`optimizer.zero_grad()` on a line before the backward whose gradients its step uses.
 
     Before the loop that the backward stands in, where the step stands behind that loop.
