@@ -48,14 +48,12 @@ def _values(site: Site[Details]) -> Edits | None:
     """`copy.deepcopy(h)` -> `h.detach().clone()`"""
     program, place = site.program, site.details.copied
     source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None or place is None:
+    call = None if source is None or node is None else source.parents.get(node)
+    if source is None or place is None or not isinstance(call, ast.Call) or not call.args:
         return None
-    for call in ast.walk(source.tree):
-        if isinstance(call, ast.Call) and call.args[:1] == [node]:
-            where = replace(place, span=source.span(call))
-            code = f"{operand(program, place, node)}.detach().clone()"
-            return apply_patches(replacement(program, where, code))
-    return None
+    where = replace(place, span=source.span(call))
+    code = f"{operand(program, place, call.args[0])}.detach().clone()"
+    return apply_patches(replacement(program, where, code)) if call.args[0] is node else None
 
 
 propose: Propose[Details] = by_table(

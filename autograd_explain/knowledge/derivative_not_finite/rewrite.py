@@ -7,6 +7,7 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.transforms.call_edits import operand
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -72,18 +73,17 @@ def _is_alike(node: ast.AST, other: ast.AST) -> bool:
 
 
 def _with_mask(program: Program, place: Place, call: ast.Call, first: bool) -> list[Patch]:
-    torch = torch_at(program, place)
-    if torch is None:
+    torch, node = torch_at(program, place), node_at(program, place)
+    if torch is None or node is None:
         return []
-    operand, mask = _code(program, place), code_of(program, place, call.args[0])
-    kept = f"{operand}, 1.0" if first else f"1.0, {operand}"
+    code, mask = code_of(program, place, node), code_of(program, place, call.args[0])
+    kept = f"{code}, 1.0" if first else f"1.0, {code}"
     return _in_place_of(program, place, f"{torch}.where({mask}, {kept})")
 
 
 def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | None:
     """The `torch.where` around the operand, and whether it stands in its first branch."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or node is None:
         return None
     inner: ast.AST = node
@@ -99,27 +99,20 @@ def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | No
 
 def _bounded(site: Site[Details]) -> Edits | None:
     """`torch.sqrt(x)` -> `torch.sqrt(x.clamp_min(1e-12))`."""
-    program, place, details = site.program, site.details.operand, site.details
-    node = node_at(program, place)
-    if node is None or place is None:
-        return None
-    code = _atom(program, place, node)
-    if details.floor and details.ceiling:
-        return _replaced(program, place, f"{code}.clamp({details.floor}, {details.ceiling})")
-    if details.floor:
-        return _replaced(program, place, f"{code}.clamp_min({details.floor})")
-    return _replaced(program, place, f"{code}.clamp_max({details.ceiling})")
+    floor, ceiling = site.details.floor, site.details.ceiling
+    if floor and ceiling:
+        return _replaced(site, f"{{x}}.clamp({floor}, {ceiling})")
+    return _replaced(site, f"{{x}}.clamp_min({floor})" if floor else f"{{x}}.clamp_max({ceiling})")
 
 
 def _other_than_zero(site: Site[Details]) -> Edits | None:
     """`x / y` -> `x / torch.where(y == 0, 1.0, y)`."""
-    program, place = site.program, site.details.operand
-    node = node_at(program, place)
-    torch = None if place is None else torch_at(program, place)
-    if node is None or place is None or torch is None:
+    place = site.details.operand
+    torch, node = torch_at(site.program, place), node_at(site.program, place)
+    if torch is None or node is None or place is None:
         return None
-    tested, code = _atom(program, place, node), code_of(program, place, node)
-    return _replaced(program, place, f"{torch}.where({tested} == 0, 1.0, {code})")
+    code = code_of(site.program, place, node)
+    return _replaced(site, f"{torch}.where({{x}} == 0, 1.0, {code})")
 
 
 def _uncorrected(site: Site[Details]) -> Edits | None:
@@ -132,7 +125,13 @@ def _uncorrected(site: Site[Details]) -> Edits | None:
     return apply_patches(keyword_added(site.program, site.place, "correction", "0"))
 
 
-def _replaced(program: Program, place: Place, code: str) -> Edits | None:
+def _replaced(site: Site[Details], template: str) -> Edits | None:
+    """Something else for the operand; `{x}` in the template is its text as a method takes it."""
+    program, place = site.program, site.details.operand
+    node = node_at(program, place)
+    if node is None or place is None:
+        return None
+    code = template.replace("{x}", operand(program, place, node))
     return apply_patches(_in_place_of(program, place, code))
 
 
@@ -150,17 +149,6 @@ def _in_place_of(program: Program, place: Place, code: str) -> list[Patch]:
         return patches
     whole = Span(span.line, span.column - 1, span.end_line, span.end_column + 1)
     return [Patch(source, whole, code)]
-
-
-def _atom(program: Program, place: Place, node: ast.expr) -> str:
-    """An operand's text as a method can be called on it, or an operator put behind it."""
-    code = code_of(program, place, node)
-    return code if isinstance(node, _ATOMS) else f"({code})"
-
-
-def _code(program: Program, place: Place) -> str:
-    node = node_at(program, place)
-    return "" if node is None else code_of(program, place, node)
 
 
 def _has_bounds(details: Details) -> bool:

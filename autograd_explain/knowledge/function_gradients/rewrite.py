@@ -4,13 +4,12 @@ import ast
 
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import text_behind
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     code_of,
     node_at,
-    replacement,
 )
 
 from .diagnose import Details, Why
@@ -22,11 +21,7 @@ def _with_none(site: Site[Details]) -> Edits | None:
         return None
     values = [code_of(site.program, site.place, n) for n in _elements(node)]
     new = _new_values(site.details, values)
-    return (
-        None
-        if new is None
-        else apply_patches(replacement(site.program, site.place, ", ".join(new)))
-    )
+    return None if new is None else expression_replaced(site.program, site.place, ", ".join(new))
 
 
 def _cast(site: Site[Details]) -> Edits | None:

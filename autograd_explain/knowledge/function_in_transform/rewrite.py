@@ -23,8 +23,6 @@ def _rule(source: Source, node: ast.ClassDef) -> Patch:
     decorators = getattr(first, "decorator_list", [])
     line = min([first.lineno, *(d.lineno for d in decorators)]) + source.offset
     point = Span(line, first.col_offset, line, first.col_offset)
-    if decorators:  # an `@` stands before the decorator's own column
-        point = Span(line, first.col_offset, line, first.col_offset)
     return Patch(source, point, "generate_vmap_rule = True\n\n" + " " * first.col_offset)
 
 

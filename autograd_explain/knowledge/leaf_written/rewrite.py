@@ -20,7 +20,7 @@ from autograd_explain.rewrite import (
     then,
     under_no_grad,
 )
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal, differing
 from autograd_explain.rewrite.transforms.out_of_place import value_alone
 
 from .no_grad_writes import writes_under_no_grad
@@ -76,8 +76,7 @@ def _out_of_place(
     else:
         edits = functional_write(program, place) or value_alone(program, place)
         edits = edits or out_of_place(program, place)
-    if edits:
-        yield Proposal("out_of_place", edits, Safety.CHANGES_MEANING, intended_difference=True)
+    yield from differing("out_of_place", edits)
 
 
 def _is_part(program: Program, place: Place) -> bool:

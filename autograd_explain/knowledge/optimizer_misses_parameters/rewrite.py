@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Finding, Place, Safety, What
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import remove_statement, repeat_after, then
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite.engine.proposal import Proposal, differing
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.uncut import node_at
 
@@ -20,15 +20,12 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if made is None or replaced is None:
         return
     if assigns(node_at(program, replaced) or ast.Pass()):
-        copied = keyword_removed(program, replaced, "assign")
-        if copied:
-            yield Proposal("no_assign", copied, Safety.CHANGES_MEANING, intended_difference=True)
+        yield from differing("no_assign", keyword_removed(program, replaced, "assign"))
     fix, edits = "repeat_optimizer", repeat_after(program, made, replaced)
     if edits and not _used_between(program, made, replaced, finding.details.optimizer):
         moved = then(program, edits, remove_statement, made)
         fix, edits = ("move_optimizer", moved) if moved else (fix, edits)
-    if edits:
-        yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)
+    yield from differing(fix, edits)
 
 
 def _used_between(program: Program, made: Place, replaced: Place, name: str) -> bool:

@@ -12,7 +12,7 @@ from autograd_explain.inspect.facts.rebinding import (
     rebinding_is_enough,
 )
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
-from autograd_explain.model import Finding, Place, Role, Safety, What
+from autograd_explain.model import Finding, Place, Role, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
     clone_alias,
@@ -25,7 +25,7 @@ from autograd_explain.rewrite import (
     out_of_place,
     then,
 )
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
 from autograd_explain.rewrite.transforms.call_edits import called_sooner
 from autograd_explain.rewrite.transforms.clone import view_of_read_later
 from autograd_explain.rewrite.transforms.loop_elements import element_replaced
@@ -44,9 +44,8 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             move = fix == "move_write"
             corrects = not fix.startswith("clone") and _leaks_to_caller(finding, program)
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
-    first = None if seen or not finding.details.parameter else _before_the_saver(finding, program)
-    if first is not None:
-        yield Proposal("write_first", first, Safety.CHANGES_MEANING, intended_difference=True)
+    if not seen and finding.details.parameter:
+        yield from differing("write_first", _before_the_saver(finding, program))
 
 
 def _leaks_to_caller(finding: Finding[Details], program: Program) -> bool:

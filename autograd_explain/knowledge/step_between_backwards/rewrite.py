@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
-from autograd_explain.model import Finding, Place, Role, Safety, What
+from autograd_explain.model import Finding, Place, Role, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
 
@@ -24,47 +25,29 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
     if details is None:
         return
     step, failed, forward = details.step, details.failed, details.forward
-    later = _proposal("move_step", _move_step(program, step, failed), Safety.SAME_GRADIENTS)
-    moved = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
-    again = _proposal("recompute", moved, Safety.CHANGES_MEANING)
-    yield from _without_spent(details, program)
+    moved = _move_step(program, step, failed)
+    again = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
+    # A loss that went backward before the step is kept as a number.
+    yield from differing("detach_kept", detached_at(program, details.spent))
     if _position(program, failed) < _position(program, step):
         rounds = in_every_round(program, details.whole, failed)
+        yield from differing("each_round", rounds)
         if rounds:  # what is computed later in the round only would still hold the old part
-            yield Proposal("each_round", rounds, Safety.CHANGES_MEANING, intended_difference=True)
             again = None
     if step.line_id == failed.line_id:
         yield from _in_one_loop(finding, program, step, forward)
     if details.trains_others:
-        apart = _compute_apart(program, forward, step, failed)
-        if apart:
-            yield Proposal("compute_apart", apart, Safety.CHANGES_MEANING, intended_difference=True)
-    # Where the failing backward adds to the gradients that the step uses, waiting for it would
-    # change the step itself.
-    for proposal in (again, later) if details.shares_gradients else (later, again):
-        if proposal is not None:
-            yield proposal
-    yield from _without_history(finding, details, program)
-
-
-def _without_spent(details: Details, program: Program) -> Iterator[Proposal]:
-    """A loss that went backward before the step is kept as a number."""
-    if details.spent is not None:
-        edits = detached_at(program, details.spent)
-        if edits:
-            yield Proposal("detach_kept", edits, Safety.CHANGES_MEANING, intended_difference=True)
-
-
-def _without_history(
-    finding: Finding[Details | None], details: Details, program: Program
-) -> Iterator[Proposal]:
-    """A state that the loop carries on goes on without the graph of the rounds before the step."""
-    failed, name = finding.place(What.FAILED), details.state
-    if not name or failed is None:
-        return
-    edits = detach_after(program, failed, name, state=details.several)
-    if edits:
-        yield Proposal("detach_state", edits, Safety.CHANGES_MEANING, intended_difference=True)
+        yield from differing("compute_apart", _compute_apart(program, forward, step, failed))
+    # A step that waits may use the gradients of both backwards: other values on purpose.  Where
+    # the failing backward adds to the gradients that the step uses, waiting for it would change
+    # the step itself.
+    later = [Proposal("move_step", moved, intended_difference=True)] if moved else []
+    first, last = differing("recompute", again), iter(later)
+    yield from chain(*((first, last) if details.shares_gradients else (last, first)))
+    if details.state:  # that the loop carries on: without the graph of the rounds before the step
+        failure = finding.place(What.FAILED)
+        edits = detach_after(program, failure, details.state, state=details.several)
+        yield from differing("detach_state", edits)
 
 
 def _in_one_loop(
@@ -74,24 +57,10 @@ def _in_one_loop(
     root = finding.tensor(Role.ROOT)
     for name in root.names if root is not None else ():
         if len(forward) == 1:
-            edits = split_and_move(program, place, name, forward[0])
-            proposal = _proposal("recompute", edits, Safety.CHANGES_MEANING)
-            if proposal is not None:
-                yield proposal
-        proposal = _proposal(
-            "update_first", reorder_items(program, place, name), Safety.SAME_GRADIENTS
-        )
-        if proposal is not None:
-            yield proposal
-
-
-def _proposal(fix: str, edits: Edits | None, safety: Safety) -> Proposal | None:
-    if not edits:
-        return None
-    # The loss computed after the step sees the new parameters, and a step that waits may use the
-    # gradients of both backwards: other values on purpose.
-    intended = fix in ("recompute", "move_step")
-    return Proposal(fix, edits, safety, intended_difference=intended)
+            yield from differing("recompute", split_and_move(program, place, name, forward[0]))
+        first = reorder_items(program, place, name)
+        if first:
+            yield Proposal("update_first", first)
 
 
 def _move_step(program: Program, step: Place, failed: Place) -> Edits | None:

@@ -1,11 +1,12 @@
 """`torch.where` for a branch, the tensor itself for a number, zeros for what a mask leaves out."""
 
 import ast
+from itertools import pairwise
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -39,7 +40,7 @@ def _masked(site: Site[Details]) -> Edits | None:
 def _chosen(program: Program, place: Place, node: ast.expr) -> list[Patch]:
     """`a if test else b`, or `if test: return a` followed by `return b`."""
     source = program.source_at(place)
-    torch = imports_at(program, place).local("torch")
+    torch = torch_at(program, place)
     if source is None or torch is None:
         return []
     for outer in ast.walk(source.tree):
@@ -80,26 +81,19 @@ def _returned(
 def _branches(program: Program, place: Place, node: ast.expr) -> bool:
     """Whether the number decides a branch: then a tensor in its place would not help."""
     source = program.source_at(place)
-    tests = [
-        n.test
-        for n in ast.walk(source.tree if source else ast.Module([], []))
-        if isinstance(n, (ast.If, ast.IfExp, ast.While))
-    ]
-    return any(n is node for test in tests for n in ast.walk(test))
+    around = [] if source is None else [node, *source.around(node)]
+    return any(getattr(outer, "test", None) is inner for inner, outer in pairwise(around))
 
 
 def _masked_sum(program: Program, place: Place, node: ast.expr) -> list[Patch]:
     """`x[mask].sum()` -> `(x * mask).sum()`."""
-    source = program.source_at(place)
-    torch = imports_at(program, place).local("torch")
+    source, torch = program.source_at(place), torch_at(program, place)
     if source is None or torch is None or not isinstance(node, ast.Subscript):
         return []
-    for outer in ast.walk(source.tree):
-        is_sum = isinstance(outer, ast.Attribute) and outer.attr == "sum" and outer.value is node
-        if is_sum:
-            x, mask = code_of(program, place, node.value), code_of(program, place, node.slice)
-            return replacement(program, place, f"{torch}.where({mask}, {x}, 0)")
-    return []
+    if getattr(source.parents.get(node), "attr", "") != "sum":
+        return []
+    x, mask = code_of(program, place, node.value), code_of(program, place, node.slice)
+    return replacement(program, place, f"{torch}.where({mask}, {x}, 0)")
 
 
 propose: Propose[Details] = by_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -28,3 +28,9 @@ class Proposal:
     facts: Mapping[str, str] = field(default_factory=dict)
     intended_difference: bool = False
     corrects: bool = False
+
+
+def differing(fix: str, edits: Edits | None) -> Iterator[Proposal]:
+    """A change that computes something else on purpose, where there is one."""
+    if edits:
+        yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)

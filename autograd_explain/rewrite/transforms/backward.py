@@ -40,7 +40,9 @@ def keep_graph(program: Program, place: Place) -> Edits | None:
     return Draft(tree).replace(calls[0], keeping).edits()
 
 
-def detach_after(program: Program, place: Place, expr: str, *, state: bool = False) -> Edits | None:
+def detach_after(
+    program: Program, place: Place | None, expr: str, *, state: bool = False
+) -> Edits | None:
     """A line `h = h.detach()` after the statement at `place`; `state`: h is a tuple of tensors."""
     tree = tree_at(program, place)
     found = tree.statement(place)

@@ -13,9 +13,8 @@ from ..engine.cst_tools import targets, unpacked, walk
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
 from ..engine.proposal import Edits
-from ..engine.tree import statements_in, tree_at
+from ..engine.tree import position, tree_at
 from .uncut import (
-    Patch,
     apply_patches,
     argument_taken_out,
     called,
@@ -84,8 +83,7 @@ def torch_keyword(program: Program, place: Place | None, name: str, value: str) 
 
 def keyword_removed(program: Program, place: Place | None, *names: str) -> Edits | None:
     """The call at the span without the first of these keyword arguments that it has."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or not isinstance(node, ast.Call):
         return None
     gone = next((k for k in node.keywords if k.arg in names), None)
@@ -102,21 +100,15 @@ def arguments_emptied(program: Program, place: Place | None) -> Edits | None:
 
 def renamed(program: Program, place: Place | None, function: str) -> Edits | None:
     """Another function called with the same arguments: `{owner}` is what stands before the dot."""
-    patches = renaming(program, place, function)
-    return apply_patches(patches) if patches else None
-
-
-def renaming(program: Program, place: Place | None, function: str) -> list[Patch]:
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call):
-        return []
+        return None
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     if owner is None and "{owner}." in function:
         function = function.replace("{owner}.", "")
     code = "" if owner is None else code_of(program, place, owner)
     where = replace(place, span=source.span(node.func))
-    return replacement(program, where, function.replace("{owner}", code))
+    return apply_patches(replacement(program, where, function.replace("{owner}", code)))
 
 
 def line_before(program: Program, place: Place, code: str) -> Edits | None:
@@ -138,16 +130,13 @@ def called_sooner(
     because the call comes too late; not one that binds a name which the call reads.
     """
     tree = tree_at(program, place)
-    moved = tree.statement(place)
-    target = tree.statement(target_place)
+    moved, target = tree.statement(place), tree.statement(target_place)
     if not isinstance(moved, cst.Expr) or target is None:
         return None
-    block = tree.block_of(moved)
-    if block is None or tree.block_of(target) is not block:
+    order, last = tree.siblings(moved)
+    if not order or tree.block_of(target) is not tree.block_of(moved):
         return None
-    order = statements_in(block)
-    first = next(i for i, s in enumerate(order) if s is target)
-    last = next(i for i, s in enumerate(order) if s is moved)
+    first = position(order, target)
     read = {n.value for n in walk(moved) if isinstance(n, cst.Name)}
     bound = {
         n.value for s in order[first:last] for t in targets(s) for n in unpacked(t)
@@ -155,10 +144,7 @@ def called_sooner(
     }  # fmt: skip
     if last <= first or read & bound:
         return None
-    draft = Draft(tree)
-    draft.before(target, [draft.piece(moved)])
-    draft.remove(moved)
-    return draft.edits()
+    return Draft(tree).move([moved], target, after=False).edits()
 
 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
@@ -192,15 +178,13 @@ def _statements(code: str) -> list[cst.BaseSmallStatement | cst.BaseCompoundStat
 
 def renamed_around(program: Program, place: Place | None, method: str) -> Edits | None:
     """Another method called on the expression at the span: `x.detach_()` -> `x.detach()`."""
-    source, node = program.source_at(place) if place else None, node_at(program, place)
-    if source is None or place is None or node is None:
+    source, node = program.source_at(place), node_at(program, place)
+    outer = None if source is None or node is None else source.parents.get(node)
+    if source is None or place is None or not isinstance(outer, ast.Attribute):
         return None
-    code = code_of(program, place, node)
-    for outer in ast.walk(source.tree):
-        if isinstance(outer, ast.Attribute) and outer.value is node:
-            where = replace(place, span=source.span(outer))
-            return apply_patches(replacement(program, where, f"{code}.{method}"))
-    return None
+    where = replace(place, span=source.span(outer))
+    code = f"{code_of(program, place, outer.value)}.{method}"
+    return apply_patches(replacement(program, where, code))
 
 
 def without_keyword(program: Program, place: Place | None, name: str) -> str | None:

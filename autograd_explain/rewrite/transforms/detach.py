@@ -62,7 +62,7 @@ def detach_use(
     return only(_read(tree, s, expr, state, or_none) for s in tree.candidates(place))
 
 
-def detached_at(program: Program, *places: Place) -> Edits | None:
+def detached_at(program: Program, *places: Place | None) -> Edits | None:
     """`.detach()` on the expressions at the places' spans: `queue.append(z)` -> `…(z.detach())`.
 
     None where one of them is not found or has no graph any more.
