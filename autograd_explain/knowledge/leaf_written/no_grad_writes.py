@@ -13,7 +13,12 @@ from autograd_explain.rewrite.engine.cst_tools import same, targets, unpacked, w
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from autograd_explain.rewrite.engine.tree import (
+    Statement,
+    Tree,
+    statement_at,
+    statements_in,
+)
 from autograd_explain.rewrite.transforms.grad_mode import (
     is_off,
     last_update,
@@ -30,8 +35,7 @@ def writes_under_no_grad(program: Program, place: Place, names: Iterable[str]) -
 
     None where `under_no_grad` has none, or where no other write is found.
     """
-    tree = tree_at(program, place)
-    first = tree.statement(place)
+    tree, first = statement_at(program, place)
     imports = imports_at(program, place)
     guard = imports.local("torch.no_grad")
     if first is None or guard is None:

@@ -19,7 +19,6 @@ from autograd_explain.rewrite import (
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.indexed_loop import (
     elements_one_by_one,
-    indexed_loop,
     list_of_views,
     separate_views,
     write_before_views,
@@ -92,12 +91,11 @@ def _of_rows(
     details: Details, program: Program, write: Place
 ) -> Iterator[tuple[str, Edits | None]]:
     """Where the body also reads the row, an operation may have saved it: write no view then."""
-    maker, row = details.maker, details.tensor
+    row = details.tensor
     collected = "collect", collected_loop(program, write, row, tensor=True)
-    indexed = "index_loop", None if maker is None else indexed_loop(program, maker)
-    yield from (
-        (collected, indexed) if element_is_read(program, write, row) else (indexed, collected)
-    )
+    indexed = "index_loop", elements_one_by_one(program, write)
+    read = element_is_read(program, write, row)
+    yield from (collected, indexed) if read else (indexed, collected)
 
 
 def _in_loop_head(program: Program, write: Place, maker: Place | None) -> bool:

@@ -15,7 +15,7 @@ from autograd_explain.rewrite.engine.cst_tools import statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
+from autograd_explain.rewrite.engine.tree import Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.all_writes import every_write
 
 
@@ -26,8 +26,7 @@ def returned_from_hook(program: Program, place: Place, name: str) -> Edits | Non
     the output of a function that the program registers as such a hook, or where it returns
     something already.
     """
-    tree = tree_at(program, place)
-    write = tree.statement(place)
+    tree, write = statement_at(program, place)
     hook = None if write is None else tree.scope_of(write)
     if not isinstance(hook, cst.FunctionDef) or _output(hook) != name:
         return None

@@ -12,7 +12,13 @@ from autograd_explain.rewrite.analysis.effects import effects, takes_next
 from autograd_explain.rewrite.engine.cst_tools import head, keyword, without
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from autograd_explain.rewrite.engine.tree import (
+    Statement,
+    Tree,
+    statement_at,
+    statements_in,
+    tree_at,
+)
 from autograd_explain.rewrite.transforms.move_statement import lifted
 from autograd_explain.rewrite.transforms.recompute import bare
 
@@ -31,8 +37,7 @@ def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> E
     loop as well (a baseline, an advantage) stays there too.  None where the loop gives what they
     read another value.
     """
-    tree = tree_at(program, inner)
-    anchor = tree.statement(inner)
+    tree, anchor = statement_at(program, inner)
     if anchor is None or any(tree_at(program, p) is not tree for p in places):
         return None
     loop = next((a for a in tree.ancestors(anchor) if isinstance(a, (cst.For, cst.While))), None)

@@ -194,6 +194,12 @@ def tree_at(program: Program, place: Place | None) -> Tree:
     return tree_of(program, source)
 
 
+def statement_at(program: Program, place: Place | None) -> tuple[Tree, Statement | None]:
+    """The one statement that a place means, and the tree that it is in."""
+    tree = tree_at(program, place)
+    return tree, tree.statement(place)
+
+
 _NOTHING = Tree(Source(None, None, "", "", ""), Masked(""), cst.Module(()), {})
 
 

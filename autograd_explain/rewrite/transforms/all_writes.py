@@ -12,7 +12,7 @@ from ...program import Program
 from ..engine.cst_tools import dotted, targets
 from ..engine.edits import then
 from ..engine.proposal import Edits
-from ..engine.tree import Tree, tree_at
+from ..engine.tree import Tree, statement_at, tree_at
 from .index_write import functional_write
 from .out_of_place import out_of_place
 
@@ -56,8 +56,7 @@ def every_write(
 
 
 def _writes_part(program: Program, place: Place, name: str) -> bool:
-    tree = tree_at(program, place)
-    found = tree.statement(place)
+    _, found = statement_at(program, place)
     written = [] if found is None else targets(found)
     return any(isinstance(t, cst.Subscript) and dotted(t.value) == name for t in written)
 

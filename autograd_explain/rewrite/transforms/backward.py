@@ -18,13 +18,12 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
-from ..engine.tree import tree_at
+from ..engine.tree import statement_at
 
 
 def keep_graph(program: Program, place: Place) -> Edits | None:
     """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
-    tree = tree_at(program, place)
-    found = tree.statement(place)
+    tree, found = statement_at(program, place)
     if found is None:
         return None
     calls = [
@@ -44,8 +43,7 @@ def detach_after(
     program: Program, place: Place | None, expr: str, *, state: bool = False
 ) -> Edits | None:
     """A line `h = h.detach()` after the statement at `place`; `state`: h is a tuple of tensors."""
-    tree = tree_at(program, place)
-    found = tree.statement(place)
+    tree, found = statement_at(program, place)
     if found is None:
         return None
     node = expression(expr)
@@ -55,8 +53,7 @@ def detach_after(
 
 def clear_after(program: Program, place: Place, expr: str) -> Edits | None:
     """A line `log_probs.clear()` after the statement at `place`."""
-    tree = tree_at(program, place)
-    found = tree.statement(place)
+    tree, found = statement_at(program, place)
     if found is None:
         return None
     return Draft(tree).after(found, [statement("{x}.clear()", x=expression(expr))]).edits()
@@ -64,8 +61,7 @@ def clear_after(program: Program, place: Place, expr: str) -> Edits | None:
 
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:
     """Where the loop around `place` gives `expr` a new value after it, before the next round."""
-    tree = tree_at(program, place)
-    start = tree.statement(place)
+    tree, start = statement_at(program, place)
     if start is None:
         return None
     loops = [a for a in tree.ancestors(start) if isinstance(a, (cst.For, cst.While))]

@@ -13,7 +13,7 @@ from ..engine.cst_tools import targets, unpacked, walk
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
 from ..engine.proposal import Edits
-from ..engine.tree import position, tree_at
+from ..engine.tree import position, statement_at, tree_at
 from .uncut import (
     apply_patches,
     argument_taken_out,
@@ -149,16 +149,14 @@ def called_sooner(
 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
     """One statement in the place of another."""
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     return Draft(tree).instead(statement, _statements(code)).edits()
 
 
 def _inserted(program: Program, place: Place, code: str, after: bool) -> Edits | None:
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     draft = Draft(tree)

@@ -28,7 +28,7 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .no_grad_block import outermost_block
 
 
@@ -98,8 +98,7 @@ def view_of_read_later(program: Program, place: Place, write_place: Place) -> bo
 
     `rows = h[:]`, `rows += 1`, `return h`: then the write is meant to reach h.
     """
-    tree = tree_at(program, place)
-    made = tree.statement(place)
+    tree, made = statement_at(program, place)
     write = tree.statement(write_place)
     if write is None or not isinstance(made, cst.Assign):
         return False
@@ -117,8 +116,7 @@ def _detaches(node: cst.BaseExpression) -> bool:
 
 def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
     """`a, b = torch.split(x, 2)` -> the same, then `b = b.clone()`: b is a view no longer."""
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     leaves = [leaf for t in targets(statement) for leaf in unpacked(t)]

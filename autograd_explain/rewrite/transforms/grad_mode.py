@@ -14,7 +14,7 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, position, tree_at
+from ..engine.tree import Statement, Tree, position, statement_at, tree_at
 
 _OFF = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 
@@ -48,8 +48,7 @@ def last_update(program: Program, place: Place) -> Place:
 
     `w -= lr * w.grad`, `b -= lr * b.grad`: every one would be refused in turn.
     """
-    tree = tree_at(program, place)
-    first = tree.statement(place)
+    tree, first = statement_at(program, place)
     if first is None or not _updates(first):
         return place
     inside, at = tree.siblings(first)
@@ -77,8 +76,7 @@ def block_instead_of_switch(program: Program, place: Place) -> Edits | None:
     The block reaches to the `set_grad_enabled(True)` or the `__exit__` that follows in the same
     block (which goes), else to the end of the block that the switch stands in.
     """
-    tree = tree_at(program, place)
-    switch = tree.statement(place)
+    tree, switch = statement_at(program, place)
     imports = imports_at(program, place)
     guard = imports.local("torch.no_grad")
     if switch is None or guard is None:
@@ -109,8 +107,7 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     A decorator `@torch.no_grad()` of the function there, a `with torch.no_grad():` around it (the
     body stays), or a statement `torch.set_grad_enabled(False)`.
     """
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     imports = imports_at(program, place)

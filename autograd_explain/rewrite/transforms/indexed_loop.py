@@ -13,98 +13,14 @@ from ..analysis.effects import effects
 from ..engine.cst_tools import dotted, expression, unpacked
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, statements_in, tree_at
-from .uncut import Patch, apply_patches, code_of, node_at
-
-
-def indexed_loop(program: Program, place: Place) -> Edits | None:
-    """`for row in x:` -> `for i in range(len(x)):` with `row = x[i]` as its first line.
-
-    `place` has the span of the iterated tensor; inside `enumerate` the counter that is there is
-    used, inside `zip` the loop gets one.
-    """
-    source, node = program.source_at(place), node_at(program, place)
-    loop = None if source is None or node is None else _loop(source, node)
-    if source is None or node is None or loop is None:
-        return None
-    tensor = code_of(program, place, node)
-    patches = _header(source, loop, node, tensor)
-    return None if patches is None else apply_patches(patches)
-
-
-def _loop(source: Source, node: ast.expr) -> ast.For | None:
-    """The loop that goes over what an expression is part of."""
-    inner: ast.AST = node
-    for outer in source.around(node):
-        if isinstance(outer, ast.For) and outer.iter is inner:
-            return outer
-        inner = outer
-    return None
-
-
-def _header(source: Source, loop: ast.For, node: ast.expr, tensor: str) -> list[Patch] | None:
-    row: ast.expr | None = loop.target
-    index = _free_name(loop)
-    called = getattr(getattr(loop.iter, "func", None), "id", "")
-    if loop.iter is node:
-        header = f"{index} in range(len({tensor}))"
-    elif called == "enumerate" and isinstance(loop.target, ast.Tuple):
-        counter, rest = loop.target.elts
-        inner = loop.iter.args[0] if isinstance(loop.iter, ast.Call) else loop.iter
-        row = _element(rest, inner, node)
-        index, header = ast.unparse(counter), ""
-    elif called == "zip" and isinstance(loop.target, ast.Tuple):
-        row = _element(loop.target, loop.iter, node)
-        names = f"({_text(source, loop.target).strip('()')})"
-        header = f"{index}, {names} in enumerate({_text(source, loop.iter)})"
-    else:
-        return None
-    first = loop.body[0]
-    if not isinstance(row, ast.Name) or first.lineno == loop.lineno:
-        return None
-    line = _line_before(source, first, f"{row.id} = {tensor}[{index}]")
-    return [*(_replaced(source, loop, header) if header else ()), line]
-
-
-def _element(target: ast.expr, iterated: ast.expr, node: ast.expr) -> ast.expr | None:
-    """The target that takes the elements of `node`, which is iterated alone or inside `zip`."""
-    if iterated is node:
-        return target
-    if isinstance(iterated, ast.Call) and isinstance(target, (ast.Tuple, ast.List)):
-        pairs = zip(target.elts, iterated.args, strict=False)
-        return next((t for t, a in pairs if a is node), None)
-    return None
-
-
-def _replaced(source: Source, loop: ast.For, header: str) -> list[Patch]:
-    target, iterated = source.span(loop.target), source.span(loop.iter)
-    if target is None or iterated is None:
-        return []
-    span = Span(target.line, target.column, iterated.end_line, iterated.end_column)
-    return [Patch(source, span, header)]
-
-
-def _line_before(source: Source, statement: ast.stmt, text: str) -> Patch:
-    line = statement.lineno + source.offset
-    column = len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())
-    indent = source.lines[line - 1][:column]
-    return Patch(source, Span(line, column, line, column), f"{text}\n{indent}")
-
-
-def _text(source: Source, node: ast.AST) -> str:
-    return source.segment(node) or ast.unparse(node)
-
-
-def _free_name(loop: ast.For) -> str:
-    used = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
-    return next(n for n in ("i", "j", "k", "index", "position") if n not in used)
+from ..engine.tree import Statement, statement_at, tree_at
+from .uncut import Patch, apply_patches, node_at
 
 
 def elements_one_by_one(program: Program, write: Place) -> Edits | None:
     """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
     to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
-    tree = tree_at(program, write)
-    statement = tree.statement(write)
+    tree, statement = statement_at(program, write)
     name = None if statement is None else _written(statement)
     draft = Draft(tree)
     for loop in tree.ancestors(statement) if statement is not None else ():
@@ -160,10 +76,8 @@ def separate_views(program: Program, place: Place) -> Edits | None:
     source, node = program.source_at(place), node_at(program, place)
     if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
-    statement = next(
-        (s for s in ast.walk(source.tree) if isinstance(s, ast.Assign) and s.value is node), None
-    )
-    targets = statement.targets[0] if statement is not None else None
+    statement = source.parents.get(node)
+    targets = statement.targets[0] if isinstance(statement, ast.Assign) else None
     if node.func.attr != "unbind" or not isinstance(targets, (ast.Tuple, ast.List)):
         return None
     given = [*node.args, *(k.value for k in node.keywords)]
@@ -216,6 +130,10 @@ def _key(source: Source, index: ast.expr) -> str:
     return f"slice({bounds[1]})" if bounds[0] is None else f"slice({bounds[0]}, {bounds[1]})"
 
 
+def _text(source: Source, node: ast.AST) -> str:
+    return source.segment(node) or ast.unparse(node)
+
+
 def list_of_views(program: Program, place: Place) -> list[Patch]:
     """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
     source = program.source_at(place)
@@ -237,17 +155,13 @@ def write_before_views(
     might notice, or where such a function does anything else.
     """
     tree, other = tree_at(program, write), tree_at(program, reached)
-    if not _only_parts(program, maker, reached):
-        return None
-    if tree is not other:
+    if tree is not other or not _only_parts(program, maker, reached):
         return None
     moved, goal = tree.statement(write), tree.statement(reached)
-    block = None if moved is None else tree.block_of(moved)
-    if moved is None or goal is None or block is None or block is not tree.block_of(goal):
+    if moved is None or goal is None or tree.block_of(moved) is not tree.block_of(goal):
         return None
-    inside = statements_in(block)
-    first = next(i for i, s in enumerate(inside) if s is goal)
-    last = next(i for i, s in enumerate(inside) if s is moved)
+    inside, last = tree.siblings(moved)
+    first = position(inside, goal)
     between = inside[first + 1 : last]
     own, views = effects(moved), set(effects(goal).writes)
     for statement in between:
@@ -257,20 +171,14 @@ def write_before_views(
             return None
     if last < first or own.barrier or _sees(views, moved) or views & own.writes:
         return None
-    draft = Draft(tree)
-    draft.before(goal, [draft.piece(moved)])
-    draft.remove(moved)
-    return draft.edits()
+    return Draft(tree).move([moved], goal, after=False).edits()
 
 
 def _only_parts(program: Program, maker: Place, reached: Place) -> bool:
     """Whether the views are all that is made of the tensor there: by the function that makes them,
     where another is called, and by the statement itself."""
-    source, made, call = (
-        program.source_at(reached),
-        node_at(program, maker),
-        node_at(program, reached),
-    )
+    source = program.source_at(reached)
+    made, call = node_at(program, maker), node_at(program, reached)
     if source is None or not isinstance(made, ast.Call) or not isinstance(call, ast.Call):
         return False
     if maker != reached:

@@ -15,7 +15,7 @@ from ..engine.cst_tools import dotted, walk
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, position, statements_in, tree_at
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in
 from .grad_mode import decorated, remove_grad_switch
 from .move_statement import independent, lifted
 
@@ -28,8 +28,7 @@ def out_of_block(
     They go behind the block, or before it, where names allow; where all of the block is needed
     (or it returns) the block itself goes.
     """
-    tree = tree_at(program, block)
-    outer = tree.statement(block)
+    tree, outer = statement_at(program, block)
     if not isinstance(outer, cst.With):
         return None
     inside = statements_in(outer.body)
@@ -50,8 +49,7 @@ def mode_of_caller(program: Program, block: Place) -> Edits | None:
 
     None for any other condition: there somebody decides on the mode who knows what it is for.
     """
-    tree = tree_at(program, block)
-    outer = tree.statement(block)
+    tree, outer = statement_at(program, block)
     if not isinstance(outer, cst.With):
         return None
     function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
@@ -97,8 +95,7 @@ def without_decorator(program: Program, place: Place | None) -> Edits | None:
 def decorated_generator(program: Program, block: Place) -> Edits | None:
     """`with torch.no_grad():` around a `yield` -> the decorator, which torch switches off again at
     every yield."""
-    tree = tree_at(program, block)
-    outer = tree.statement(block)
+    tree, outer = statement_at(program, block)
     imports = imports_at(program, block)
     if not isinstance(outer, cst.With) or len(outer.items) != 1:
         return None

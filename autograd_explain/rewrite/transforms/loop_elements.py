@@ -13,7 +13,7 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Statement, Tree, statement_at
 from .out_of_place import BINARY
 
 _Written = tuple[str, cst.BaseExpression]
@@ -24,8 +24,7 @@ _TUPLES = frozenset("grad split chunk unbind tensor_split".split())
 def element_replaced(program: Program, place: Place) -> Edits | None:
     """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`: whoever reads the list
     finds the new values, and the tensors that were in it stay as they were."""
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     written = None if statement is None else _written(program, tree, statement)
     if statement is None or written is None:
         return None

@@ -13,7 +13,7 @@ from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.draft import Draft, every
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, position, statements_in, tree_at, tree_of
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
 from .grad_mode import run_between
 
 
@@ -158,8 +158,7 @@ def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
     one True/False (or are such a pair of methods).  The places of its first and last statement,
     those of the statement itself where nothing is switched.
     """
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     inside, at = ([], 0) if statement is None else tree.siblings(statement)
     if not inside:
         return None

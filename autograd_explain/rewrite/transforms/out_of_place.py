@@ -18,7 +18,7 @@ from ..engine.cst_tools import find, head, repeatable, right_operand, same, targ
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .loop_parts import part_is_unseen
 from .no_grad_block import blocks_around
 
@@ -75,8 +75,7 @@ def value_alone(program: Program, place: Place) -> Edits | None:
     For a parameter, which stays the tensor that the module holds.  None where the function reads
     the parameter again.
     """
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     if not isinstance(tree.scope_of(statement), cst.FunctionDef):

@@ -21,7 +21,7 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .move_statement import lifted
 
 
@@ -108,8 +108,7 @@ def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | No
 
 def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:
     """One-line statements on lines of their own behind the one at a place."""
-    tree = tree_at(program, place)
-    found = tree.statement(place)
+    tree, found = statement_at(program, place)
     if found is None or not codes:
         return None
     return Draft(tree).after(found, [make(code) for code in codes]).edits()
@@ -117,8 +116,7 @@ def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Ed
 
 def remove_statement(program: Program, place: Place) -> Edits | None:
     """Take the statement at a place out."""
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     return Draft(tree).remove(statement).edits()
