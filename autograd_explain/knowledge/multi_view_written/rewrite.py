@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
@@ -28,6 +29,9 @@ from autograd_explain.rewrite.transforms.uncut import apply_patches
 from .collected_loop import collected_loop, element_is_read
 from .diagnose import Details, Write
 
+#: Edits with the sections of the texts that tell them; None where one cannot be made.
+Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
+
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     write, details = finding.place(What.CHANGED), finding.details
@@ -45,7 +49,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield Proposal("index_loop", single)
 
 
-def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[str, Edits | None]]:
+def _fixes(details: Details, program: Program, write: Place) -> Fixes:
     if details.write is Write.BASE:
         return _of_base(details, program, write)
     if details.write is Write.MODULE:
@@ -55,26 +59,20 @@ def _fixes(details: Details, program: Program, write: Place) -> Iterator[tuple[s
     return _of_parts(details, program, write)
 
 
-def _of_base(
-    details: Details, program: Program, write: Place
-) -> Iterator[tuple[str, Edits | None]]:
+def _of_base(details: Details, program: Program, write: Place) -> Fixes:
     if details.maker is not None and details.reached is not None:
         yield "write_first", write_before_views(program, write, details.maker, details.reached)
     yield "out_of_place", out_of_place(program, write) or functional_write(program, write)
 
 
-def _of_module(
-    details: Details, program: Program, write: Place
-) -> Iterator[tuple[str, Edits | None]]:
+def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     # Where torch called the module, the failing line does not spell it.
     callee = None if details.called_by_torch else details.module
     yield "not_inplace", module_not_inplace(program, write, callee)
     yield "clone", clone_argument(program, write, details.module)
 
 
-def _of_parts(
-    details: Details, program: Program, write: Place
-) -> Iterator[tuple[str, Edits | None]]:
+def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
     maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
     if maker is not None and details.base_read_later:
         yield "single_views", separate_views(program, maker)
@@ -87,9 +85,7 @@ def _of_parts(
     yield "clone", None if maker is None else clone_unpacked(program, maker, tensor)
 
 
-def _of_rows(
-    details: Details, program: Program, write: Place
-) -> Iterator[tuple[str, Edits | None]]:
+def _of_rows(details: Details, program: Program, write: Place) -> Fixes:
     """Where the body also reads the row, an operation may have saved it: write no view then."""
     row = details.tensor
     collected = "collect", collected_loop(program, write, row, tensor=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from autograd_explain.inspect.facts.rebinding import (
     changes_argument,
@@ -34,6 +35,9 @@ from .clone_for_call import clone_for_call
 from .diagnose import Details
 from .hook_output import returned_from_hook
 
+#: Edits with the sections of the texts that tell them; None where one cannot be made.
+Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
+
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     seen: set[Edits] = set()
@@ -54,9 +58,7 @@ def _leaks_to_caller(finding: Finding[Details], program: Program) -> bool:
     return write is not None and hands_back_argument(program, write, finding.details.target)
 
 
-def _with_further_writes(
-    finding: Finding[Details], program: Program
-) -> Iterator[tuple[str, Edits | None]]:
+def _with_further_writes(finding: Finding[Details], program: Program) -> Fixes:
     """Each candidate with the other overwritten tensors spared as well, where that can be done; a
     copy may do alone."""
     for fix, edits in _candidates(finding, program):
@@ -72,7 +74,7 @@ def _new_tensor_at(program: Program, place: Place) -> Edits | None:
     return out_of_place(program, place) or functional_write(program, place)
 
 
-def _candidates(finding: Finding[Details], program: Program) -> Iterator[tuple[str, Edits | None]]:
+def _candidates(finding: Finding[Details], program: Program) -> Fixes:
     write = finding.place(What.CHANGED)
     alias = finding.place(What.CREATED) if finding.details.aliased else None
     if alias is not None:
@@ -90,9 +92,7 @@ def _candidates(finding: Finding[Details], program: Program) -> Iterator[tuple[s
         yield from _at_the_saver(finding, program)
 
 
-def _at_the_write(
-    finding: Finding[Details], program: Program, place: Place
-) -> Iterator[tuple[str, Edits | None]]:
+def _at_the_write(finding: Finding[Details], program: Program, place: Place) -> Fixes:
     """The write makes a new tensor, where no other name has to see the change."""
     changed = finding.event(What.CHANGED)
     if changed is not None and changed.inside is not None:
@@ -122,7 +122,7 @@ def _at_the_write(
 
 def _in_place_of_the_write(
     finding: Finding[Details], program: Program, write: SourceWrite, target: ast.expr
-) -> Iterator[tuple[str, Edits | None]]:
+) -> Fixes:
     place = finding.place(What.CHANGED)
     assert place is not None
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
@@ -138,9 +138,7 @@ def _in_place_of_the_write(
         yield "clone_argument", _clone_for_call(finding, program, target.id)
 
 
-def _new_tensor(
-    program: Program, place: Place, target: ast.expr, part: bool
-) -> Iterator[tuple[str, Edits | None]]:
+def _new_tensor(program: Program, place: Place, target: ast.expr, part: bool) -> Fixes:
     name = ast.unparse(target)
     if not part:
         edits = out_of_place(program, place) or out_of_place(program, place, name)
@@ -151,9 +149,7 @@ def _new_tensor(
     yield "functional_write", copied or clone_before_write(program, place, name)
 
 
-def _for_the_caller(
-    finding: Finding[Details], program: Program, target: ast.expr
-) -> Iterator[tuple[str, Edits | None]]:
+def _for_the_caller(finding: Finding[Details], program: Program, target: ast.expr) -> Fixes:
     """The function writes to its argument and returns nothing of it: the caller makes the copy."""
     place = finding.place(What.CHANGED)
     assert place is not None and isinstance(target, ast.Name)
@@ -186,9 +182,7 @@ def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits | None:
     return returned_from_hook(program, place, target.id) if isinstance(target, ast.Name) else None
 
 
-def _parameter_update(
-    finding: Finding[Details], program: Program
-) -> Iterator[tuple[str, Edits | None]]:
+def _parameter_update(finding: Finding[Details], program: Program) -> Fixes:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
     yield "move_write", move_after(program, finding.details.write, finding.details.failed)
 
@@ -207,9 +201,7 @@ def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | No
     return next((edits for edits in moves if edits), None)
 
 
-def _at_the_saver(
-    finding: Finding[Details], program: Program
-) -> Iterator[tuple[str, Edits | None]]:
+def _at_the_saver(finding: Finding[Details], program: Program) -> Fixes:
     """The operation saves a copy, or the program goes on with one."""
     saver, write = finding.place(What.SAVED), finding.place(What.CHANGED)
     if saver is None or saver == write or _within(finding, saver):

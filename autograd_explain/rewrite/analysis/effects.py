@@ -259,7 +259,7 @@ def is_own_variable(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether what a statement reads by a name was made in the function around the statement, and
     is no element of a loop's list."""
     scope = tree.scope_of(statement)
-    given = isinstance(scope, cst.FunctionDef) and _is_argument(scope, name)
+    given = isinstance(scope, cst.FunctionDef) and is_argument(scope, name)
     return not given and _is_own(tree, statement, scope, name)
 
 
@@ -279,13 +279,14 @@ def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
     if not isinstance(container, cst.Name) or not is_own_local(tree, loop, container):
         return False
     scope = tree.scope_of(container)
-    if not isinstance(scope, cst.FunctionDef) or _is_argument(scope, container.value):
+    if not isinstance(scope, cst.FunctionDef) or is_argument(scope, container.value):
         return False
     inside = (n for n in walk(loop.body) if isinstance(n, cst.Name) and n.value == container.value)
     return not any(inside) and not read_later(tree, loop, container.value)
 
 
-def _is_argument(scope: cst.FunctionDef, name: str) -> bool:
+def is_argument(scope: cst.FunctionDef, name: str) -> bool:
+    """Whether a function has a parameter of this name."""
     return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
 
 

@@ -187,12 +187,9 @@ def _function(imports: Imports, node: cst.Call) -> InplaceCall | None:
         return None
     name = full.rpartition(".")[2]
     out = keyword(node, "out")
-    if out is not None and not isinstance(
-        out.value, cst.Name | cst.Attribute | cst.Subscript | cst.Tuple
-    ):
-        return None
     if out is not None:
-        return InplaceCall(node, out.value, without(node, out))
+        named = isinstance(out.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Tuple))
+        return InplaceCall(node, out.value, without(node, out)) if named else None
     written = _input(node)
     if written is None:
         return None
@@ -202,7 +199,7 @@ def _function(imports: Imports, node: cst.Call) -> InplaceCall | None:
         call = _underscore(imports, node, full, written, target)
         return None if call is None else replace(call, hidden=hidden)
     flag = _inplace_flag(node, full)
-    return None if flag is None else InplaceCall(node, target, _plain_call(node, flag), hidden)
+    return None if flag is None else InplaceCall(node, target, without(node, flag), hidden)
 
 
 def _input(node: cst.Call) -> cst.Arg | None:
@@ -251,10 +248,6 @@ def _inplace_flag(node: cst.Call, full: str) -> cst.Arg | None:
         at, given = INPLACE_POSITION.get(full.rpartition(".")[2]), positional(node)
         flag = given[at] if at is not None and at < len(given) else None
     return None if flag is None or literal_bool(flag.value) is False else flag
-
-
-def _plain_call(node: cst.Call, flag: cst.Arg) -> cst.Call:
-    return without(node, flag)
 
 
 def written_places(statement: Statement) -> Iterator[cst.BaseExpression]:

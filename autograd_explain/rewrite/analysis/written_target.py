@@ -12,6 +12,7 @@ from ...program_index import index_of
 from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, tree_of
+from .effects import is_argument
 from .inplace_names import words
 from .inplace_writes import base_of, inplace_calls, without_data, written_places
 
@@ -101,7 +102,7 @@ def _values(
     scope = tree.scope_of(node)
     own = scope if isinstance(scope, cst.FunctionDef) and "." not in code else tree.module
     local = list(_assigned(tree, own, code))
-    if local or (isinstance(scope, cst.FunctionDef) and _is_parameter(scope, code)):
+    if local or (isinstance(scope, cst.FunctionDef) and is_argument(scope, code)):
         yield from local
         return
     for source in index_of(program).namespace(tree.source):
@@ -116,10 +117,6 @@ def _assigned(tree: Tree, where: cst.CSTNode, code: str) -> Iterator[cst.BaseExp
             continue
         if any(same(tree, target, code) for target in targets(node)):
             yield node.value
-
-
-def _is_parameter(scope: cst.FunctionDef, name: str) -> bool:
-    return any(isinstance(n, cst.Param) and n.name.value == name for n in walk(scope.params))
 
 
 def _kind(imports: Imports, value: cst.BaseExpression) -> Kind | None:

@@ -171,12 +171,9 @@ def _merged_text(old: str, left: str, right: str) -> str | None:
 def _added(edit: Edit) -> dict[int, str]:
     """The new lines of an edit by their number, from 1."""
     old, new = lines_of(edit.old_source), lines_of(edit.new_source)
-    codes = [
-        c
-        for c in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-        if c[0] in {"insert", "replace"}
-    ]
-    return {n + 1: new[n] for _, _, _, c, d in codes for n in range(c, d)}
+    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    added = [range(c, d) for tag, _, _, c, d in codes if tag in {"insert", "replace"}]
+    return {n + 1: new[n] for lines in added for n in lines}
 
 
 def _follow(edit: Edit, line: int) -> int | None:
@@ -209,17 +206,13 @@ def _most_alike(wanted: str, lines: list[tuple[int, str]]) -> int | None:
 
 def _placed(place: Place, edit: Edit, line: int) -> Place:
     old, new = lines_of(edit.old_source)[place.line - 1 :], lines_of(edit.new_source)
-    before, after = _indent_and_text(place, old), new[line - 1]
+    before, after = old[0] if old else place.source, new[line - 1]
     span = None
     if place.span is not None and before.strip() == after.strip():
         shift = _indentation(after) - _indentation(before)
         span = _shifted(place.span, line - place.line, shift)
     source, indent = after.strip(), _indentation(after)
     return Place(edit.cell, edit.file, line, source, place.function, span, indent)
-
-
-def _indent_and_text(place: Place, old: Sequence[str]) -> str:
-    return old[0] if old else place.source
 
 
 def _indentation(line: str) -> int:

@@ -13,7 +13,7 @@ from ..analysis.effects import effects
 from ..engine.cst_tools import dotted, expression, unpacked
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, statement_at, tree_at
+from ..engine.tree import Statement, position, statement_at, tree_at
 from .uncut import Patch, apply_patches, node_at
 
 

@@ -21,32 +21,27 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import lifted
 
 
 def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` moved behind an `optimizer.step()` that only some rounds reach:
     `if i % 4 == 0: optimizer.step()`."""
-    tree = tree_at(program, zero_place)
-    zero, found = tree.statement(zero_place), _step(tree, step_place)
-    if zero is None or found is None or tree_at(program, step_place) is not tree:
+    tree, zero = statement_at(program, zero_place)
+    other, step, _ = _step(program, step_place)
+    if not isinstance(zero, cst.Expr) or step is None or other is not tree:
         return None
-    block = tree.block_of(zero)
-    level = lifted(tree, found[0], block)
-    if not isinstance(level, cst.If) or not isinstance(zero, cst.Expr):
+    level = lifted(tree, step, tree.block_of(zero))
+    if not isinstance(level, cst.If):
         return None
-    return Draft(tree).remove(zero).after(found[0], [zero]).edits()
+    return Draft(tree).remove(zero).after(step, [zero]).edits()
 
 
 def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
-    tree = tree_at(program, step_place)
-    found = _step(tree, step_place)
-    if found is None:
-        return None
-    statement, optimizer = found
-    return Draft(tree).after(statement, [make("{x}.zero_grad()", x=optimizer)]).edits()
+    tree, step, cleared = _step(program, step_place)
+    return None if step is None else Draft(tree).after(step, cleared).edits()
 
 
 def zero_grad_before(
@@ -56,35 +51,25 @@ def zero_grad_before(
 
     Before the loop that the backward stands in, where the step stands behind that loop.
     """
-    tree = tree_at(program, step_place)
-    found = _step(tree, step_place)
-    if found is None or tree_at(program, backward_place) is not tree:
+    tree, step, cleared = _step(program, step_place)
+    other, backward = statement_at(program, backward_place)
+    if step is None or backward is None or other is not tree:
         return None
-    statement, optimizer = found
-    backward = tree.statement(backward_place)
-    level = None if backward is None else lifted(tree, backward, tree.block_of(statement))
-    if level is None or tree.start(level) >= tree.start(statement):
+    level = lifted(tree, backward, tree.block_of(step))
+    if level is None or tree.start(level) >= tree.start(step):
         return None
-    return Draft(tree).before(level, [make("{x}.zero_grad()", x=optimizer)]).edits()
+    return Draft(tree).before(level, cleared).edits()
 
 
 def zero_grad_beside(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` behind that of another optimizer in the block that steps: where a
     backward comes before the step, or behind the step."""
-    tree = tree_at(program, step_place)
-    found = _step(tree, step_place)
-    block = None if found is None else tree.block_of(found[0])
-    if found is None or block is None:
-        return None
-    statement, optimizer = found
-    order = statements_in(block)
-    step = next(i for i, s in enumerate(order) if s is statement)
+    tree, step, cleared = _step(program, step_place)
+    order, at = ([], 0) if step is None else tree.siblings(step)
     for place, other in enumerate(order):
-        between = order[place + 1 : step]
-        if _called_on(other, "zero_grad") and (
-            place > step or any(_called_on(s, "backward") for s in between)
-        ):
-            return Draft(tree).after(other, [make("{x}.zero_grad()", x=optimizer)]).edits()
+        waits = place > at or any(_called_on(s, "backward") for s in order[place + 1 : at])
+        if waits and _called_on(other, "zero_grad"):
+            return Draft(tree).after(other, cleared).edits()
     return None
 
 
@@ -96,14 +81,14 @@ def _called_on(statement: Statement, method: str) -> cst.BaseExpression | None:
     return function.value if named and isinstance(function, cst.Attribute) else None
 
 
-def _step(tree: Tree, place: Place) -> tuple[Statement, cst.BaseExpression] | None:
-    """The statement `optimizer.step()` at a place, and its optimizer."""
-    statement = tree.statement(place)
+def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[Statement]]:
+    """The statement `optimizer.step()` at a place, and `optimizer.zero_grad()`."""
+    tree, statement = statement_at(program, place)
     owner = None if statement is None else _called_on(statement, "step")
     call = statement.value if isinstance(statement, cst.Expr) else None
-    if statement is None or owner is None or not isinstance(call, cst.Call) or call.args:
-        return None
-    return statement, owner
+    if owner is None or not isinstance(call, cst.Call) or call.args:
+        return tree, None, []
+    return tree, statement, [make("{x}.zero_grad()", x=owner)]
 
 
 def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:
