@@ -101,17 +101,18 @@ def _values(
     """Every value assigned to a name in the function and, for globals, in all cells."""
     scope = tree.scope_of(node)
     own = scope if isinstance(scope, cst.FunctionDef) and "." not in code else tree.module
-    local = list(_assigned(tree, own, code))
+    local = list(assigned(tree, own, code))
     if local or (isinstance(scope, cst.FunctionDef) and is_argument(scope, code)):
         yield from local
         return
     for source in index_of(program).namespace(tree.source):
         other = tree_of(program, source)
         if other is not tree:
-            yield from _assigned(other, other.module, code)
+            yield from assigned(other, other.module, code)
 
 
-def _assigned(tree: Tree, where: cst.CSTNode, code: str) -> Iterator[cst.BaseExpression]:
+def assigned(tree: Tree, where: cst.CSTNode, code: str) -> Iterator[cst.BaseExpression]:
+    """The values that the statements inside a node assign to a name or attribute."""
     for node in walk(where):
         if not isinstance(node, (cst.Assign, cst.AnnAssign)) or node.value is None:
             continue

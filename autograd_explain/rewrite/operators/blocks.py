@@ -11,7 +11,7 @@ from ..engine.cst_tools import dotted
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statements_in
-from ..transforms.grad_mode import turns_off
+from ..transforms.grad_mode import is_off
 from .site import Change, Site
 
 
@@ -38,7 +38,7 @@ def _block(site: Site) -> cst.With | None:
     block = site.statement
     if not isinstance(block, cst.With) or block.asynchronous is not None:
         return None
-    off = any(turns_off(site.imports, item.item) for item in block.items)
+    off = is_off(site.imports, block)
     mode = any(_called(site, item.item) == "torch.set_grad_enabled" for item in block.items)
     return None if off or mode else block
 

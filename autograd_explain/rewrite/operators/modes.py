@@ -13,6 +13,7 @@ from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
     decorated,
+    is_off,
     last_update,
     remove_grad_switch,
     turns_off,
@@ -63,9 +64,7 @@ def function_without_graph(site: Site) -> Iterator[Change]:
 def block_reaches_further(site: Site) -> Iterator[Change]:
     """The statement behind a `with torch.no_grad():` block goes into it."""
     block = site.statement
-    if isinstance(block, cst.With) and any(
-        turns_off(site.imports, item.item) for item in block.items
-    ):
+    if isinstance(block, cst.With) and is_off(site.imports, block):
         yield site.change("no_grad_further", "torch.no_grad()", partial(_with_next, site, block))
 
 

@@ -85,24 +85,18 @@ def _own(method: ast.FunctionDef, context: type[ast.expr_context]) -> list[str]:
 
 def _paths(program: Program, cls: str, depth: int = 2) -> Iterator[str]:
     """How the program's top level calls objects of a class: `net`, `model.cell`."""
-    for _, node in index_of(program).nodes(ast.Assign):
+    for source, node in index_of(program).nodes(ast.Assign):
         if not isinstance(node.value, ast.Call) or _last(node.value.func) != cls:
             continue
         for target in node.targets:
             if isinstance(target, ast.Name):
                 yield target.id
             elif isinstance(target, ast.Attribute) and _last(target.value) == "self" and depth:
-                holder = _class_around(program, node)
-                if holder and holder != cls:
-                    paths = _paths(program, holder, depth - 1)
+                classes = (c for c in source.around(node) if isinstance(c, ast.ClassDef))
+                holder = next(classes, None)
+                if holder is not None and holder.name != cls:
+                    paths = _paths(program, holder.name, depth - 1)
                     yield from (f"{path}.{target.attr}" for path in paths)
-
-
-def _class_around(program: Program, node: ast.AST) -> str:
-    for _, cls in index_of(program).nodes(ast.ClassDef):
-        if any(inner is node for inner in ast.walk(cls)):
-            return cls.name
-    return ""
 
 
 def _last(node: ast.expr) -> str:

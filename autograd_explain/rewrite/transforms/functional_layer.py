@@ -40,7 +40,11 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     if not made:
         return None
     names = {m.name: _fresh(source, m.name) for m in made}
-    patches = [p for m in made for p in _assigned(source, m, names[m.name])]
+    patches = [
+        Patch(source, span, f"{names[m.name]} = {source.segment(m.value)}")
+        for m in made
+        if (span := source.span(m.statement)) is not None
+    ]
     owner, last = made[0].owner, max(m.statement.lineno for m in made)
     if not _always_made(function, made) or _is_read_otherwise(source, function, owner, made):
         return None
@@ -121,13 +125,6 @@ def _fresh(source: Source, name: str) -> str:
     taken |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)}
     options = [name, f"new_{name}", *(f"{name}_{i}" for i in range(2, 100))]
     return next(o for o in options if o not in taken)
-
-
-def _assigned(source: Source, made: _Made, local: str) -> Iterator[Patch]:
-    span = source.span(made.statement)
-    value = source.segment(made.value)
-    if span is not None and value is not None:
-        yield Patch(source, span, f"{local} = {value}")
 
 
 def _layer_uses(

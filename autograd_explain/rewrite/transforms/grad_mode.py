@@ -144,6 +144,7 @@ def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
 
 
 def is_off(imports: Imports, node: cst.CSTNode) -> bool:
+    """Whether a block or a function runs with gradients off."""
     if isinstance(node, cst.With):
         return any(turns_off(imports, item.item) for item in node.items)
     if isinstance(node, cst.FunctionDef):

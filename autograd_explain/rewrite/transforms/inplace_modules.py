@@ -12,6 +12,7 @@ from ...model import Place
 from ...program import Program, called_name, first_line
 from ...program_index import index_of
 from ..analysis.inplace_names import MODULE_INPLACE_POSITION
+from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
     dotted,
     head,
@@ -118,18 +119,9 @@ def _behind(
         for source in reversed(index_of(program).namespace(tree.source)):
             other = tree_of(program, source)
             # A cell that ran later gave the name another module.
-            if _assigns(other, name):
+            if any(assigned(other, other.module, name)):
                 yield from _assigned_in(program, other, other.module, name, place)
                 return
-
-
-def _assigns(tree: Tree, name: str) -> bool:
-    return any(
-        same(tree, target, name)
-        for node in walk(tree.module)
-        if isinstance(node, (cst.Assign, cst.AnnAssign))
-        for target in targets(node)
-    )
 
 
 def _with_bases(
@@ -146,11 +138,8 @@ def _with_bases(
 def _assigned_in(
     program: Program, tree: Tree, where: cst.CSTNode, name: str, place: Place
 ) -> Iterator[_Flag]:
-    for node in walk(where):
-        if not isinstance(node, (cst.Assign, cst.AnnAssign)) or node.value is None:
-            continue
-        if any(same(tree, target, name) for target in targets(node)):
-            yield from _in_expression(program, tree, node.value, place, _DEPTH)
+    for value in assigned(tree, where, name):
+        yield from _in_expression(program, tree, value, place, _DEPTH)
 
 
 def _in_expression(

@@ -8,7 +8,8 @@ from ...model import Place
 from ...program import Program
 from ..analysis.effects import is_own_variable, used_names
 from ..analysis.inplace_writes import inplace_calls
-from ..engine.cst_tools import dotted, expression, parse, right_operand, targets, walk
+from ..analysis.written_target import assigned
+from ..engine.cst_tools import dotted, expression, method_name, parse, right_operand, walk
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports
@@ -56,19 +57,8 @@ def _may_be_changed(tree: Tree, statement: Statement, elements: str) -> bool:
     scope = tree.scope_of(statement)
     if isinstance(scope, cst.FunctionDef) and not is_own_variable(tree, statement, elements):
         return False
-    values = (
-        n.value
-        for n in walk(scope)
-        if isinstance(n, cst.Assign) and any(dotted(t) == elements for t in targets(n))
-    )
-    return not any(_is_tuple(value) for value in values)
-
-
-def _is_tuple(value: cst.BaseExpression) -> bool:
-    if isinstance(value, cst.Call):
-        name = value.func.attr.value if isinstance(value.func, cst.Attribute) else ""
-        return name in _TUPLES
-    return isinstance(value, cst.Tuple)
+    values = assigned(tree, scope, elements)
+    return not any(isinstance(v, cst.Tuple) or method_name(v) in _TUPLES for v in values)
 
 
 def _written(program: Program, tree: Tree, statement: Statement) -> _Written | None:

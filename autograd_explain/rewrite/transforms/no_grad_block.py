@@ -7,7 +7,7 @@ import libcst as cst
 from ..engine.cst_tools import same, targets, unpacked, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree
-from .grad_mode import turns_off
+from .grad_mode import is_off
 
 
 def blocks_around(tree: Tree, imports: Imports, statement: Statement) -> list[cst.With]:
@@ -16,9 +16,7 @@ def blocks_around(tree: Tree, imports: Imports, statement: Statement) -> list[cs
     for ancestor in tree.ancestors(statement):
         if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             break
-        if isinstance(ancestor, cst.With) and any(
-            turns_off(imports, i.item) for i in ancestor.items
-        ):
+        if isinstance(ancestor, cst.With) and is_off(imports, ancestor):
             found.append(ancestor)
     return found
 
