@@ -21,9 +21,7 @@ def _parametrized(site: Site[Details]) -> Edits | None:
 def _dropped(site: Site[Details]) -> Edits | None:
     copied = site.details.copied
     name = "" if copied is None else _name_at(site.finding, site.program, copied)
-    if copied is None or not name:
-        return None
-    return line_before(site.program, copied, f"{name} = None\n")
+    return line_before(site.program, copied, f"{name} = None\n") if name else None
 
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

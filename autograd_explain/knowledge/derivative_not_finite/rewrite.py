@@ -36,7 +36,7 @@ def _masked_alike(site: Site[Details]) -> Edits | None:
     """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
     program, place = site.program, site.details.operand
     choice, operation = _choice(program, place), node_at(program, site.place)
-    source = None if place is None else program.source_at(place)
+    source = program.source_at(place)
     if choice is None or source is None or place is None or operation is None:
         return None
     call, first = choice

@@ -23,7 +23,7 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
 
     None where another number of operations than one changed the shape (`g[0].sum(0)`).
     """
-    source, node = None if place is None else program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     function = None if source is None or node is None else _function(source, node)
     if source is None or node is None or place is None or function is None:
         return None
@@ -43,7 +43,7 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
 
 def without_result(program: Program, place: Place | None) -> Edits | None:
     """`return g.norm().item()` behind other statements -> `return`: the hook only looks."""
-    source, node = None if place is None else program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     function = None if source is None or node is None else _function(source, node)
     if source is None or node is None or not isinstance(function, ast.FunctionDef):
         return None

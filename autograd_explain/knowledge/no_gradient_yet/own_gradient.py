@@ -24,7 +24,7 @@ _INSTEAD = {"items": "named_parameters", "values": "parameters"}
 def parameters_themselves(program: Program, place: Place | None) -> Edits | None:
     """`net.state_dict().items()` -> `net.named_parameters()`; `net.state_dict()` gets
     `keep_vars=True`."""
-    source, node = None if place is None else program.source_at(place), node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call):
         return None
     if not (isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict"):
@@ -46,7 +46,7 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
 
     None where the function gives `d` several values.
     """
-    source, node = None if read is None else program.source_at(read), node_at(program, read)
+    source, node = program.source_at(read), node_at(program, read)
     original = node_at(program, leaf)
     if source is None or read is None or node is None or leaf is None or original is None:
         return None
@@ -66,7 +66,7 @@ def read_of_leaf(program: Program, read: Place | None, leaf: Place | None) -> Ed
 
 def undetached(program: Program, read: Place | None, maker: Place | None) -> Edits | None:
     """`[l.weight.data for l in layers]` without `.data`, where nothing is written in place."""
-    source, node = None if read is None else program.source_at(read), node_at(program, read)
+    source, node = program.source_at(read), node_at(program, read)
     if (
         source is None
         or node is None

@@ -27,12 +27,10 @@ def _detached(site: Site[Details]) -> Edits | None:
     if source is None or node is None:
         return None
     name = code_of(program, place, node)
-    call = next((c for c in ast.walk(source.tree) if isinstance(c, ast.Call)
-                 and isinstance(c.func, ast.Attribute) and c.func.value is node), None)  # fmt: skip
-    alone = call is None or any(
-        isinstance(s, ast.Expr) and s.value is call for s in ast.walk(source.tree)
-    )
-    if not alone and call is not None:
+    method = source.parents[node]
+    call = source.parents[method]
+    called = isinstance(call, ast.Call) and call.func is method
+    if called and not isinstance(source.parents[call], ast.Expr):
         where = replace(place, span=source.span(call))
         return apply_patches(replacement(program, where, f"{name}.detach()"))
     if not isinstance(node, (ast.Name, ast.Attribute)):

@@ -51,7 +51,7 @@ def _uncut(program: Program, place: Place | None, way: CutKind | OffBy) -> list[
 
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:
     """`torch.from_numpy(x.detach().numpy())` -> `x`."""
-    node, source = node_at(program, place), program.source_at(place) if place else None
+    node, source = node_at(program, place), program.source_at(place)
     if not isinstance(node, ast.Call) or not node.args or place is None or source is None:
         return []
     inner = without_cut(program, replace(place, span=source.span(node.args[0])))

@@ -11,11 +11,9 @@ from .diagnose import Details
 
 def _patched(site: Site[Details]) -> Edits | None:
     place, model = site.details.made, site.details.model
-    torch = None if place is None else torch_at(site.program, place)
-    if place is None or torch is None:
-        return None
+    torch = torch_at(site.program, place)
     code = f"{torch}.func.replace_all_batch_norm_modules_({model})\n"
-    return line_behind(site.program, place, code)
+    return line_behind(site.program, place, code) if torch else None
 
 
 propose: Propose[Details] = by_table(

@@ -13,7 +13,7 @@ from ..engine.cst_tools import targets, unpacked, walk
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
 from ..engine.proposal import Edits
-from ..engine.tree import position, statement_at, tree_at
+from ..engine.tree import position, statement_at
 from .uncut import (
     apply_patches,
     argument_taken_out,
@@ -111,12 +111,12 @@ def renamed(program: Program, place: Place | None, function: str) -> Edits | Non
     return apply_patches(replacement(program, where, function.replace("{owner}", code)))
 
 
-def line_before(program: Program, place: Place, code: str) -> Edits | None:
+def line_before(program: Program, place: Place | None, code: str) -> Edits | None:
     """Statements put before the one at the place."""
     return _inserted(program, place, code, after=False)
 
 
-def line_behind(program: Program, place: Place, code: str) -> Edits | None:
+def line_behind(program: Program, place: Place | None, code: str) -> Edits | None:
     """Statements put behind the one at the place."""
     return _inserted(program, place, code, after=True)
 
@@ -129,9 +129,9 @@ def called_sooner(
     Unlike `move_before` it may pass statements that use the same objects, as where those fail
     because the call comes too late; not one that binds a name which the call reads.
     """
-    tree = tree_at(program, place)
-    moved, target = tree.statement(place), tree.statement(target_place)
-    if not isinstance(moved, cst.Expr) or target is None:
+    tree, moved = statement_at(program, place)
+    other, target = statement_at(program, target_place)
+    if not isinstance(moved, cst.Expr) or target is None or other is not tree:
         return None
     order, last = tree.siblings(moved)
     if not order or tree.block_of(target) is not tree.block_of(moved):
@@ -155,7 +155,7 @@ def statement_replaced(program: Program, place: Place, code: str) -> Edits | Non
     return Draft(tree).instead(statement, _statements(code)).edits()
 
 
-def _inserted(program: Program, place: Place, code: str, after: bool) -> Edits | None:
+def _inserted(program: Program, place: Place | None, code: str, after: bool) -> Edits | None:
     tree, statement = statement_at(program, place)
     if statement is None:
         return None

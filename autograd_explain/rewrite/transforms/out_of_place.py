@@ -137,9 +137,7 @@ class _Site:
 def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
     """`x += 1` -> `x = x + 1`."""
     draft, written = Draft(site.tree), without_data(statement.target)
-    operator = BINARY[type(statement.operator)](
-        whitespace_before=cst.SimpleWhitespace(" "), whitespace_after=cst.SimpleWhitespace(" ")
-    )
+    operator = BINARY[type(statement.operator)]()
     loose = isinstance(statement.value, (cst.Tuple, cst.Yield)) and not statement.value.lpar
     if not loose and site.can_assign(written):
         right = statement.value

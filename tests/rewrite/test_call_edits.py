@@ -1,0 +1,96 @@
+"""Calls and statements changed as text, and places that nobody knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from rewriting import at, program_of, result, spot
+
+from autograd_explain.model import Edit, Place
+from autograd_explain.program import Program
+from autograd_explain.rewrite import clone_alias, move_after, remove_grad_switch, under_no_grad
+from autograd_explain.rewrite.engine.draft import Draft, every
+from autograd_explain.rewrite.engine.proposal import differing
+from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.transforms.call_edits import (
+    called_sooner,
+    line_behind,
+    text_behind,
+    torch_expression,
+    torch_keyword,
+)
+from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+
+PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        clone_alias,
+        remove_grad_switch,
+        under_no_grad,
+        without_decorator,
+        lambda program, place: out_of_block(program, place, [place]),
+        lambda program, place: move_after(program, place, at(program, "b =")),
+        lambda program, place: move_after(program, at(program, "a ="), place),
+        lambda program, place: called_sooner(program, place, at(program, "a =")),
+        lambda program, place: line_behind(program, place, "c = 1\n"),
+    ],
+)
+def test_where_no_place_is_known_nothing_is_edited(
+    transform: Callable[[Program, Place | None], tuple[Edit, ...] | None],
+) -> None:
+    assert transform(PROGRAM, None) is None
+
+
+def test_torch_has_the_name_that_it_has_there() -> None:
+    place = spot(PROGRAM, "f(x + 1)")
+    assert "a = torch.tensor(f(x + 1))\n" in (
+        result(torch_expression(PROGRAM, place, "{torch}.tensor({x})")) or ""
+    )
+    assert "f(x + 1, dtype=torch.float32)" in (
+        result(torch_keyword(PROGRAM, place, "dtype", "float32")) or ""
+    )
+    unknown = Program(PROGRAM.cells[1:])
+    assert torch_expression(unknown, place, "{torch}.tensor({x})") is None
+
+
+def test_an_operand_gets_the_parentheses_that_it_needs() -> None:
+    edits = text_behind(PROGRAM, spot(PROGRAM, "x + 1"), "detach()")
+    assert "a = f((x + 1).detach())\n" in (result(edits) or "")
+
+
+def test_a_call_goes_before_a_statement_of_its_own_block_only() -> None:
+    program = program_of("b = g(a)\n", "h()\nload(a)\n")
+    load = at(program, "load")
+    text = result(called_sooner(program, load, at(program, "h()")))
+    assert text == "load(a)\nh()\n"
+    assert called_sooner(program, load, at(program, "b =", cell=2)) is None
+
+
+def test_statements_go_together_and_a_block_is_opened() -> None:
+    program = program_of("with guard():\n    a = 1  # one\n    b = 2\nc = 3\n")
+    tree, block = statement_at(program, at(program, "with"))
+    first, last = (tree.statement(at(program, needle)) for needle in ("a =", "c ="))
+    assert block is not None and first is not None and last is not None
+    assert tree.siblings(last) == ([block, last], 1) and tree.outer(first) is block
+    opened = Draft(tree).opened(block).edits()  # type: ignore[arg-type]
+    assert result(opened) == "a = 1  # one\nb = 2\nc = 3\n"
+    moved = Draft(tree).move([last], block, after=False).edits()
+    assert result(moved) == "c = 3\nwith guard():\n    a = 1  # one\n    b = 2\n"
+
+
+def test_several_drafts_are_all_or_none() -> None:
+    tree, statement = statement_at(PROGRAM, at(PROGRAM, "a ="))
+    assert statement is not None
+    removed = Draft(tree).remove(statement)
+    assert every([removed]) == removed.edits()
+    assert every([removed, Draft(tree)]) is None and every([]) is None
+
+
+def test_what_differs_on_purpose_is_proposed_where_it_can_be_made() -> None:
+    assert not list(differing("detach", None)) and not list(differing("detach", ()))
+    (proposal,) = differing("detach", line_behind(PROGRAM, at(PROGRAM, "b ="), "c = 1\n"))
+    assert proposal.intended_difference
