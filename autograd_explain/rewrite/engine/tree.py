@@ -94,6 +94,10 @@ class Tree:
         around = (a for a in self.ancestors(node) if isinstance(a, cst.BaseCompoundStatement))
         return next(around, None)
 
+    def loops(self, node: cst.CSTNode) -> list[cst.For | cst.While]:
+        """The loops around a node, innermost first."""
+        return [a for a in self.ancestors(node) if isinstance(a, (cst.For, cst.While))]
+
     def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
         """The statements of the block that holds this one, and where it stands among them."""
         block = self.block_of(statement)

@@ -8,7 +8,6 @@ from functools import partial
 import libcst as cst
 
 from ..engine.cst_tools import dotted, expression, repeatable, stores
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..transforms.clone import clone_before_write
@@ -48,11 +47,13 @@ def clone_before(site: Site) -> Iterator[Change]:
     """`x = x.clone()` on a line before any statement that hands x on."""
     for code, nodes in site.operands.items():
         if isinstance(nodes[0], (cst.Name, cst.Attribute)) and repeatable(nodes[0]):
-            yield site.change("clone_first", code, partial(_copied_first, site, nodes[0]))
+            copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=nodes[0])
+            yield site.change("clone_first", code, copied)
     for node in stores(site.statement):
         base = node.value if isinstance(node, cst.Subscript) else None
         if isinstance(base, (cst.Name, cst.Attribute)) and repeatable(base):
-            yield site.change("clone_first", base, partial(_copied_first, site, base))
+            copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=base)
+            yield site.change("clone_first", base, copied)
 
 
 def deep_copied(site: Site) -> Iterator[Change]:
@@ -78,10 +79,3 @@ def _each_cloned(site: Site, nodes: list[cst.BaseExpression]) -> Edits | None:
     for node in nodes:
         draft.replace(node, expression("[t.clone() for t in {x}]", x=node))
     return draft.edits()
-
-
-def _copied_first(site: Site, node: cst.BaseExpression) -> Edits | None:
-    if site.tree.block_of(site.statement) is None:
-        return None
-    copied = make("{x} = {x}.clone()", x=node)
-    return Draft(site.tree).before(site.statement, [copied]).edits()

@@ -104,12 +104,10 @@ def part_of_derivative(site: Site) -> Iterator[Change]:
 def _slice_given(site: Site, given: cst.BaseExpression) -> cst.BaseExpression:
     """The part of a tensor that is given, itself or by the name that it was given above."""
     if isinstance(given, cst.Name):
-        scope, start = site.tree.scope_of(site.statement), site.tree.start(site.statement)
-        for other in reversed(site.tree.statements):
+        for other in site.above:
             pair = _named_part(other)
             if pair is not None and pair[0].value == given.value:
-                if site.tree.scope_of(other) is scope and site.tree.start(other) < start:
-                    return pair[1]
+                return pair[1]
     return given
 
 

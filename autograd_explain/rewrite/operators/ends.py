@@ -72,7 +72,8 @@ def detach_kept(site: Site) -> Iterator[Change]:
         for leaf in (leaf for t in targets(site.statement) for leaf in unpacked(t)):
             if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
                 for value in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
-                    yield site.change("detach_kept", leaf, partial(_behind, site, value, leaf))
+                    cut = partial(site.line, Draft.after, "{x} = " + value, x=leaf)
+                    yield site.change("detach_kept", leaf, cut)
 
 
 def detach_carried(site: Site) -> Iterator[Change]:
@@ -191,7 +192,7 @@ def _runs_often(site: Site) -> bool:
     scope = site.tree.scope_of(site.statement)
     if isinstance(scope, cst.FunctionDef):
         return scope.name.value != "__init__"
-    return any(isinstance(a, (cst.For, cst.While)) for a in site.tree.ancestors(site.statement))
+    return bool(site.tree.loops(site.statement))
 
 
 def _value_alone(site: Site, node: cst.Call, inner: cst.BaseExpression) -> Edits | None:
@@ -279,10 +280,6 @@ def _ending(site: Site, node: cst.BaseExpression) -> str:
         return node.func.value
     full = site.imports.full(dotted(node.func))
     return full.partition(".")[0] if full.startswith(("numpy.", "math.")) else ""
-
-
-def _behind(site: Site, value: str, node: cst.BaseExpression) -> Edits | None:
-    return Draft(site.tree).after(site.statement, [make("{x} = " + value, x=node)]).edits()
 
 
 def _at_start(site: Site, code: str) -> Edits | None:

@@ -65,8 +65,9 @@ def detached_flag(site: Site) -> Iterator[Change]:
         if isinstance(target, cst.Attribute) and target.attr.value == "requires_grad":
             tensor, ending = target.value, ".requires_grad_()" if flag else ""
             if repeatable(tensor) and not _is_of_loop(site, tensor):
-                make = partial(_rebound, site, f"{{x}} = {{x}}.detach(){ending}", tensor)
-                yield site.change("detached_flag", tensor, make, group="flag")
+                code = f"{{x}} = {{x}}.detach(){ending}"
+                detached = partial(site.line, Draft.instead, code, x=tensor)
+                yield site.change("detached_flag", tensor, detached, group="flag")
 
 
 def registered(site: Site) -> Iterator[Change]:
@@ -125,12 +126,9 @@ def _without_flag(site: Site, place: Place) -> Edits | None:
 
 def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
     """Whether a loop gives it its value: bound anew, the tensor itself would stay as it is."""
-    loops = (a for a in site.tree.ancestors(site.statement) if isinstance(a, cst.For))
-    return any(node.deep_equals(leaf) for loop in loops for leaf in unpacked(loop.target))
-
-
-def _rebound(site: Site, template: str, tensor: cst.BaseExpression) -> Edits | None:
-    return Draft(site.tree).instead(site.statement, [statement(template, x=tensor)]).edits()
+    loops = site.tree.loops(site.statement)
+    leaves = (leaf for loop in loops for t in targets(loop) for leaf in unpacked(t))
+    return any(node.deep_equals(leaf) for leaf in leaves)
 
 
 def _retained_first(site: Site, first: Statement, name: str) -> Edits | None:

@@ -121,12 +121,10 @@ def computed_apart(site: Site) -> Iterator[Change]:
 
 def _made_above(site: Site, name: str) -> cst.Assign | None:
     """The last assignment above that gave a name the result of a call."""
-    scope, start = site.tree.scope_of(site.statement), site.tree.start(site.statement)
-    for other in reversed(site.tree.statements):
-        if site.tree.start(other) < start and site.tree.scope_of(other) is scope:
-            if isinstance(other, cst.Assign) and name in effects(other).writes:
-                alone = name not in effects(other).reads and isinstance(other.value, cst.Call)
-                return other if alone else None
+    for other in site.above:
+        if isinstance(other, cst.Assign) and name in effects(other).writes:
+            alone = name not in effects(other).reads and isinstance(other.value, cst.Call)
+            return other if alone else None
     return None
 
 
@@ -138,15 +136,11 @@ def _chain(site: Site) -> list[Statement]:
     ):
         return []
     wanted = {path.partition(".")[0] for path in effects(site.statement).reads}
-    scope = site.tree.scope_of(site.statement)
-    start = site.tree.start(site.statement)
     found: list[Statement] = []
-    for other in reversed(site.tree.statements):
-        if not isinstance(other, cst.Assign) or site.tree.start(other) >= start:
-            continue
+    for other in site.above:
         own = effects(other)
         written = {path.partition(".")[0] for path in own.writes}
-        if site.tree.scope_of(other) is scope and written & wanted:
+        if isinstance(other, cst.Assign) and written & wanted:
             found.insert(0, other)
             wanted |= {path.partition(".")[0] for path in own.reads}
             if len(found) == _CHAIN:

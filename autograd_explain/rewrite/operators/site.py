@@ -11,13 +11,15 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, head, method, stores, whole_value
+from ..engine.blocks import BlockItem
+from ..engine.cst_tools import dotted, head, method, statement, stores, whole_value
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree
 
 Make: TypeAlias = Callable[[], Edits | None]
+Put: TypeAlias = Callable[[Draft, Statement, list[Statement | BlockItem]], Draft]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,14 @@ class Site:
     def calls(self) -> tuple[cst.Call, ...]:
         """The calls in the statement, the outermost first."""
         return tuple(n for n in head(self.statement) if isinstance(n, cst.Call))
+
+    @property
+    def above(self) -> Iterator[Statement]:
+        """The statements of the same scope that stand before it, the nearest first."""
+        scope, start = self.tree.scope_of(self.statement), self.tree.start(self.statement)
+        for other in reversed(self.tree.statements):
+            if self.tree.start(other) < start and self.tree.scope_of(other) is scope:
+                yield other
 
     @cached_property
     def operands(self) -> dict[str, list[cst.BaseExpression]]:
@@ -80,6 +90,11 @@ class Site:
     def replaced(self, old: cst.CSTNode, new: cst.CSTNode) -> Edits | None:
         """The edit that puts a node in the place of another."""
         return Draft(self.tree).replace(old, new).edits()
+
+    def line(self, put: Put, code: str, **nodes: cst.BaseExpression) -> Edits | None:
+        """The edit that puts a line made from a pattern before, behind or instead of the
+        statement: `site.line(Draft.after, "{x}.clear()", x=node)`."""
+        return put(Draft(self.tree), self.statement, [statement(code, **nodes)]).edits()
 
     def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:
         """The edit that makes `node.call` of each of the nodes."""

@@ -27,7 +27,7 @@ def left_detached(site: Site) -> Iterator[Change]:
     call = own.value if isinstance(own, cst.Expr) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
         return
-    if call.func.attr.value not in _ENDS_ROUND or not _in_loop(site):
+    if call.func.attr.value not in _ENDS_ROUND or not site.tree.loops(own):
         return
     for owner, names in _kept_here(site):
         code = ", ".join(f"{owner}.{name}" for name in names)
@@ -128,11 +128,6 @@ def _begins_as_none(program: Program, name: str) -> bool:
         if none and any(_last(target) == name for target in node.targets):
             return True
     return False
-
-
-def _in_loop(site: Site) -> bool:
-    ancestors = site.tree.ancestors(site.statement)
-    return any(isinstance(a, (cst.For, cst.While)) for a in ancestors)
 
 
 def _cut(site: Site, owner: str, names: Sequence[str], how: str) -> Edits | None:

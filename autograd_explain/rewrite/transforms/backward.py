@@ -64,7 +64,7 @@ def bound_again(program: Program, place: Place, expr: str) -> Place | None:
     tree, start = statement_at(program, place)
     if start is None:
         return None
-    loops = [a for a in tree.ancestors(start) if isinstance(a, (cst.For, cst.While))]
+    loops = tree.loops(start)
     end = tree.span(start)
     for node in tree.statements if loops else ():
         later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
