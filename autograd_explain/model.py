@@ -118,6 +118,16 @@ class Span:
     end_line: int
     end_column: int
 
+    @property
+    def start(self) -> Span:
+        """The empty range before it, where text can be put in."""
+        return Span(self.line, self.column, self.line, self.column)
+
+    @property
+    def end(self) -> Span:
+        """The empty range behind it."""
+        return Span(self.end_line, self.end_column, self.end_line, self.end_column)
+
 
 @dataclass(frozen=True)
 class Place:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from rewriting import at, program_of, result, spot
 
-from autograd_explain.model import Edit, Place
+from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program
 from autograd_explain.rewrite import clone_alias, move_after, remove_grad_switch, under_no_grad
 from autograd_explain.rewrite.engine.draft import Draft, every
@@ -94,3 +94,8 @@ def test_what_differs_on_purpose_is_proposed_where_it_can_be_made() -> None:
     assert not list(differing("detach", None)) and not list(differing("detach", ()))
     (proposal,) = differing("detach", line_behind(PROGRAM, at(PROGRAM, "b ="), "c = 1\n"))
     assert proposal.intended_difference
+
+
+def test_the_ends_of_a_range_are_empty() -> None:
+    assert Span(1, 2, 3, 4).start == Span(1, 2, 1, 2)
+    assert Span(1, 2, 3, 4).end == Span(3, 4, 3, 4)

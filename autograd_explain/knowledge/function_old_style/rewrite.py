@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Span
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
@@ -59,10 +58,9 @@ def _methods(program: Program, name: str) -> Iterator[tuple[Source, ast.Function
 
 
 def _decorated(source: Source, method: ast.FunctionDef) -> Iterator[Patch]:
-    if not method.decorator_list:
-        line = method.lineno + source.offset
-        point = Span(line, method.col_offset, line, method.col_offset)
-        yield Patch(source, point, "@staticmethod\n" + " " * method.col_offset)
+    span = source.span(method)
+    if not method.decorator_list and span is not None:
+        yield Patch(source, span.start, "@staticmethod\n" + " " * span.column)
 
 
 propose: Propose[Details] = by_table(

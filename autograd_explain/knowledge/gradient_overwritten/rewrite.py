@@ -6,8 +6,8 @@ import ast
 
 import libcst as cst
 
-from autograd_explain.model import Span, What
-from autograd_explain.program import Source, own_nodes
+from autograd_explain.model import What
+from autograd_explain.program import own_nodes
 from autograd_explain.rewrite.analysis.inplace_writes import InplaceCall, inplace_calls
 from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft, only
@@ -58,7 +58,7 @@ def _copied_first(site: Site[Details]) -> Edits | None:
     source = handed.source
     if handed.alias is not None:
         span = source.span(handed.alias)
-        return None if span is None else apply_patches([_behind(source, span, ".clone()")])
+        return None if span is None else apply_patches([Patch(source, span.end, ".clone()")])
     return apply_patches(_with_copy(handed, handed.function))
 
 
@@ -70,19 +70,10 @@ def _with_copy(handed: Handed, function: ast.FunctionDef) -> list[Patch]:
     if first is None or last is None or first.line == function.lineno:
         return []
     indent = source.lines[first.line - 1][: first.column]
-    start = _point(first.line, first.column)
-    patches = [Patch(source, start, f"{name} = {name}.clone()\n{indent}")]
+    patches = [Patch(source, first.start, f"{name} = {name}.clone()\n{indent}")]
     if not any(isinstance(n, ast.Return) and n.value is not None for n in own_nodes(function)):
-        patches.append(_behind(source, last, f"\n{indent}return {name}"))
+        patches.append(Patch(source, last.end, f"\n{indent}return {name}"))
     return patches
-
-
-def _behind(source: Source, span: Span, text: str) -> Patch:
-    return Patch(source, _point(span.end_line, span.end_column), text)
-
-
-def _point(line: int, column: int) -> Span:
-    return Span(line, column, line, column)
 
 
 propose: Propose[Details] = by_table(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autograd_explain.model import Place, Span
+from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, keyword_added, node_at
@@ -148,8 +148,6 @@ def _behind(source: Source, node: ast.expr, text: str) -> list[Patch]:
     span = source.span(node)
     if span is None:
         return []
-    start = Span(span.line, span.column, span.line, span.column)
-    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
     if isinstance(node, _ATOMS):
-        return [Patch(source, end, text)]
-    return [Patch(source, start, "("), Patch(source, end, f"){text}")]
+        return [Patch(source, span.end, text)]
+    return [Patch(source, span.start, "("), Patch(source, span.end, f"){text}")]

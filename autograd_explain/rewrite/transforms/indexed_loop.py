@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Place, Span
+from ...model import Place
 from ...program import Program, Source, called_name
 from ..analysis.effects import effects
 from ..engine.cst_tools import dotted, expression, unpacked
@@ -139,10 +139,7 @@ def list_of_views(program: Program, place: Place) -> list[Patch]:
     source = program.source_at(place)
     if source is None or place.span is None or node_at(program, place) is None:
         return []
-    span = place.span
-    start = Span(span.line, span.column, span.line, span.column)
-    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
-    return [Patch(source, start, "list("), Patch(source, end, ")")]
+    return [Patch(source, place.span.start, "list("), Patch(source, place.span.end, ")")]
 
 
 def write_before_views(
