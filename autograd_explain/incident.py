@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -112,6 +112,25 @@ def backward_context(frames: Iterable[LiveFrame]) -> Any:
     return None
 
 
+def at_the_engine(incident: Incident) -> Incident:
+    """The incident at the call of backward, where a custom Function's backward asked for what it
+    had saved (`ctx.saved_tensors`): the graph refuses that, the user's own backward is not wrong.
+    """
+    place = incident.place
+    if place is None or not any(f".{name}" in place.source for name in _SAVED):
+        return incident
+    frames = incident.frames
+    if backward_context(frames[-1:]) is None:
+        return incident
+    called = (i for i, f in enumerate(frames) if f.function == "apply" and _is_torchs(f))
+    return replace(incident, frames=frames[: max(called, default=len(frames))])
+
+
+def _is_torchs(live: LiveFrame) -> bool:
+    return live.filename.replace("\\", "/").endswith("torch/autograd/function.py")
+
+
+_SAVED = ("saved_tensors", "saved_variables")
 _MAX_CHAIN = 10  #: exceptions looked at behind the one that was shown
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .incident import Incident, backward_context
+from .incident import Incident, at_the_engine, backward_context
 from .intercept.guard import guarded, note, remark
 from .knowledge.entry import Entry, entries, one_line, unusable
 from .loaded import is_on_disk
@@ -56,6 +56,7 @@ def explain_incident(
     match = recognise(incident, causes)
     if match is None:
         return None
+    incident = at_the_engine(incident)
     with _unobserved():
         finding, graph = inspect(incident, match, candidates(match, causes))
         if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:

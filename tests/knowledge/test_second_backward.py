@@ -7,9 +7,10 @@ rewrite brings in ("" where none is honest).
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, explained
+from knowledge.played import edited, explained, play
 from knowledge.test_cases import run
 
+from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
 HEAD = """# %%
@@ -20,6 +21,69 @@ torch.manual_seed(0)
 """
 
 PROGRAMS = {
+    "gradient penalty that the loss adds up": (
+        """
+critic = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+real = torch.randn(5, 2)
+def penalty(pred, x):
+    (g,) = torch.autograd.grad(outputs=pred.sum(), inputs=x)
+    return (g.norm(dim=1) - 1).pow(2).mean()
+# %%
+for _ in range(2):
+    x = real.clone().requires_grad_()
+    pred = critic(x)
+    losses = {"real": -pred.mean()}
+    losses["penalty"] = penalty(pred, x)
+    sum(losses.values()).backward()
+""",
+        "second_backward",
+        "derivative",
+        "    (g,) = torch.autograd.grad(outputs=pred.sum(), inputs=x, create_graph=True)",
+    ),
+    "derivatives of a residual, the second of which fails": (
+        """
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+x, y = torch.rand(2, 5, 1).requires_grad_().unbind()
+def d(u, s):
+    return torch.autograd.grad(u, s, torch.ones_like(u))[0]
+def residual(x, y):
+    u = net(torch.cat([x, y], 1))
+    return d(u, x) + u * d(u, y)
+# %%
+for _ in range(2):
+    loss = residual(x, y).pow(2).mean()
+    loss.backward()
+""",
+        "second_backward",
+        "derivative",
+        "    return torch.autograd.grad(u, s, torch.ones_like(u), create_graph=True)[0]",
+    ),
+    "adversarial example: a step, and no term of the loss": (
+        """
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+x = torch.rand(5, 2, requires_grad=True)
+# %%
+clean = net(x).pow(2).mean()
+g = torch.autograd.grad(clean, x)[0]
+(clean + net(x + 0.1 * g.sign()).pow(2).mean()).backward()
+""",
+        "second_backward",
+        "shared",
+        "g = torch.autograd.grad(clean, x, retain_graph=True)[0]",
+    ),
+    "derivative that weighs a term, detached": (
+        """
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+x = torch.rand(5, 2, requires_grad=True)
+# %%
+pred = net(x)
+weight = torch.autograd.grad(pred.sum(), x)[0].norm().detach()
+(weight * pred.pow(2).mean()).backward()
+""",
+        "second_backward",
+        "shared",
+        "weight = torch.autograd.grad(pred.sum(), x, retain_graph=True)[0].norm().detach()",
+    ),
     "gradient looked at by a function before backward": (
         """
 def sizes(value, net):
@@ -447,3 +511,43 @@ def test_program(name: str) -> None:
     repaired = edited(cells, rewrites[0])
     assert line in [row for cell in repaired for row in cell.splitlines()]
     run(repaired)
+
+
+SPIKES = """# %%
+import torch
+from torch import nn
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, v):
+        ctx.save_for_backward(v)
+        return (v > 0).float()
+    @staticmethod
+    def backward(ctx, g):
+        (v,) = ctx.saved_tensors
+        return g / (1 + v.abs())
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mem", torch.zeros(4))
+    def forward(self, x):
+        self.mem = 0.9 * self.mem + x
+        return Spike.apply(self.mem - 1)
+inner, cell = nn.Linear(3, 4), Leaky()
+# %%
+for x in torch.randn(2, 3, 5, 3):
+    cell.mem.zero_()
+    loss = sum(cell(inner(part)).mean() for part in x)
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_functions_own_backward_is_not_where_it_failed(watched: bool) -> None:
+    found = play(cells_of(SPIKES), watched=watched).diagnosis
+    assert found is not None
+    told = found.finding
+    sources = {e.what: e.place.source for e in told.events if e.place is not None}
+    assert told.variant == "carried"
+    assert sources[What.CAUSE] == "self.mem = 0.9 * self.mem + x"
+    assert sources[What.FAILED] == "loss.backward()"
+    assert "    cell.mem = torch.zeros_like(cell.mem)" in found.rewrites[0].edits[0].new_source

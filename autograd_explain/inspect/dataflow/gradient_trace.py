@@ -20,6 +20,7 @@ from .slicer import Slicer
 from .syntax import is_container
 
 _MAX_DEPTH = 60
+_DISPLAYS = (ast.List, ast.Dict, ast.ListComp, ast.DictComp)
 _NO_PARAMETERS = (
     "torch.nn.modules.activation",
     "torch.nn.modules.loss",
@@ -98,15 +99,8 @@ class GradientTracer:
         if tensor is not None and tensor.requires_grad:
             return GradientTrace(True, (), self._reaches_held(tensor))
         makers = self.slicer.makers(spot)
-        parts = self._parts(spot, makers)
+        parts = [self.trace(element) for element in elements_of(spot, makers)]
         return _join([*(_through(m, self._of_maker(m, depth + 1)) for m in makers), *parts])
-
-    def _parts(self, spot: ExprAt, makers: list[ExprAt]) -> list[GradientTrace]:
-        """The elements of a container that is used as a whole (`torch.stack(self.losses)`)."""
-        if spot.path or not any(is_container(m.node) for m in makers):
-            return []
-        each = (Each.ITEM, Each.VALUE)
-        return [self.trace(ExprAt(spot.scope, spot.node, (part,))) for part in each]
 
     def _reaches_held(self, tensor: torch.Tensor) -> bool:
         if not self._held:
@@ -185,6 +179,14 @@ class GradientTracer:
                 if isinstance(cls, type) and issubclass(cls, torch.nn.Module):
                     return not cls.__module__.startswith(_NO_PARAMETERS)
         return False
+
+
+def elements_of(spot: ExprAt, makers: Iterable[ExprAt]) -> list[ExprAt]:
+    """The elements of a container that is used as a whole (`torch.stack(self.losses)`)."""
+    filled = any(is_container(m.node) or isinstance(m.node, _DISPLAYS) for m in makers)
+    if spot.path or not filled:
+        return []
+    return [ExprAt(spot.scope, spot.node, (part,)) for part in (Each.ITEM, Each.VALUE)]
 
 
 def _through(maker: ExprAt, trace: GradientTrace) -> GradientTrace:

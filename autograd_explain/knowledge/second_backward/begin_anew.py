@@ -4,7 +4,7 @@ with each other carry nothing over."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
@@ -12,12 +12,22 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import effects
-from autograd_explain.rewrite.engine.cst_tools import dotted, targets, unpacked, walk
+from autograd_explain.rewrite.engine.cst_tools import (
+    dotted,
+    head,
+    statement,
+    targets,
+    unpacked,
+    walk,
+)
 from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 _ROUND = (cst.For, cst.While)
+_FILLS = ("zero_", "fill_")
 _PASSED_ON = frozenset({"enumerate", "tqdm", "zip"})
 
 
@@ -26,17 +36,124 @@ def begun_anew(program: Program, backward: Place, state: str) -> Edits | None:
     where the text says that its rounds are apart: a loop within goes over the steps of each, or a
     loader gives them in any order.  None where it does not."""
     tree = tree_at(program, backward)
-    statement = tree.statement(backward)
-    if statement is None:
+    failed = tree.statement(backward)
+    if failed is None:
         return None
-    loop = next((a for a in tree.ancestors(statement) if isinstance(a, _ROUND)), None)
+    loop = next((a for a in tree.ancestors(failed) if isinstance(a, _ROUND)), None)
     first = None if loop is None else _first_value(tree, loop, state)
-    if loop is None or first is None or not _is_apart(program, loop, statement, state):
+    if loop is None or first is None or not _is_apart(program, loop, failed, state):
         return None
     draft = Draft(tree)
     piece = draft.piece(first)
     draft.remove(first)
     return draft.before(statements_in(loop.body)[0], [piece]).edits()
+
+
+def reset_anew(program: Program, maker: Place, state: str) -> Edits | None:
+    """The state set anew where the program begins a round, in a way that leaves its graph behind.
+
+    A reset in place (`self.mem.zero_()`) writes new values and keeps the history: a new tensor
+    takes the name.  A method that gives other attributes their first values again does so with
+    this one too.  `maker` is the statement that gives the state its values in a round.
+    """
+    name = state.rpartition(".")[2]
+    places = [
+        source.place(call.lineno, None, call)
+        for source, call in index_of(program).calls(*_FILLS)
+        if isinstance(call.func, ast.Attribute) and _last(call.func.value) == name
+    ]
+    if places:
+        together = dict.fromkeys(p for place in places for p in _beside(program, place))
+        return merge(*(out_of_place(program, place) for place in together))
+    return _reset_with_others(tree_at(program, maker), maker, name)
+
+
+def _beside(program: Program, place: Place) -> Iterator[Place]:
+    """The resets in place of a block."""
+    tree = tree_at(program, place)
+    found = tree.statement(place)
+    block = None if found is None else tree.block_of(found)
+    for inside in [] if block is None else statements_in(block):
+        call = inside.value if isinstance(inside, cst.Expr) else None
+        if isinstance(call, cst.Call) and (dotted(call.func) or "").rpartition(".")[2] in _FILLS:
+            yield tree.place(inside)
+
+
+def _reset_with_others(tree: Tree, maker: Place, name: str) -> Edits | None:
+    """The first value given again in the method that does so with others of the constructor's; the
+    same for all that the method of `maker` gives new values."""
+    made = tree.statement(maker)
+    around = () if made is None else tuple(tree.ancestors(made))
+    owner = next((a for a in around if isinstance(a, cst.ClassDef)), None)
+    step = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    methods = [] if owner is None else statements_in(owner.body)
+    functions = [m for m in methods if isinstance(m, cst.FunctionDef)]
+    begun = next((_given(m) for m in functions if m.name.value == "__init__"), {})
+    others = [m for m in functions if m.name.value != "__init__" and m is not step]
+    resets = [m for m in others if _resets(m, begun)]
+    if step is None or len(resets) != 1 or f"self.{name}" not in begun:
+        return None
+    missing = _given(step).keys() - _given(resets[0]).keys()
+    lines = [_again(path, begun[path]) for path in begun if path in missing]
+    if not lines or None in lines:
+        return None
+    inside = statements_in(resets[0].body)
+    return Draft(tree).after(inside[-1], [line for line in lines if line]).edits()
+
+
+def _again(path: str, value: cst.BaseExpression) -> cst.BaseSmallStatement | None:
+    """`self.h = None`, or zeros like those that it has."""
+    if dotted(value) == "None":
+        return statement(f"{path} = None")
+    function = dotted(value.func) or "" if isinstance(value, cst.Call) else ""
+    called = function.removesuffix("_like")
+    return statement(f"{path} = {called}_like({path})") if called.endswith(".zeros") else None
+
+
+def _is_zeros(value: cst.BaseExpression) -> bool:
+    called = dotted(value.func) or "" if isinstance(value, cst.Call) else ""
+    return called.rpartition(".")[2] in ("zeros", "zeros_like")
+
+
+def _given(function: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+    """What a method gives the attributes of its object."""
+    found: dict[str, cst.BaseExpression] = {}
+    for inside in statements_in(function.body):
+        if isinstance(inside, (cst.Assign, cst.AnnAssign)) and inside.value is not None:
+            for target in targets(inside):
+                together = isinstance(target, cst.Tuple) and isinstance(inside.value, cst.Tuple)
+                parts = inside.value.elements if together else ()  # type: ignore[attr-defined]
+                values = [e.value for e in parts] or [inside.value]
+                pairs = zip(unpacked(target), values, strict=False)
+                found |= {path: value for leaf, value in pairs if (path := dotted(leaf))}
+        for call in (n for n in head(inside) if isinstance(n, cst.Call)):
+            named = call.args[0].value if len(call.args) > 1 else None
+            buffer = dotted(call.func) == "self.register_buffer"
+            if buffer and isinstance(named, cst.SimpleString):
+                found[f"self.{named.raw_value}"] = call.args[1].value
+    return found
+
+
+def _resets(function: cst.FunctionDef, begun: Mapping[str, cst.BaseExpression]) -> bool:
+    """Whether all that a method does is to give attributes what the constructor gave them."""
+    inside, given = statements_in(function.body), _given(function)
+    cleared = {
+        path.rpartition(".")[0]
+        for n in walk(function.body)
+        if isinstance(n, cst.Call) and (path := dotted(n.func) or "").endswith(".clear")
+    }
+    if any(not isinstance(s, (cst.Assign, cst.Expr)) for s in inside):
+        return False
+    alike = (path in begun and _is_alike(value, begun[path]) for path, value in given.items())
+    return bool(given or cleared) and all(alike) and begun.keys() >= cleared
+
+
+def _is_alike(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    return one.deep_equals(other) or (_is_zeros(one) and _is_zeros(other))
+
+
+def _last(node: ast.expr) -> str:
+    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def _first_value(tree: Tree, loop: cst.For | cst.While, state: str) -> Statement | None:

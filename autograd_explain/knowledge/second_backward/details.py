@@ -38,6 +38,8 @@ class Details:
     attribute_uses: tuple[Place, ...] = ()  #: of what was made there
     stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
     first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
+    derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
+    trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
     cache: bool = False  #: an object of a library keeps it until it is None again
     held: bool = False  #: it took the name of a leaf that an optimizer steps
@@ -53,8 +55,11 @@ def details_of(
 ) -> Details:
     """What the rewrites go by, with the names of the old value."""
     first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
+    derivative = known.derivative
     return replace(
         _places(known, why),
+        derivatives=() if derivative is None else derivative.calls,
+        trained=derivative is not None and derivative.trained,
         tensor=tensor,
         state=state.name,
         state_kind=state.kind,

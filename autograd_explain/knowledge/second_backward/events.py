@@ -18,7 +18,7 @@ def events_of(scene: Scene, known: Evidence, why: Why, at: Place | None) -> tupl
     freed, failed = scene.event(What.FREED, part.first), scene.failed()
     path = () if part.binding is None else part.binding.path
     lines = [place.line_id for place in path]
-    if why is Why.SAME_LOSS:  # nothing is wrong with the loss: the first backward is to change
+    if why in (Why.SAME_LOSS, Why.DERIVATIVE):  # not the loss, the first backward is to change
         made = None if freed is None else replace(freed, what=What.CAUSE)
     elif made is not None and (at is None or at.line_id in lines[-1:]):
         made = replace(made, place=path[-1], chain=path[:-1]) if path else made

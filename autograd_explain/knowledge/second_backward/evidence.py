@@ -12,6 +12,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
 from .calls import Calls, calls_of
+from .derivative import Derivative, derivative_in_loss
 from .freed_part import FreedPart
 from .memoization import Memoized, remembered
 from .step_effect import Step, effect_of
@@ -27,6 +28,7 @@ class Evidence:
     calls: Calls
     steps: tuple[Step, ...]
     memory: Memoized | None
+    derivative: Derivative | None  #: the earlier backward took it, and a loss is computed from it
     loops: FailingLoops
     failed: tuple[Place, ...]  #: the lines at which the second backward stands, outermost first
     trace: tuple[TraceEvent, ...]  #: what the program did, oldest first
@@ -45,14 +47,16 @@ class Evidence:
 def gather(scene: Scene, part: FreedPart) -> Evidence:
     """What is known of the second backward through this part."""
     in_optimizer, calls = _in_optimizer(scene), calls_of(scene, part)
+    roots = backward_roots(scene)
     cell = scene.program.cell(scene.incident.cell)
     runs = () if cell is None else scene.index.runs_of(cell.text)
     made = () if part.maker is None else part.maker.path
     return Evidence(
         part=part,
-        roots=tuple(backward_roots(scene)),
+        roots=tuple(roots),
         calls=calls,
         steps=tuple(effect_of(scene, part, *step) for step in calls.steps),
+        derivative=derivative_in_loss(scene, part, calls, roots),
         memory=remembered(scene.program, made, scene.path),
         loops=failing_loops(scene),
         failed=scene.path,

@@ -15,6 +15,7 @@ class Why(Enum):
 
     REMEMBERED = "remembered"  #: a function hands out again what its first call computed
     CARRIED = "carried"  #: a state from round to round
+    DERIVATIVE = "derivative"  #: taken without create_graph, and a loss is computed from it
     SAME_LOSS = "same_loss"
     SHARED = "shared"
     SHARED_APART = "shared_apart"  #: and what steps in between does not write to it
@@ -32,6 +33,8 @@ def reason(known: Evidence) -> Why:
         return Why.CELL_AGAIN
     if known.in_optimizer:
         return Why.CLOSURE
+    if known.derivative is not None and _freed_at_once(known):
+        return Why.DERIVATIVE
     return _over_rounds(known) or _of_one_round(known)
 
 
@@ -80,6 +83,16 @@ def _in_this_round(known: Evidence) -> bool:
         return False
     here = (m for m in (*part.made, *part.newer) if m.place.line_id == maker.place.line_id)
     return not any(m.order > first.order for m in here)
+
+
+def _freed_at_once(known: Evidence) -> bool:
+    """Whether nothing went backward between the making of the old value and its freeing: it is not
+    one of an earlier round."""
+    first, maker = known.part.first, known.part.maker
+    if first is None or maker is None:
+        return False
+    between = (m.op for m in known.trace if maker.order < m.order < first.order)
+    return not any(op in ("backward", "grad") for op in between)
 
 
 def _at_failing_line(known: Evidence, moment: TraceEvent) -> bool:

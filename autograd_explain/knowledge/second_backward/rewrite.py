@@ -22,11 +22,11 @@ from autograd_explain.rewrite.transforms.recompute import (
     repeat_inside,
 )
 from autograd_explain.rewrite.transforms.training_step import statements_after
-from autograd_explain.rewrite.transforms.uncut import node_at
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added, node_at
 
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
-from .begin_anew import begun_anew
+from .begin_anew import begun_anew, reset_anew
 from .carried_state import StateKind
 from .details import Details
 from .reason import Why
@@ -87,6 +87,17 @@ def _again(site: Site[Details]) -> Edits | None:
     return recompute_before(site.program, use, old) if use is not None and old else None
 
 
+def _differentiable(site: Site[Details]) -> Edits | None:
+    """`create_graph=True` in every call on the way to the loss, and no `retain_graph=False`."""
+    program, calls = site.program, site.details.derivatives
+    found = [keyword_added(program, place, "create_graph", "True") for place in calls]
+    for place in calls if all(found) else ():
+        call = node_at(program, place)
+        if any(k.arg == "retain_graph" for k in getattr(call, "keywords", ())):
+            found.append(keyword_added(program, place, "retain_graph", "True"))
+    return apply_patches(p for patches in found for p in patches) if all(found) else None
+
+
 def _kept(site: Site[Details]) -> Edits | None:
     first = site.finding.place(What.FREED)
     return None if first is None else keep_graph(site.program, first)
@@ -113,8 +124,9 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """The state goes on without its history; where it is cut differs with how it is kept."""
     seen = set()
     failed, name = finding.place(What.FAILED), finding.details.state
-    made = finding.place(What.CAUSE) if finding.details.held else None
-    written = None if made is None else in_place_update(program, made, reset=False)
+    maker = finding.place(What.CAUSE)
+    held = maker if finding.details.held else None
+    written = None if held is None else in_place_update(program, held, reset=False)
     if written:
         yield Proposal("in_place", written, Safety.CHANGES_MEANING, intended_difference=True)
         return
@@ -128,6 +140,8 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         if cleared:
             yield Proposal("clear_cache", cleared, Safety.CHANGES_MEANING, intended_difference=True)
     anew = None if failed is None else begun_anew(program, failed, name)
+    if anew is None and maker is not None:
+        anew = reset_anew(program, maker, finding.details.tensor)
     if anew:
         yield Proposal("begin_anew", anew, Safety.CHANGES_MEANING, intended_difference=True)
     for edits in _cuts(finding, program):
@@ -199,6 +213,7 @@ _of_table: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
+    Fix("create_graph", _differentiable, when=lambda d: d.why is Why.DERIVATIVE, changes=True),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: d.why in _ONE_GRAPH and d.stepped, changes=True),
     Fix("retain_graph", _kept, when=lambda d: d.why in _ONE_GRAPH and not d.stepped),
@@ -218,7 +233,9 @@ _of_table: Propose[Details] = by_table(
         "retain_graph",
         _kept,
         when=lambda d: (
-            (d.why in _ONE_GRAPH and d.stepped) or d.why in (Why.SHARED_APART, Why.SAVED_READ)
+            (d.why in _ONE_GRAPH and d.stepped)
+            or d.why in (Why.SHARED_APART, Why.SAVED_READ)
+            or (d.why is Why.DERIVATIVE and d.trained)
         ),
     ),
     at=What.FAILED,

@@ -35,7 +35,7 @@ def effect_of(scene: Scene, part: FreedPart, moment: TraceEvent, call: ExprAt | 
     if not isinstance(optimizer, torch.optim.Optimizer):
         return Step(moment, None, False)
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    writes = any(id(leaf) in held for leaf in _leaves_below(part.old))
+    writes = any(id(leaf) in held for leaf in leaves_below(part.old))
     spoils = writes and any(id(p) in held for p in _saved_leaves(scene.graph, part.old))
     return Step(moment, writes, spoils)
 
@@ -47,7 +47,7 @@ _ALIASING = frozenset({
 })  # fmt: skip
 
 
-def _leaves_below(nodes: Iterable[GraphNode]) -> Iterator[torch.Tensor]:
+def leaves_below(nodes: Iterable[GraphNode]) -> Iterator[torch.Tensor]:
     """The leaves that a closed part of a graph hands gradient to."""
     for node in nodes:
         for child in node.children:
