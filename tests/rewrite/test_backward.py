@@ -41,7 +41,7 @@ CLOSURE = "loss = energy(x)\ndef closure():\n    opt.zero_grad()\n    loss.backw
 
 def test_a_loss_is_computed_inside_the_closure() -> None:
     program = program_of(CLOSURE)
-    edits = repeat_inside(program, at(program, "loss.backward"), at(program, "energy"))
+    edits = repeat_inside(program, at(program, "loss.backward"), [at(program, "energy")])
     assert edits is not None
     assert edits[0].new_source == CLOSURE.replace(
         "    loss.backward", "    loss = energy(x)\n    loss.backward"
@@ -51,18 +51,32 @@ def test_a_loss_is_computed_inside_the_closure() -> None:
 def test_a_term_of_the_loss_is_computed_before_the_closure_first_reads_it() -> None:
     code = CLOSURE.replace("    loss.backward", "    total = f(x) + loss\n    total.backward")
     program = program_of(code)
-    edits = repeat_inside(program, at(program, "total.backward"), at(program, "energy"))
+    edits = repeat_inside(program, at(program, "total.backward"), [at(program, "energy")])
     assert edits is not None
     assert edits[0].new_source == code.replace(
         "    total = f", "    loss = energy(x)\n    total = f"
     )
 
 
+def test_all_that_the_loss_is_made_of_is_computed_inside_the_closure() -> None:
+    body = "pred = net(x)\n{0}loss = energy(pred)\n"
+    code = "def fit(x):\n    " + body.format("    ")
+    closure = "    def closure(y=0):\n        loss.backward()\n    opt.step(closure)\n"
+    program = program_of(code + closure)
+    old = [at(program, "net"), at(program, "energy")]
+    edits = repeat_inside(program, at(program, "loss.backward"), old)
+    assert edits is not None
+    inside = "        " + body.format("        ")
+    assert edits[0].new_source == code + closure.replace("        loss", inside + "        loss")
+    program = program_of(code + closure.replace("y=0", "x=0"))
+    assert repeat_inside(program, at(program, "loss.backward"), old) is None
+
+
 def test_not_inside_a_closure_that_has_its_own_names() -> None:
     program = program_of(CLOSURE.replace("closure()", "closure(x)"))
-    assert repeat_inside(program, at(program, "loss.backward"), at(program, "energy")) is None
+    assert repeat_inside(program, at(program, "loss.backward"), [at(program, "energy")]) is None
     program = program_of(CLOSURE.replace("energy(x)", "loss + energy(x)"))
-    assert repeat_inside(program, at(program, "loss.backward"), at(program, "energy")) is None
+    assert repeat_inside(program, at(program, "loss.backward"), [at(program, "energy")]) is None
 
 
 ELEMENT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.knowledge.second_backward.remove_memoization import (
+from autograd_explain.rewrite.transforms.remove_memoization import (
     always_computed,
     without_memory,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard, cast
 
 import torch
@@ -43,7 +43,8 @@ def suspects(scene: Scene) -> list[Divergence]:
     found: list[Divergence] = []
     for source, call in _passed(scene):
         for body in _bodies(scene, source, call):
-            found += _inside(body)
+            name = body.name or "lambda"
+            found += [replace(d, function=name) for b in _run_by(scene, body) for d in _inside(b)]
         found += _between(source, call)
     order = ("state", "random", "mode")
     unique = {s.place: s for s in reversed(found)}
@@ -91,6 +92,20 @@ def _bodies(scene: Scene, source: Source, call: ast.Call) -> Iterator[Definition
         yield live
         return
     yield from scene.index.functions(str(getattr(given, "attr", getattr(given, "id", ""))))
+
+
+def _run_by(scene: Scene, body: Definition) -> Iterator[Definition]:
+    """A function, and those of the user's that it calls by a name of which there is just one."""
+    pending, seen = [body], set[int]()
+    while pending and len(seen) < _MANY:
+        body = pending.pop(0)
+        if id(body.node) in seen:
+            continue
+        seen.add(id(body.node))
+        yield body
+        names = {called_name(n) for n in own_nodes(body.node) if isinstance(n, ast.Call)}
+        called = (scene.index.functions(name) for name in sorted(names) if name)
+        pending += [found[0] for found in called if len(found) == 1]
 
 
 def _inside(body: Definition) -> Iterator[Divergence]:

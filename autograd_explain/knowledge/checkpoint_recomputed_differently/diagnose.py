@@ -5,6 +5,8 @@ from autograd_explain.inspect.facts.finding_from_message import finding_from_mes
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
 
+from .details import Details
+
 PATTERNS = (
     "checkpoint-different-number-of-tensors",
     "checkpoint-different-metadata",
@@ -23,10 +25,12 @@ EXAMPLE = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+def diagnose(scene: Scene) -> Finding[Details] | None:
     found = suspects(scene)
     first: Divergence | None = found[0] if found else None
-    return finding_from_message(
+    kind = "" if first is None else first.kind
+    draws = tuple(d.place for d in found if d.kind == kind == "random")
+    told = finding_from_message(
         scene,
         "checkpoint_recomputed_differently",
         EXAMPLE,
@@ -34,5 +38,6 @@ def diagnose(scene: Scene) -> Finding | None:
         if first is None
         else {"function": first.function, "statement": first.place.source},
         at=None if first is None else first.place,
-        variant="" if first is None else first.kind,
+        variant=kind,
     )
+    return told.with_details(Details(kind, draws))

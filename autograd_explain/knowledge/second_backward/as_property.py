@@ -17,10 +17,10 @@ from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, statements_in, tree_at
+from autograd_explain.rewrite.transforms.remove_memoization import differs_each_time
 
 from .attribute import constructor_of
 from .kept_argument import Constructor, Kept, kept_locals, renamed
-from .remove_memoization import differs_each_time
 
 _CHANGING = frozenset("append extend insert pop popitem clear update add remove setdefault".split())
 _FIELDS = frozenset({"asdict", "astuple", "fields", "__slots__", "__dict__", "vars"})

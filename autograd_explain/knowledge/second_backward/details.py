@@ -30,7 +30,6 @@ class Details:
     state: str = ""  #: the name under which the failing line reaches it
     state_kind: StateKind = StateKind.UNKNOWN
     stepped: bool = False  #: an optimizer stepped in between
-    kept: tuple[Place, ...] = ()  #: the statement that keeps the old value, and its callers
     use: Place | None = None  #: where the new part begins, at the level of the failing line
     old: tuple[Place, ...] = ()  #: the statements that computed the old part, at that level
     reader: Place | None = None  #: the only line at which the new part reads the old value
@@ -74,14 +73,13 @@ def details_of(
 def _places(known: Evidence, why: Why) -> Details:
     """Where the old value is made, kept and read, and the statements to compute again."""
     part, reader = known.part, known.part.reader
-    kept = Details(why, kept=() if part.binding is None else part.binding.path)
     paths = [moment.path for moment in part.made]
-    if part.whole and why is Why.COMPUTED_ONCE:
+    if why is Why.CLOSURE or (part.whole and why is Why.COMPUTED_ONCE):
         use, *old = at_one_level([known.failed, *paths])
-        return replace(kept, use=use, old=distinct(old))
+        return Details(why, use=use, old=distinct(old))
     if reader is None:
-        return kept
-    kept = replace(kept, reader=reader.place if part.read_once else None)
+        return Details(why)
+    kept = Details(why, reader=reader.place if part.read_once else None)
     made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
     if made:  # computed while an object was made: making another one is no way to repeat it
         return replace(kept, made=distinct(made), attribute_uses=reader.path)

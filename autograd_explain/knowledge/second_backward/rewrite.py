@@ -21,6 +21,7 @@ from autograd_explain.rewrite.transforms.recompute import (
     recompute_before,
     repeat_inside,
 )
+from autograd_explain.rewrite.transforms.remove_memoization import always_computed, without_memory
 from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added, node_at
 
@@ -30,7 +31,6 @@ from .begin_anew import begun_anew, reset_anew
 from .carried_state import StateKind
 from .details import Details
 from .reason import Why
-from .remove_memoization import always_computed, without_memory
 
 
 def _every_round(site: Site[Details]) -> Edits | None:
@@ -77,9 +77,9 @@ def _ended_for_first(site: Site[Details]) -> Edits | None:
 
 
 def _in_closure(site: Site[Details]) -> Edits | None:
-    """The statement that computed the loss is repeated inside the function the step calls."""
-    kept, failed = site.details.kept, site.finding.place(What.FAILED)
-    return repeat_inside(site.program, failed, kept[-1]) if kept and failed is not None else None
+    """The statements behind the loss are repeated inside the function that the step calls."""
+    old, failed = site.details.old, site.finding.place(What.FAILED)
+    return repeat_inside(site.program, failed, old) if old and failed is not None else None
 
 
 def _again(site: Site[Details]) -> Edits | None:

@@ -70,28 +70,36 @@ def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statem
     return any(_reads(head, made) for head in heads) and not _reads(goal, made)
 
 
-def repeat_inside(program: Program, place: Place, origin_place: Place) -> Edits | None:
-    """Repeat an assignment of the cells inside a function, right before the statement at `place`,
-    or before the function's first statement that reads the value.
+def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]) -> Edits | None:
+    """Repeat assignments inside a function, right before the statement at `place`, or before the
+    function's first statement that reads one of the values.
 
-    For a closure that is called many times.  None where the function gives one of the names that
-    the assignment reads a value of its own.
+    For a closure that is called many times; the assignments, in order, stand in what is around it.
+    None where the function gives one of the names that they read a value of its own.
     """
     tree, goal = _goal(program, place)
-    origin = _statement(program, origin_place)
-    if goal is None or origin is None or not isinstance(origin[1], cst.Assign):
+    origins = [_statement(program, origin) for origin in origin_places]
+    scope = None if goal is None else tree.scope_of(goal)
+    if goal is None or not origins or not isinstance(scope, cst.FunctionDef):
         return None
-    scope, own = tree.scope_of(goal), effects(origin[1])
-    at_module = isinstance(origin[0].scope_of(origin[1]), cst.Module)
-    if not isinstance(scope, cst.FunctionDef) or not at_module or own.reads & own.writes:
-        return None
-    if {name.partition(".")[0] for name in own.reads} & local_names(scope):
-        return None
+    written, run = set[str](), list[Statement]()
+    for origin in origins:
+        if origin is None:
+            return None
+        home, statement = origin
+        own, around = effects(statement), home.scope_of(statement)
+        seen = isinstance(around, cst.Module) or tree.inside(scope, around)
+        if not isinstance(statement, cst.Assign) or not seen or own.reads & own.writes:
+            return None
+        if {name.partition(".")[0] for name in own.reads - written} & local_names(scope):
+            return None
+        written |= own.writes
+        run.append(statement)
     inside = statements_in(scope.body)
-    readers = [s for s in inside if _reads(s, own.writes) or tree.inside(goal, s)]
+    readers = [s for s in inside if _reads(s, written) or tree.inside(goal, s)]
     # From the assignment on the name is the function's own.
     earlier = bool(readers) and not tree.inside(goal, readers[0])
-    return Draft(tree).before(readers[0] if earlier else goal, [bare(origin[1])]).edits()
+    return Draft(tree).before(readers[0] if earlier else goal, [bare(s) for s in run]).edits()
 
 
 def compute_all_in_loop(

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import libcst as cst
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program
-from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.analysis.effects import effects
-from autograd_explain.rewrite.engine.cst_tools import dotted, keyword, walk
-from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import Imports, imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from ...model import Place
+from ...program import Program
+from ...program_index import index_of
+from ..analysis.effects import effects
+from ..engine.cst_tools import dotted, keyword, walk
+from ..engine.draft import Draft
+from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Edits
+from ..engine.tree import Statement, Tree, statements_in, tree_at
 
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
 

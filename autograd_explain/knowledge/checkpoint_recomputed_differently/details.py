@@ -1,0 +1,16 @@
+"""What the rewrites go by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autograd_explain.model import Place
+
+
+@dataclass(frozen=True)
+class Details:
+    """`kind` is that of the surest divergence; `draws` are the statements that draw numbers other
+    than torch's, where that is it."""
+
+    kind: str = ""
+    draws: tuple[Place, ...] = ()

@@ -1,0 +1,165 @@
+"""Let both runs of the checkpointed function do the same: what they read is given to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from autograd_explain.model import Place
+from autograd_explain.program import Program
+from autograd_explain.program_index import index_of
+from autograd_explain.rewrite.analysis.effects import fresh
+from autograd_explain.rewrite.engine.cst_tools import dotted, expression, walk
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.imports import torch_at
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
+from autograd_explain.rewrite.operators.site import Site as StatementSite
+from autograd_explain.rewrite.transforms.remove_memoization import always_computed
+
+from .details import Details
+
+#: What draws the same kind of number from the generator that checkpoint restores.
+_OF_TORCH = {
+    "random.random": "{torch}.rand(()).item()",
+    "random.uniform": "{torch}.empty(()).uniform_({0}, {1}).item()",
+    "random.gauss": "{torch}.empty(()).normal_({0}, {1}).item()",
+    "random.randint": "{torch}.randint({0}, {1} + 1, ()).item()",
+    "random.randrange": "{torch}.randint({0}, ()).item()",
+    "random.choice": "{0}[{torch}.randint(len({0}), ()).item()]",
+    "numpy.random.rand": "{torch}.rand(()).item()",
+    "numpy.random.random": "{torch}.rand(()).item()",
+    "numpy.random.randn": "{torch}.randn(()).item()",
+    "numpy.random.uniform": "{torch}.empty(()).uniform_({0}, {1}).item()",
+    "numpy.random.normal": "{torch}.empty(()).normal_({0}, {1}).item()",
+    "numpy.random.randint": "{torch}.randint({0}, {1}, ()).item()",
+}
+
+
+def _drawn_by_torch(site: Site[Details]) -> Edits | None:
+    """`random.random()` -> `torch.rand(()).item()`, everywhere in the checkpointed function."""
+    return merge(*(_draws(site.program, place) for place in site.details.draws))
+
+
+def _draws(program: Program, place: Place) -> Edits | None:
+    tree, torch = tree_at(program, place), torch_at(program, place)
+    found = tree.statement(place)
+    if found is None or torch is None:
+        return None
+    at, draft = StatementSite(program, tree, found), Draft(tree)
+    for call in at.calls:
+        template = _OF_TORCH.get(at.imports.full(dotted(call.func)), "")
+        given = [tree.code(arg.value) for arg in call.args if not arg.star and not arg.keyword]
+        places = len({n for n in "01" if f"{{{n}}}" in template})
+        if template and len(given) == len(call.args) == places:
+            draft.replace(call, expression(template.format(*given, torch=torch)))
+    return draft.edits() if draft.changed else None
+
+
+def _always_computed(site: Site[Details]) -> Edits | None:
+    """`if key not in cache: cache[key] = …` -> the assignment alone."""
+    tree = tree_at(site.program, site.place)
+    stored = tree.statement(site.place)
+    guards = () if stored is None else (a for a in tree.ancestors(stored) if isinstance(a, cst.If))
+    guard = next(iter(guards), None)
+    return None if guard is None else always_computed(site.program, tree.place(guard))
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """`self.calls += 1` in the checkpointed function, and the only call that checkpoints it."""
+
+    tree: Tree
+    counted: cst.AugAssign
+    function: cst.FunctionDef
+    outer: Tree
+    call: cst.Call
+    statement: Statement
+
+
+def _given(site: Site[Details]) -> Edits | None:
+    """The counter moves before the call of checkpoint, and its value is an argument: the second run
+    gets the one that the first had."""
+    found = _counter(site.program, site.place)
+    if found is None:
+        return None
+    tree, target = found.tree, found.counted.target
+    wish = target.slice[0].slice if isinstance(target, cst.Subscript) else target
+    name = _word(wish)
+    if not name.isidentifier():
+        return None
+    name = fresh(tree, found.counted, name)
+    inside, outside = Draft(tree), Draft(found.outer)
+    draft = inside if tree is found.outer else outside
+    draft.before(found.statement, [found.counted])
+    inside.remove(found.counted)
+    for read in walk(found.function.body):
+        own = any(n is read for n in walk(found.counted))
+        if isinstance(read, type(target)) and read.deep_equals(target) and not own:
+            inside.replace(read, cst.Name(name))
+    params = found.function.params
+    more = params.with_changes(params=(*params.params, cst.Param(cst.Name(name))))
+    inside.replace(params, more)
+    positional = [a for a in found.call.args if a.keyword is None]
+    named = found.call.args[len(positional) :]
+    given = (*positional, cst.Arg(target), *named)
+    draft.replace(found.call, found.call.with_changes(args=given))
+    return inside.edits() if draft is inside else merge(inside.edits(), outside.edits())
+
+
+def _word(node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Index):
+        node = node.value
+    if isinstance(node, cst.SimpleString):
+        return str(node.raw_value)
+    return (dotted(node) or "").rpartition(".")[2]
+
+
+def _counter(program: Program, place: Place) -> _Counted | None:
+    tree = tree_at(program, place)
+    counted = tree.statement(place)
+    around = () if counted is None else tuple(tree.ancestors(counted))
+    function = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    if not isinstance(counted, cst.AugAssign) or function is None:
+        return None
+    if tree.block_of(counted) is not function.body or function.params.star_kwarg is not None:
+        return None
+    name = function.name.value
+    calls = [
+        (source, call)
+        for source, call in index_of(program).calls("checkpoint", of="torch")
+        if call.args and getattr(call.args[0], "attr", getattr(call.args[0], "id", "")) == name
+    ]
+    if len(calls) != 1 or any(index_of(program).calls(name)):
+        return None
+    source, node = calls[0]
+    at = source.place(node.lineno, None, node)
+    outer = tree_at(program, at)
+    statement = outer.statement(at)
+    found = [] if statement is None else StatementSite(program, outer, statement).calls
+    call = next((c for c in found if _checkpoints(c, name)), None)
+    method = isinstance(counted.target, cst.Attribute) and _heads(counted.target) == "self"
+    same = call is not None and (not method or dotted(call.args[0].value) == f"self.{name}")
+    if statement is None or call is None or not same or any(a.star for a in call.args):
+        return None
+    return _Counted(tree, counted, function, outer, call, statement)
+
+
+def _checkpoints(call: cst.Call, name: str) -> bool:
+    given = dotted(call.args[0].value) or "" if call.args else ""
+    called = (dotted(call.func) or "").rpartition(".")[2]
+    return called == "checkpoint" and given.rpartition(".")[2] == name
+
+
+def _heads(node: cst.BaseExpression) -> str:
+    return (dotted(node) or "").partition(".")[0]
+
+
+propose: Propose[Details] = by_table(
+    Fix("torch_random", _drawn_by_torch, when=lambda d: bool(d.draws), changes=True),
+    Fix("always_computed", _always_computed, when=lambda d: d.kind == "state", changes=True),
+    Fix("as_argument", _given, when=lambda d: d.kind == "state", changes=True),
+)

@@ -1,0 +1,113 @@
+"""Checkpointed functions whose second run differs, and what is written instead."""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, explained
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic_content import cells_of
+
+HEAD = """# %%
+import random
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0), random.seed({seed}), np.random.seed({seed})
+"""
+
+PROGRAMS = {
+    "a flip of Python's coin": (
+        """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+    def forward(self, x):
+        if random.random() < 0.5:
+            x = self.a(x).tanh()
+        return x.sin()
+blocks = nn.ModuleList(Block() for _ in range(8))
+# %%
+x = torch.randn(2, 4, requires_grad=True)
+for block in blocks:
+    x = checkpoint(block, x, use_reentrant=False)
+x.sum().backward()
+""",
+        "random",
+        "        if torch.rand(()).item() < 0.5:",
+    ),
+    "a number of NumPy's": (
+        """
+def deep(x):
+    for _ in range(np.random.randint(1, 6)):
+        x = x.sin()
+    return x
+# %%
+x = torch.randn(2, 4, requires_grad=True)
+sum(checkpoint(deep, x, use_reentrant=False).sum() for _ in range(6)).backward()
+""",
+        "random",
+        "    for _ in range(torch.randint(1, 6, ()).item()):",
+    ),
+    "a matrix that a method remembers": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 4))
+        self.rotation = None
+    def _turned(self):
+        if self.rotation is None:
+            self.rotation = torch.matrix_exp(self.w - self.w.T)
+        return self.rotation
+    def forward(self, x):
+        return (x @ self._turned()).relu()
+net = Net()
+# %%
+checkpoint(net, torch.randn(2, 4), use_reentrant=False).sum().backward()
+""",
+        "state",
+        "        self.rotation = torch.matrix_exp(self.w - self.w.T)",
+    ),
+    "a counter of the object's": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.calls = nn.Linear(4, 4), 0
+    def body(self, x):
+        self.calls += 1
+        return self.a(x).sin() if self.calls % 2 else x
+    def forward(self, x):
+        return checkpoint(self.body, x, use_reentrant=False)
+net = Net()
+# %%
+net(torch.randn(2, 4)).sum().backward()
+""",
+        "state",
+        "        return checkpoint(self.body, x, self.calls, use_reentrant=False)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_runs_do_the_same(name: str) -> None:
+    text, variant, line = PROGRAMS[name]
+    cells = cells_of(HEAD.format(seed=1) + text)
+    found = explained(cells)
+    assert (found.finding.cause, found.finding.variant) == (
+        "checkpoint_recomputed_differently",
+        variant,
+    )
+    repaired = edited(cells, found.rewrites[0])
+    assert any(line == new for cell in repaired for new in cell.splitlines())
+    run(repaired)
+
+
+def test_a_counter_is_left_where_another_call_would_miss_it() -> None:
+    text = PROGRAMS["a counter of the object's"][0]
+    cells = cells_of(HEAD.format(seed=1) + text.replace("net = Net()", "net = Net()\nnet.body(0)"))
+    program = [cell.replace("\nnet.body(0)", "\nif 0: net.body(0)") for cell in cells]
+    assert explained(program).rewrites == ()
