@@ -49,6 +49,13 @@ PROGRAMS: dict[str, tuple[str, str, list[str], list[str]]] = {
         ["saving.checkpoint(encode, x, use_reentrant=True).mean().backward()"],
         ["saving.checkpoint(encode, x, use_reentrant=False).mean().backward()"],
     ),
+    "a checkpoint with its options given before": (
+        "from functools import partial\nsave = partial(checkpoint, use_reentrant=True)\n# %%\n"
+        "save(body, x).sum().backward()\n",
+        "checkpoint_without_gradient",
+        ["save(body, x).sum().backward()"],
+        ["save(body, x, use_reentrant=False).sum().backward()"],
+    ),
     "layers of a list in a loop": (
         NET + "# %%\nnet = Net([body, head], save=True)\nnet(x).sum().backward()\n",
         "checkpoint_without_gradient",

@@ -6,9 +6,10 @@ A row is a notebook and the lines that the first rewrite brings in.
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, play
+from knowledge.played import added, edited, play
 from knowledge.test_cases import run
 
+from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
 START = """# %%
@@ -77,3 +78,45 @@ def test_a_leaf_without_gradient_is_another_matter() -> None:
     found = play(cells_of(START + "net.zero_grad()\nw = net[0].weight.data\nw.grad.norm()\n"))
     assert found.diagnosis is not None
     assert found.diagnosis.finding.variant == "no_flag"
+
+
+META = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.rand(3, 1))
+def adapt(model, x):
+    loss = (x @ model.w).square().mean()
+    (g,) = torch.autograd.grad(loss, model.w, create_graph=True)
+    return nn.Parameter(model.w - 0.1 * g)
+model, x = Scale(), torch.rand(4, 3)
+# %%
+for _ in range(2):
+    meta = (x @ adapt(model, x)).square().mean()
+    {}
+    with torch.no_grad():
+        model.w -= g
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "cause"),
+    [
+        ("meta.backward(); g = model.w.grad.clone()", "no_gradient_yet"),
+        ("g = torch.autograd.grad(meta, model.w)[0]", "unused_in_graph"),
+    ],
+)
+def test_a_new_leaf_of_an_adapted_weight(read: str, cause: str) -> None:
+    cells = cells_of(META.format(read))
+    found = play(cells)
+    assert found.trouble == "" and found.diagnosis is not None
+    told = found.diagnosis.finding
+    assert told.cause == cause
+    blamed = [e.place.source for e in told.events if e.what is What.CAUSE and e.place is not None]
+    assert blamed == ["return nn.Parameter(model.w - 0.1 * g)"]
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert added(cells, repaired) == ["return (model.w - 0.1 * g)"]
+    run(repaired)

@@ -50,6 +50,7 @@ _INTEGER_TYPES = frozenset({
 })  # fmt: skip
 _COPIES = frozenset({
     "tensor", "Tensor", "FloatTensor", "DoubleTensor", "new_tensor", "from_numpy", "scalar_tensor",
+    "Parameter",
 })  # fmt: skip
 _SAMPLES = frozenset({"sample", "bernoulli", "poisson"})
 _SHAPE = frozenset({"size", "numel", "dim", "ndimension", "element_size", "stride", "is_leaf"})

@@ -4,6 +4,7 @@ never recorded."""
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeGuard, cast
@@ -217,9 +218,12 @@ def _is_reentrant(scene: Scene, spot: ExprAt) -> bool:
         return False
     slicer = scene.slicer
     function = slicer.value(spot.inside(node.func))
+    asked = [slicer.value(spot.inside(k.value)) for k in node.keywords if k.arg == _KIND]
+    if isinstance(function, functools.partial):
+        asked = asked or [v for k, v in function.keywords.items() if k == _KIND]
+        function = function.func
     if getattr(function, "__module__", "") != "torch.utils.checkpoint":
         return False
-    asked = [slicer.value(spot.inside(k.value)) for k in node.keywords if k.arg == _KIND]
     return all(a is True or a is None for a in asked)
 
 

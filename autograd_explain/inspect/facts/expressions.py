@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import torch
 
@@ -51,8 +51,11 @@ def method_call(scene: Scene, name: str) -> ExprAt | None:
     return None
 
 
-def computation(scene: Scene, root: ExprAt, limit: int = 400) -> Iterator[ExprAt]:
-    """The expressions that `root` was computed from, nearest first, `root` itself left out."""
+def computation(
+    scene: Scene, root: ExprAt, limit: int = 400, ends: Collection[int] = ()
+) -> Iterator[ExprAt]:
+    """The expressions that `root` was computed from, nearest first, `root` itself left out; nothing
+    of what those in `ends` (the ids of nodes) were computed from."""
     slicer = scene.slicer
     pending, seen = _read_by(slicer, root), {id(root.node)}
     while pending and len(seen) < limit:
@@ -61,7 +64,7 @@ def computation(scene: Scene, root: ExprAt, limit: int = 400) -> Iterator[ExprAt
             if id(maker.node) not in seen:
                 seen.add(id(maker.node))
                 yield maker
-                pending += slicer.operands(maker)
+                pending += [] if id(maker.node) in ends else slicer.operands(maker)
 
 
 def _read_by(slicer: Slicer, root: ExprAt) -> list[ExprAt]:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.expressions import attribute_read
+from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
+from autograd_explain.inspect.facts.expressions import attribute_read, computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -27,6 +28,8 @@ EXAMPLE = {
     "leaf": "",
     "maker": "",
     "maker_place": "?",
+    "new_leaf": "",
+    "new_leaf_place": "?",
     "no_backward": "w.grad.zero_()",
 }
 
@@ -40,6 +43,7 @@ class Why(Enum):
     CLEARED = "cleared"
     NO_BACKWARD = "no_backward"
     UNUSED = "unused"
+    NEW_LEAF = "new_leaf"  #: made of a computed value on the way to the loss
     UNKNOWN = ""
 
 
@@ -61,6 +65,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     cleared = _cleared(scene, shown)
     alias = grad_alias(scene, shown, tensor)
     why = Why.ALIAS if alias is not None else _why(scene, shown, tensor, cleared)
+    made = _new_leaf(scene) if why in (Why.UNUSED, Why.UNKNOWN) else None
+    why = why if made is None else Why.NEW_LEAF
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
     sure = why is not Why.UNKNOWN and isinstance(tensor, torch.Tensor)
     return finding_from_message(
@@ -75,9 +81,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "leaf": "" if alias is None else alias.leaf,
             "maker": "" if alias is None or alias.maker is None else alias.maker.text,
             "maker_place": label(scene.place_at(None if alias is None else alias.maker)),
+            "new_leaf": "" if made is None else made.text,
+            "new_leaf_place": label(scene.place_at(made)),
             "no_backward": "" if place is None or _has_run_backward(scene) else place.source,
         },
-        at=_blamed(shown, why, cleared, alias),
+        at=made or _blamed(shown, why, cleared, alias),
         variant=why.value,
         confidence=Confidence.PROVEN if sure else Confidence.LIKELY,
         tensors=(fact,),
@@ -145,6 +153,19 @@ def _cleared(scene: Scene, shown: ExprAt) -> ExprAt | None:
     last = next((i for i, s in reversed(list(enumerate(here))) if "backward" in s.text), None)
     later = [] if last is None else [s for s in here[last + 1 :] if "zero_grad" in s.text]
     return later[0] if later else None
+
+
+def _new_leaf(scene: Scene) -> ExprAt | None:
+    """`nn.Parameter(w - lr * g)` on the way to a loss that went backward: the gradient of what it
+    was computed from ends there."""
+    losses = [s.receiver for s in calls_in(scene, "backward")]
+    for loss in (spot for spot in losses if spot is not None):
+        for made in (*scene.slicer.makers(loss), *computation(scene, loss)):
+            given = made.argument(0, "data") if made.called == "Parameter" else None
+            if given is not None and scene.gradient_tracer.trace(given).carries:
+                if not makes_leaf(given.node):
+                    return made
+    return None
 
 
 def _others_have(scene: Scene, tensor: torch.Tensor) -> bool:

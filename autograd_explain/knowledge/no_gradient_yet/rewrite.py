@@ -10,7 +10,12 @@ from autograd_explain.rewrite import move_after
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    node_at,
+    tensors_instead_of_copy,
+)
 
 from .diagnose import Details, Why
 from .own_gradient import parameters_themselves, read_of_leaf, undetached
@@ -25,6 +30,11 @@ def _reset(site: Site[Details]) -> Edits | None:
     return statement_replaced(site.program, site.place, f"{name}.grad = None\n")
 
 
+def _value_itself(site: Site[Details]) -> Edits | None:
+    """`nn.Parameter(w - lr * g)` -> `w - lr * g`."""
+    return apply_patches(tensors_instead_of_copy(site.program, site.place, False))
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if finding.details.why is Why.ALIAS:
         yield from islice(_of_alias(finding, program), 1)
@@ -34,6 +44,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
 
 _of_leaf: Propose[Details] = by_table(
     Fix("reset", _reset, when=lambda d: d.why is Why.ZEROED),
+    Fix("value_itself", _value_itself, when=lambda d: d.why is Why.NEW_LEAF, changes=True),
     Fix(
         "clear_later",
         lambda s: move_after(s.program, s.place, s.details.read),

@@ -37,7 +37,7 @@ def cuts_between(scene: Scene, roots: list[ExprAt], source: ExprAt) -> tuple[Cut
     goal = {id(m.node) for m in slicer.makers(source)}
     found: list[CutBetween] = []
     for root in roots:
-        for spot in (*slicer.makers(root), *computation(scene, root)):
+        for spot in (*slicer.makers(root), *computation(scene, root, ends=goal)):
             if id(spot.node) in goal or any(_holds(f.spot, spot) for f in found):
                 continue
             cut = _cut(scene, spot)
