@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow import CutKind, ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.expressions import attribute_read, computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -162,10 +162,16 @@ def _new_leaf(scene: Scene) -> ExprAt | None:
     for loss in (spot for spot in losses if spot is not None):
         for made in (*scene.slicer.makers(loss), *computation(scene, loss)):
             given = made.argument(0, "data") if made.called == "Parameter" else None
-            if given is not None and scene.gradient_tracer.trace(given).carries:
-                if not makes_leaf(given.node):
-                    return made
+            if given is not None and not makes_leaf(given.node) and _has_graph(scene, given):
+                return made
     return None
+
+
+def _has_graph(scene: Scene, spot: ExprAt) -> bool:
+    """Whether a value has a graph, or would but for what an update under no_grad was made of."""
+    trace = scene.gradient_tracer.trace(spot)
+    updates = (CutKind.GRADIENT, CutKind.NO_GRAD)
+    return trace.carries or any(cut.kind in updates for cut in trace.cuts)
 
 
 def _others_have(scene: Scene, tensor: torch.Tensor) -> bool:
