@@ -10,14 +10,13 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import fresh
-from autograd_explain.rewrite.engine.cst_tools import dotted, expression, walk
+from autograd_explain.rewrite.engine.cst_tools import dotted, expression, head, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.imports import torch_at
+from autograd_explain.rewrite.engine.imports import imports_at, torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
-from autograd_explain.rewrite.operators.site import Site as StatementSite
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
 
 from .details import Details
@@ -49,9 +48,9 @@ def _draws(program: Program, place: Place) -> Edits | None:
     found = tree.statement(place)
     if found is None or torch is None:
         return None
-    at, draft = StatementSite(program, tree, found), Draft(tree)
-    for call in at.calls:
-        template = _OF_TORCH.get(at.imports.full(dotted(call.func)), "")
+    imports, draft = imports_at(program, place), Draft(tree)
+    for call in _calls(found):
+        template = _OF_TORCH.get(imports.full(dotted(call.func)), "")
         given = [tree.code(arg.value) for arg in call.args if not arg.star and not arg.keyword]
         places = len({n for n in "01" if f"{{{n}}}" in template})
         if template and len(given) == len(call.args) == places:
@@ -133,19 +132,23 @@ def _counter(program: Program, place: Place) -> _Counted | None:
         for source, call in index_of(program).calls("checkpoint", of="torch")
         if call.args and getattr(call.args[0], "attr", getattr(call.args[0], "id", "")) == name
     ]
-    if len(calls) != 1 or any(index_of(program).calls(name)):
+    if len(calls) != 1 or any(index_of(program).calls_of(name)):
         return None
     source, node = calls[0]
     at = source.place(node.lineno, None, node)
     outer = tree_at(program, at)
     statement = outer.statement(at)
-    found = [] if statement is None else StatementSite(program, outer, statement).calls
+    found = [] if statement is None else _calls(statement)
     call = next((c for c in found if _checkpoints(c, name)), None)
     method = isinstance(counted.target, cst.Attribute) and _heads(counted.target) == "self"
     same = call is not None and (not method or dotted(call.args[0].value) == f"self.{name}")
     if statement is None or call is None or not same or any(a.star for a in call.args):
         return None
     return _Counted(tree, counted, function, outer, call, statement)
+
+
+def _calls(statement: Statement) -> list[cst.Call]:
+    return [n for n in head(statement) if isinstance(n, cst.Call)]
 
 
 def _checkpoints(call: cst.Call, name: str) -> bool:

@@ -59,7 +59,7 @@ def reset_anew(program: Program, maker: Place, state: str) -> Edits | None:
     name = state.rpartition(".")[2]
     places = [
         source.place(call.lineno, None, call)
-        for source, call in index_of(program).calls(*_FILLS)
+        for source, call in index_of(program).calls(*_FILLS, of="torch")
         if isinstance(call.func, ast.Attribute) and _last(call.func.value) == name
     ]
     if places:

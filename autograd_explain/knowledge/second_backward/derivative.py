@@ -59,7 +59,7 @@ def derivative_in_loss(
 
 
 def _other_losses(scene: Scene) -> Iterator[ExprAt]:
-    for source, call in scene.index.calls("backward"):
+    for source, call in scene.index.calls("backward", of="torch"):
         spot = scene.slicer.at(source, call)
         owner = spot.receiver
         if owner is not None and is_module(scene.slicer.value(owner)):
