@@ -30,10 +30,12 @@ _MANY = 600
 @dataclass(frozen=True, eq=False)
 class Derivative:
     """`calls` are those of `torch.autograd.grad` on the way to a loss, the one that freed the graph
-    among them; `trained` tells that one is with respect to what is trained."""
+    among them; `trained` tells that one is with respect to what is trained.  `of` is what the one
+    that freed the graph was asked for the derivative of, "" where that has no name."""
 
     calls: tuple[Place, ...]
     trained: bool
+    of: str
 
 
 def derivative_in_loss(
@@ -54,8 +56,20 @@ def derivative_in_loss(
         found = _derivatives(scene, root, weights)
         if any(spot.node is first.node for spot in found):
             places = dict.fromkeys(scene.slicer.place(spot) for spot in found)
-            return Derivative(tuple(places), any(_is_of_trained(scene, s) for s in found))
+            trained = any(_is_of_trained(scene, s) for s in found)
+            return Derivative(tuple(places), trained, _outputs(scene, first))
     return None
+
+
+def _outputs(scene: Scene, call: ExprAt) -> str:
+    """`pred` of `grad(pred.sum(), x)`."""
+    given = call.argument(0, "outputs")
+    node = None if given is None else given.node
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    if given is None or not isinstance(node, (ast.Name, ast.Attribute)):
+        return ""
+    return "" if is_module(scene.slicer.value(given.inside(node))) else ast.unparse(node)
 
 
 def _other_losses(scene: Scene) -> Iterator[ExprAt]:

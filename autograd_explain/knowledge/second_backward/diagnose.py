@@ -8,6 +8,8 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
     Confidence,
     Finding,
+    Role,
+    TensorFact,
     label,
     line_facts,
 )
@@ -62,6 +64,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
         culprit = replace(culprit, names=tuple(names))
+    of = known.derivative.of if why is Why.DERIVATIVE and known.derivative is not None else ""
+    if of and of not in culprit.names:  # what else was made before it did not go that way
+        culprit = TensorFact(Role.CULPRIT, (of,))
     state = carried_state(scene, part, culprit.names)
     tensor = culprit.names[0] if culprit.names else part.boundary.name
     kept = storing or (None if part.binding is None else part.binding.place)
