@@ -59,14 +59,16 @@ def _inside_library(scene: Scene) -> ViewWrite | None:
 
 
 def _module_name(scene: Scene, wanted: torch.nn.Module) -> str:
-    """`net[1]`, `model.features[3]`."""
+    return next((name for name, module in modules(scene) if module is wanted), "")
+
+
+def modules(scene: Scene) -> Iterator[tuple[str, torch.nn.Module]]:
+    """The modules that live names reach: `net[1]`, `model.features[3]`."""
     for name, value in scene.names.objects:
         if isinstance(value, torch.nn.Module):
             for path, module in value.named_modules():
-                if module is wanted:
-                    parts = [f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".") if p]
-                    return name + "".join(parts)
-    return ""
+                parts = [f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".") if p]
+                yield name + "".join(parts), module
 
 
 def _written(scene: Scene, at: ExprAt) -> tuple[ExprAt | None, str, str]:

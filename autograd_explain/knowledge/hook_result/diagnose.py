@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.user_definitions import returned_by
+from autograd_explain.inspect.facts.user_hooks import hook_named
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding, Role, TensorFact
-
-from .hook import hook_named
 
 PATTERNS = (
     "hook-returns-non-tensor",

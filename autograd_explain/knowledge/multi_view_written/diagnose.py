@@ -6,6 +6,7 @@ from enum import Enum
 
 from autograd_explain.inspect.dataflow import Each
 from autograd_explain.inspect.facts import base_write, view_write
+from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_hooks
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
@@ -34,6 +35,7 @@ class Write(Enum):
 
     BASE = "base"  #: the tensor that the views look into
     MODULE = "module"  #: a view, by an in-place module
+    LIBRARY = "library"  #: a view that a full backward hook made, by code that is not the user's
     ROW = "row"  #: a view that a loop over a tensor made
     PART = "part"  #: one of several views that a call made
 
@@ -50,6 +52,7 @@ class Details:
     module: str = ""
     called_by_torch: bool = False
     reached: Place | None = None  #: where a changed base is read
+    hook: ModuleHook | None = None  #: the full backward hook that made the view
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -58,7 +61,44 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     found = view_write.find(scene)
     if found is not None and scene.match.pattern == "view-multi-output-inplace":
         found = view_write.made_together(scene, found)
-    return None if found is None else _of_view(scene, found)
+    if found is not None:
+        return _of_view(scene, found)
+    hook = _hook(scene)
+    return None if hook is None else _of_hook(scene, hook)
+
+
+def _hook(scene: Scene) -> ModuleHook | None:
+    """The one full backward hook of the program, where such a hook made the view."""
+    hooks = full_backward_hooks(scene.program) if _of_function(scene) == "function" else []
+    return hooks[0] if len(hooks) == 1 else None
+
+
+def _of_hook(scene: Scene, hook: ModuleHook) -> Finding[Details]:
+    """The write is in a library: what the user can change is the hook."""
+    hooked = [
+        name
+        for name, module in view_write.modules(scene)
+        if module._backward_hooks and not name.startswith("self.")
+    ]
+    place = scene.place
+    return Finding(
+        cause="multi_view_written",
+        confidence=Confidence.LIKELY,
+        facts={
+            "tensor": hook.module,
+            "base": "",
+            "maker": hook.hook,
+            "made": label(hook.place),
+            "write": "" if place is None else place.source,
+            "place": label(place),
+            "module": "",
+            "holder": "",
+        },
+        tensors=(TensorFact(Role.CULPRIT, (hook.module, *(hooked if len(hooked) == 1 else ()))),),
+        events=(Event(What.CAUSE, hook.place), scene.failed()),
+        variant="hook",
+        details=Details(tensor=hook.module, maker=None, write=Write.LIBRARY, hook=hook),
+    )
 
 
 def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
@@ -95,6 +135,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             in_tuple=in_tuple,
             module=found.module,
             called_by_torch=variant == "function",
+            hook=_hook(scene),
         ),
     )
 
@@ -126,9 +167,13 @@ def _is_loop(found: ViewWrite) -> bool:
 
 
 def _variant(scene: Scene, found: ViewWrite) -> str:
-    if scene.match.pattern.startswith("view-custom-function"):
-        return "function" if "BackwardHookFunction" in scene.incident.message else "own_function"
-    return "loop" if _is_loop(found) else ""
+    return _of_function(scene) or ("loop" if _is_loop(found) else "")
+
+
+def _of_function(scene: Scene) -> str:
+    if not scene.match.pattern.startswith("view-custom-function"):
+        return ""
+    return "function" if "BackwardHookFunction" in scene.incident.message else "own_function"
 
 
 def _of_base(scene: Scene) -> Finding[Details] | None:

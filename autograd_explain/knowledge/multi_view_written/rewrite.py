@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeAlias
 
+from autograd_explain.inspect.facts.user_hooks import ModuleHook
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import (
@@ -16,8 +18,10 @@ from autograd_explain.rewrite import (
     merge,
     module_not_inplace,
     out_of_place,
+    then,
 )
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, line_before
 from autograd_explain.rewrite.transforms.indexed_loop import (
     elements_one_by_one,
     list_of_views,
@@ -34,7 +38,8 @@ Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    write, details = finding.place(What.CHANGED), finding.details
+    details = finding.details
+    write = finding.place(What.CHANGED) or finding.place(What.CAUSE)
     if write is None:
         return
     seen = set()
@@ -54,6 +59,8 @@ def _fixes(details: Details, program: Program, write: Place) -> Fixes:
         return _of_base(details, program, write)
     if details.write is Write.MODULE:
         return _of_module(details, program, write)
+    if details.write is Write.LIBRARY:
+        return iter([("tensor_hook", _hook_on_tensor(details.hook, program))])
     if details.write is Write.ROW:
         return _of_rows(details, program, write)
     return _of_parts(details, program, write)
@@ -70,6 +77,21 @@ def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     callee = None if details.called_by_torch else details.module
     yield "not_inplace", module_not_inplace(program, write, callee)
     yield "clone", clone_argument(program, write, details.module)
+    yield "tensor_hook", _hook_on_tensor(details.hook, program)
+
+
+def _hook_on_tensor(hook: ModuleHook | None, program: Program) -> Edits | None:
+    """A hook that only looks at the gradient of a module's output gets it from that tensor."""
+    if hook is None or not hook.looks:
+        return None
+    function = (
+        f"def hook_output(module, args, output, hook={hook.hook}):\n"
+        "    if output.requires_grad:\n"
+        "        output.register_hook(lambda grad: hook(module, None, (grad,)))\n"
+    )
+    defined = line_before(program, hook.place, function)
+    registered = f"{hook.module}.register_forward_hook(hook_output)"
+    return then(program, defined, partial(expression_replaced, template=registered), hook.place)
 
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:

@@ -1,0 +1,107 @@
+"""A full backward hook of the user's, behind whose module an installed package writes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from knowledge.played import added, edited, play
+from knowledge.test_cases import run
+from notebook import installed
+
+from autograd_explain.model import What
+from autograd_explain.render.topic_content import cells_of
+
+LIBRARY = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+    def forward(self, x):
+        return self.head(torch.nn.functional.relu(self.body(x), inplace=True))
+"""
+BEGIN = """# %%
+import torch
+from hooklib import Net
+torch.manual_seed(0)
+net = Net()
+# %%
+"""
+RUN = """
+# %%
+net(torch.ones(2, 3)).square().sum().backward()
+"""
+HOOKED = [
+    "def hook_output(module, args, output, hook={hook}):",
+    "    if output.requires_grad:",
+    "        output.register_hook(lambda grad: hook(module, None, (grad,)))",
+]
+#: The cell that registers the hook, the line that does, and the hook in the rewrite, None for none.
+PROGRAMS: dict[str, tuple[str, str, str | None]] = {
+    "a function keeps the gradient": (
+        """
+kept = {}
+def keep(module, grad_input, grad_output):
+    kept["body"] = grad_output[0].norm()
+net.body.register_full_backward_hook(keep)""",
+        "net.body.register_full_backward_hook(keep)",
+        "keep",
+    ),
+    "a lambda that appends": (
+        """
+kept = []
+net.body.register_full_backward_hook(lambda m, gi, go: kept.append(go[0]))""",
+        "net.body.register_full_backward_hook(lambda m, gi, go: kept.append(go[0]))",
+        "lambda m, gi, go: kept.append(go[0])",
+    ),
+    "made by a function, in a loop": (
+        """
+kept = {}
+def keep_as(name):
+    def hook(module, grad_input, grad_output):
+        kept[name] = grad_output[0]
+    return hook
+for name, layer in net.named_children():
+    layer.register_full_backward_hook(keep_as(name))""",
+        "layer.register_full_backward_hook(keep_as(name))",
+        "keep_as(name)",
+    ),
+    "a hook that changes the gradient of the input": (
+        """
+def clip(module, grad_input, grad_output):
+    return tuple(g if g is None else g.clamp(-1, 1) for g in grad_input)
+net.body.register_full_backward_hook(clip)""",
+        "net.body.register_full_backward_hook(clip)",
+        None,
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: Path) -> Iterator[None]:
+    with installed(tmp_path, "hooklib", LIBRARY):
+        yield
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, line, hook = PROGRAMS[name]
+    cells = cells_of(BEGIN + text + RUN)
+    found = play(cells)
+    assert found.trouble == ""
+    assert found.diagnosis is not None
+    place = found.diagnosis.finding.place(What.CAUSE)
+    assert found.diagnosis.finding.cause == "multi_view_written"
+    assert place is not None
+    assert place.source == line
+    if hook is None:
+        assert not found.diagnosis.rewrites
+        return
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert [s.strip() for s in added(cells, repaired)][:3] == [
+        s.format(hook=hook).strip() for s in HOOKED
+    ]
+    run(repaired)
