@@ -46,6 +46,7 @@ A table of rewrites
                                                   when(details) holds, edit(site: Site) is proposed
     at_place(transform, *args, **kwargs) -> edit  what a transformer makes of the site's place
 Edits
+    differing(fix, edits) -> proposal             of what computes something else on purpose
     apply(program, edits) -> Edited | None        Edited.program; Edited.place(old) -> new place
     then(program, edits, step, *places)           edits, and step(edited_program, *places) on top
     merge(*groups)                                several rewrites as one
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from .engine.edits import Edited, apply, merge, then
     from .engine.fixes import Fix, Propose, Site, at_place, by_table
     from .engine.imports import torch_at
-    from .engine.proposal import Proposal
+    from .engine.proposal import Edits, Proposal, differing
     from .transforms.backward import detach_after, keep_graph
     from .transforms.casts import dtype_in_constructor, requires_grad_last
     from .transforms.clone import (
@@ -95,7 +96,7 @@ _HOMES = {
     "engine.edits": "Edited apply merge then",
     "engine.fixes": "Fix Propose Site at_place by_table",
     "engine.imports": "torch_at",
-    "engine.proposal": "Proposal",
+    "engine.proposal": "Edits Proposal differing",
     "transforms.backward": "detach_after keep_graph",
     "transforms.casts": "dtype_in_constructor requires_grad_last",
     "transforms.clone": "clone_alias clone_argument clone_before_write clone_operand "
@@ -113,6 +114,7 @@ _MODULE = {name: module for module, names in _HOMES.items() for name in names.sp
 
 __all__ = [
     "Edited",
+    "Edits",
     "Fix",
     "Proposal",
     "Propose",
@@ -130,6 +132,7 @@ __all__ = [
     "detach_after",
     "detach_expression",
     "detach_use",
+    "differing",
     "dtype_in_constructor",
     "functional_write",
     "keep_graph",

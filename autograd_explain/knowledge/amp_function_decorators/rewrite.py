@@ -4,8 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from autograd_explain.program import Source
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 _OLD = ("torch.cuda.amp.custom_fwd", "torch.cuda.amp.custom_bwd")

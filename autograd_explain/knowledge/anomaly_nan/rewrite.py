@@ -3,8 +3,7 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import text_behind
 from autograd_explain.rewrite.transforms.uncut import node_at
 

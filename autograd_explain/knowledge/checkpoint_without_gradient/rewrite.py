@@ -1,8 +1,7 @@
 """`use_reentrant=False`, in every checkpoint that would go on unrecorded."""
 
 from autograd_explain.model import What
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 

@@ -1,7 +1,6 @@
 """`use_reentrant=False` in every checkpoint."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 from .diagnose import Details

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Finding, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, operand
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
 

@@ -4,9 +4,7 @@ import ast
 
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, called_name
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.imports import torch_at
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.transforms.call_edits import operand
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,

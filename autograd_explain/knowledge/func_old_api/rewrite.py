@@ -2,9 +2,7 @@
 
 import ast
 
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 from .diagnose import Details

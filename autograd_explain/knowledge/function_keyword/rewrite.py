@@ -3,8 +3,7 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 from .diagnose import Details

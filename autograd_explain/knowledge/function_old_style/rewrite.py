@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

@@ -1,7 +1,6 @@
 """The value in the dtype or on the device of the tensor; None for no gradient."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
 
 from .diagnose import Details, Mismatch

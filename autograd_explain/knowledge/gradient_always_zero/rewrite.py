@@ -5,11 +5,10 @@ import ast
 import libcst as cst
 
 from autograd_explain.model import Place
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.cst_tools import expression, repeatable, statement
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, tree_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at

@@ -1,7 +1,6 @@
 """The gradient transposed where its sizes are in reverse, summed where it has more dimensions."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, text_behind
 
 from .diagnose import Details

@@ -1,7 +1,6 @@
 """Clear the gradients once the step has used them, or before the backward that is meant for it."""
 
-from autograd_explain.rewrite import zero_grad_after
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table, zero_grad_after
 from autograd_explain.rewrite.transforms.training_step import zero_grad_before, zero_grad_beside
 
 from .diagnose import Details

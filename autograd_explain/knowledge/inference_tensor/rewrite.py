@@ -2,9 +2,7 @@
 
 import ast
 
-from autograd_explain.rewrite import clone_before_write
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, clone_before_write
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 

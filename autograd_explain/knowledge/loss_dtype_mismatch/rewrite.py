@@ -1,7 +1,6 @@
 """The target in the dtype of the prediction."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, torch_expression
 
 from .diagnose import Details

@@ -4,8 +4,7 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.model import Span
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
 
 

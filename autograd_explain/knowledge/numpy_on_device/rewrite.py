@@ -1,7 +1,6 @@
 """A copy in the CPU's memory; a tensor with data instead of one without."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     call_behind,
     expression_replaced,

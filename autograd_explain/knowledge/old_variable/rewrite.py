@@ -1,7 +1,6 @@
 """A tensor as it is, or made of the number."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, torch_expression
 
 from .diagnose import Details

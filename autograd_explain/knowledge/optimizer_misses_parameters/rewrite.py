@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import remove_statement, repeat_after, then
-from autograd_explain.rewrite.engine.proposal import Proposal, differing
+from autograd_explain.rewrite import Proposal, differing, remove_statement, repeat_after, then
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.uncut import node_at
 

@@ -1,7 +1,6 @@
 """Ones in the shape of the output: the gradient of its sum."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import torch_expression
 
 from .diagnose import Details

@@ -1,9 +1,7 @@
 """New values for the parameter that is there, or a new parameter."""
 
-from autograd_explain.rewrite import torch_at
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 
 from .diagnose import Details

@@ -2,8 +2,7 @@
 
 import ast
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, torch_keyword
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 

@@ -3,8 +3,7 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.keep_gradient import detached_leaf
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement

@@ -1,7 +1,6 @@
 """The gradients cleared before the backward that fills them."""
 
-from autograd_explain.rewrite import move_before
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite import Fix, Propose, by_table, move_before
 
 from .diagnose import Details
 

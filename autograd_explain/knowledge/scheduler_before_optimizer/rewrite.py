@@ -1,7 +1,6 @@
 """The scheduler's step behind the optimizer's."""
 
-from autograd_explain.rewrite import move_after
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite import Fix, Propose, by_table, move_after
 
 from .diagnose import Details
 

@@ -1,7 +1,6 @@
 """The saved state first; or the initial rate noted, or no `last_epoch` at all."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
     keyword_removed,

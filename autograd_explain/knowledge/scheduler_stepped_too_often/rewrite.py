@@ -1,7 +1,6 @@
 """One step a batch, as the schedule was planned."""
 
-from autograd_explain.rewrite import remove_statement
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table, remove_statement
 
 from .diagnose import Details
 

@@ -2,9 +2,7 @@
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
-from autograd_explain.rewrite import under_no_grad
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, under_no_grad
 from autograd_explain.rewrite.transforms.indexed_loop import index_at_write
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 

@@ -1,9 +1,7 @@
 """The module's batch norms made to work without running statistics."""
 
 from autograd_explain.model import What
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.imports import torch_at
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.transforms.call_edits import line_behind
 
 from .diagnose import Details

@@ -5,9 +5,7 @@ from itertools import pairwise
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.imports import torch_at
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

@@ -4,8 +4,7 @@ import ast
 
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 _SAME_NAME = frozenset("add_ sub_ mul_ div_ scatter_ scatter_add_ index_add_ index_copy_".split())

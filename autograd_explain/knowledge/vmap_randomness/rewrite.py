@@ -1,8 +1,7 @@
 """`randomness="different"` in the call of `vmap`."""
 
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 
 
