@@ -228,7 +228,7 @@ def _is_temporary(site: _Site, call: InplaceCall) -> bool:
     if base is call.target and isinstance(base, cst.Name):
         method = call.node.func if isinstance(call.node.func, cst.Attribute) else None
         reshaped = method is not None and method.value is base and method.attr.value in RESHAPES
-        if part_is_unseen(site.tree, site.statement, base, reshaped):
+        if reshaped and part_is_unseen(site.tree, site.statement, base):
             return True
     if isinstance(base, cst.Name) and is_own_local(site.tree, site.statement, base):
         rebound = any(same(site.tree, t, base.value) for t in targets(site.statement))
