@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.history import TraceEvent
 
+from .recording_off import RecordingOff
+
 
 @dataclass(frozen=True)
 class Details:
@@ -13,6 +15,7 @@ class Details:
 
     repairable: bool
     derivative: bool = False  #: torch.autograd.grad gave it
+    off: RecordingOff | None = None
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

@@ -17,6 +17,7 @@ from autograd_explain.model import Certainty, Confidence, Finding, What, label
 
 from .details import Details, widest
 from .partial import of_partial_cut
+from .recording_off import recording_off
 
 PATTERNS = ("graph-cut", "partial-cut")
 
@@ -67,7 +68,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
         variant=variant,
-        details=Details(repairable=variant not in ("no_grad", "operation")),
+        details=Details(
+            repairable=variant not in ("no_grad", "operation"),
+            off=recording_off(scene, cuts) if variant == "no_grad" else None,
+        ),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
         awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
     )

@@ -1,9 +1,11 @@
 """Keep the value in the graph."""
 
+from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
+from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 from .details import Details
@@ -23,8 +25,19 @@ def _with_graph(site: Site[Details]) -> Edits | None:
     return apply_patches(patch for patches in found for patch in patches)
 
 
+def _recorded(site: Site[Details]) -> Edits | None:
+    """Without the decorator, or out of the block, that kept the operations from being recorded."""
+    off = site.details.off
+    if off is not None and off.by is OffBy.DECORATOR:
+        return without_decorator(site.program, off.place)
+    if off is not None and off.by is OffBy.BLOCK:
+        return out_of_block(site.program, off.place, off.inside)
+    return None
+
+
 propose: Propose[Details] = by_table(
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
+    Fix("record", _recorded, changes=True),
     Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative, changes=True),
 )

@@ -281,17 +281,20 @@ class Gradients:
         followed.with_gradient |= {id(p) for p in parameters} - ids
         followed.reached |= ids & self._filled.keys()
         since = followed.stepped.clock
+        own = max((c for c, who in self._steps if who != id(followed.optimizer())), default=since)
         for parameter in lacking:
             followed.without.setdefault(id(parameter), weak(parameter))
             followed.shapes.setdefault(id(parameter), str(list(parameter.shape)))
-            for cut in self._guilty(parameter, since):
+            for cut in self._guilty(parameter, since, max(own, since)):
                 known = followed.cuts.setdefault(cut.site, (mark, set()))
                 known[1].add(id(parameter))
 
-    def _guilty(self, parameter: Tensor, since: int) -> list[CutSite]:
-        """Cuts that keep the gradient from a parameter: traced into a loss; else numbers and
-        arrays, whose way is lost once they are computed with."""
-        found = list(self.cuts.above(parameter, since))
+    def _guilty(self, parameter: Tensor, since: int, own: int) -> list[CutSite]:
+        """Cuts that keep the gradient from a parameter: traced into a loss, if possible one after
+        another optimizer's step (`own`): what a loss before that cuts off on purpose, as a
+        discriminator's does, is none of this one's; else numbers and arrays, whose way is lost
+        once they are computed with."""
+        found = list(self.cuts.above(parameter, own)) or list(self.cuts.above(parameter, since))
         return found or list(self.cuts.lost_above(parameter, since))
 
     def never(self, followed: Followed) -> dict[int, Weak]:
