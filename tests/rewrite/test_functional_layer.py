@@ -11,9 +11,9 @@ HEAD = "class Net(nn.Module):\n    def forward(self, x):\n"
 CALL = 'torch.func.functional_call(self.fc, {"weight": weight}, (x,))'
 
 
-def given(body: str) -> str | None:
+def given(body: str, at: str = "Parameter") -> str | None:
     code = HEAD + "".join(f"        {line}\n" for line in body.splitlines())
-    text = rewritten(parameter_as_argument, code, "Parameter")
+    text = rewritten(parameter_as_argument, code, at)
     return None if text is None else text.removeprefix(HEAD).replace("        ", "")
 
 
@@ -32,6 +32,17 @@ def test_within_one_branch() -> None:
     body = "if m:\n    self.fc.weight = nn.Parameter(w)\n    x = self.fc(x)\nreturn x"
     text = given(body)
     assert text is not None and CALL in text
+
+
+@pytest.mark.parametrize(
+    "write", ["self.fc.weight.data = w", "self.fc.weight.data.copy_(w)", "self.fc.weight.copy_(w)"]
+)
+def test_written_past_the_graph(write: str) -> None:
+    assert given(f"{write}\nreturn self.fc(x)", write) == f"weight = w\nreturn {CALL}\n"
+    own = f"{write}\nreturn x @ self.weight".replace("self.fc.", "self.")
+    assert given(own, own.splitlines()[0]) == "weight = w\nreturn x @ weight\n"
+    block = f"with torch.no_grad():\n    w = self.a @ self.b\n    {write}\nreturn self.fc(x)"
+    assert given(block, write) == f"w = self.a @ self.b\nweight = w\nreturn {CALL}\n"
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...model import Place
-from ...program import Program, Source
+from ...program import Program, Source, called_name
 from ..engine.imports import torch_at
 from ..engine.proposal import Edits
 from .uncut import Patch, apply_patches
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_OFF = ("no_grad", "inference_mode")
 
 
 @dataclass(frozen=True)
 class _Made:
-    """`owner.name = Parameter(value)`"""
+    """`owner.name = Parameter(value)`, `owner.name.data = value`, `owner.name.copy_(value)`.
 
-    statement: ast.Assign
+    `statement` is it, or the block of simple statements under no_grad that it stands in.
+    """
+
+    statement: ast.stmt
+    line: int
+    target: ast.Attribute
     owner: str
     name: str
     value: ast.expr
@@ -27,7 +33,8 @@ class _Made:
 
 def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     """`self.fc.weight = nn.Parameter(w)`, `self.fc(x)` -> `weight = w`,
-    `torch.func.functional_call(self.fc, {"weight": weight}, (x,))`.
+    `torch.func.functional_call(self.fc, {"weight": weight}, (x,))`; the same for
+    `self.fc.weight.data = w` and `self.fc.weight.copy_(w)`.
 
     A parameter of the object itself (`self.weight`) is a local name for the rest of the function.
     None where the function does anything else with the layer.
@@ -40,29 +47,53 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     if not made:
         return None
     names = {m.name: _fresh(source, m.name) for m in made}
-    patches = [
-        Patch(source, span, f"{names[m.name]} = {source.segment(m.value)}")
-        for m in made
-        if (span := source.span(m.statement)) is not None
-    ]
-    owner, last = made[0].owner, max(m.statement.lineno for m in made)
+    patches = list(_assigned(source, made, names))
+    owner, last = made[0].owner, max(m.line for m in made)
     if not _always_made(function, made) or _is_read_otherwise(source, function, owner, made):
         return None
     uses = _own_uses if owner == "self" else _layer_uses
-    used = list(uses(source, function, owner, names, last, torch))
+    used = list(uses(source, function, made, names, last, torch))
     known = [p for p in used if p is not None]
     return apply_patches([*patches, *known]) if known and len(known) == len(used) else None
 
 
 def _all_made(function: Function) -> Iterator[_Made]:
+    blocks = {s: w for w in ast.walk(function) if isinstance(w, ast.With) for s in w.body}
     for node in ast.walk(function):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        found = _given(node)
+        if found is None or not isinstance(node, ast.stmt):
             continue
+        target, value = found
+        block = blocks.get(node)
+        whole = block if block is not None and _is_plain_no_grad(block) else node
+        yield _Made(whole, node.lineno, target, ast.unparse(target.value), target.attr, value)
+
+
+def _given(node: ast.AST) -> tuple[ast.Attribute, ast.expr] | None:
+    """The attribute that a statement gives a value, and that value."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target, value = node.targets[0], node.value
-        call = getattr(value, "func", None)
-        if isinstance(target, ast.Attribute) and isinstance(value, ast.Call) and value.args:
-            if getattr(call, "attr", getattr(call, "id", "")) == "Parameter":
-                yield _Made(node, ast.unparse(target.value), target.attr, value.args[0])
+        if isinstance(target, ast.Attribute) and target.attr == "data":
+            return _attribute(target.value, value)
+        if called_name(value) == "Parameter" and isinstance(value, ast.Call) and value.args:
+            return _attribute(target, value.args[0])
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args:
+        target = call.func.value
+        if isinstance(target, ast.Attribute) and target.attr == "data":
+            target = target.value
+        return _attribute(target, call.args[0]) if call.func.attr == "copy_" else None
+    return None
+
+
+def _attribute(target: ast.expr, value: ast.expr) -> tuple[ast.Attribute, ast.expr] | None:
+    return (target, value) if isinstance(target, ast.Attribute) else None
+
+
+def _is_plain_no_grad(block: ast.With) -> bool:
+    """Whether it can be recorded as it stands: simple statements under no_grad."""
+    off = all(called_name(i.context_expr) in _OFF for i in block.items)
+    return off and all(isinstance(s, (ast.Assign, ast.Expr)) for s in block.body)
 
 
 def _always_made(function: Function, made: list[_Made]) -> bool:
@@ -116,7 +147,7 @@ def _reads_own(method: ast.stmt, names: set[str]) -> bool:
 
 def _owner_at(source: Source, function: Function, place: Place) -> str:
     line = place.line - source.offset
-    found = [m.owner for m in _all_made(function) if m.statement.lineno == line]
+    found = [m.owner for m in _all_made(function) if m.line == line]
     return found[0] if found else ""
 
 
@@ -127,11 +158,22 @@ def _fresh(source: Source, name: str) -> str:
     return next(o for o in options if o not in taken)
 
 
+def _assigned(source: Source, made: list[_Made], names: dict[str, str]) -> Iterator[Patch]:
+    local = {m.line: f"{names[m.name]} = {source.segment(m.value)}" for m in made}
+    for statement in dict.fromkeys(m.statement for m in made):
+        span = source.span(statement)
+        body = statement.body if isinstance(statement, ast.With) else [statement]
+        lines = [local.get(s.lineno) or source.segment(s) or "" for s in body]
+        if span is not None:
+            yield Patch(source, span, ("\n" + " " * statement.col_offset).join(lines))
+
+
 def _layer_uses(
-    source: Source, function: Function, owner: str, names: dict[str, str], last: int,
+    source: Source, function: Function, made: list[_Made], names: dict[str, str], last: int,
     torch: str,
 ) -> Iterator[Patch | None]:  # fmt: skip
     """The calls of the layer behind the assignments; None for one that cannot be replaced."""
+    owner = made[0].owner
     given = ", ".join(f'"{name}": {local}' for name, local in names.items())
     for node in ast.walk(function):
         if not isinstance(node, ast.Call) or ast.unparse(node.func) != owner:
@@ -148,13 +190,14 @@ def _layer_uses(
 
 
 def _own_uses(
-    source: Source, function: Function, owner: str, names: dict[str, str], last: int,
+    source: Source, function: Function, made: list[_Made], names: dict[str, str], last: int,
     torch: str,
 ) -> Iterator[Patch | None]:  # fmt: skip
     """The readings of `self.weight` behind the assignments."""
+    targets = [m.target for m in made]
     for node in ast.walk(function):
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
-        span = source.span(node)
-        if ast.unparse(node.value) == owner and node.attr in names and span is not None:
+        span = None if node in targets else source.span(node)
+        if ast.unparse(node.value) == made[0].owner and node.attr in names and span is not None:
             yield None if node.lineno <= last else Patch(source, span, names[node.attr])
