@@ -118,6 +118,19 @@ class Span:
     end_line: int
     end_column: int
 
+    def holds(self, inner: Span) -> bool:
+        """Whether a range is part of it."""
+        starts = (self.line, self.column) <= (inner.line, inner.column)
+        return starts and (inner.end_line, inner.end_column) <= (self.end_line, self.end_column)
+
+    def until(self, inner: Span) -> Span:
+        """What comes before a range that is part of it."""
+        return Span(self.line, self.column, inner.line, inner.column)
+
+    def since(self, inner: Span) -> Span:
+        """What comes behind a range that is part of it."""
+        return Span(inner.end_line, inner.end_column, self.end_line, self.end_column)
+
     @property
     def start(self) -> Span:
         """The empty range before it, where text can be put in."""

@@ -6,7 +6,8 @@ import pytest
 from rewriting import at, program_of, rewritten, spot
 
 from autograd_explain.rewrite import out_of_place
-from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
+from autograd_explain.rewrite.transforms.backward import bound_again
+from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.recompute import repeat_inside
 from autograd_explain.rewrite.transforms.uncut import apply_patches, round_trip_in_torch
 
@@ -17,7 +18,7 @@ def test_a_list_is_emptied_after_its_use() -> None:
         "def finish(self):\n    loss.backward()  # go\n    self.log_probs.clear()\n"
         "    self.rewards.clear()"
     )
-    assert rewritten(clear_after, before, "loss.backward", "self.log_probs") == after
+    assert rewritten(line_behind, before, "loss.backward", "self.log_probs.clear()") == after
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,10 @@ def test_what_differs_on_purpose_is_proposed_where_it_can_be_made() -> None:
 def test_the_ends_of_a_range_are_empty() -> None:
     assert Span(1, 2, 3, 4).start == Span(1, 2, 1, 2)
     assert Span(1, 2, 3, 4).end == Span(3, 4, 3, 4)
+
+
+def test_what_is_around_a_part_of_a_range() -> None:
+    whole, part = Span(1, 2, 3, 4), Span(2, 0, 2, 9)
+    assert whole.holds(part) and whole.holds(whole) and not part.holds(whole)
+    assert whole.until(part) == Span(1, 2, 2, 0)
+    assert whole.since(part) == Span(2, 9, 3, 4)

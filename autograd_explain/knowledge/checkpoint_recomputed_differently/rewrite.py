@@ -16,7 +16,7 @@ from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at, torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
+from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
 
 from .details import Details
@@ -44,8 +44,7 @@ def _drawn_by_torch(site: Site[Details]) -> Edits | None:
 
 
 def _draws(program: Program, place: Place) -> Edits | None:
-    tree, torch = tree_at(program, place), torch_at(program, place)
-    found = tree.statement(place)
+    (tree, found), torch = statement_at(program, place), torch_at(program, place)
     if found is None or torch is None:
         return None
     imports, draft = imports_at(program, place), Draft(tree)
@@ -55,13 +54,12 @@ def _draws(program: Program, place: Place) -> Edits | None:
         places = len({n for n in "01" if f"{{{n}}}" in template})
         if template and len(given) == len(call.args) == places:
             draft.replace(call, expression(template.format(*given, torch=torch)))
-    return draft.edits() if draft.changed else None
+    return draft.edits()
 
 
 def _always_computed(site: Site[Details]) -> Edits | None:
     """`if key not in cache: cache[key] = …` -> the assignment alone."""
-    tree = tree_at(site.program, site.place)
-    stored = tree.statement(site.place)
+    tree, stored = statement_at(site.program, site.place)
     guards = () if stored is None else (a for a in tree.ancestors(stored) if isinstance(a, cst.If))
     guard = next(iter(guards), None)
     return None if guard is None else always_computed(site.program, tree.place(guard))
@@ -118,8 +116,7 @@ def _word(node: cst.CSTNode) -> str:
 
 
 def _counter(program: Program, place: Place) -> _Counted | None:
-    tree = tree_at(program, place)
-    counted = tree.statement(place)
+    tree, counted = statement_at(program, place)
     around = () if counted is None else tuple(tree.ancestors(counted))
     function = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
     if not isinstance(counted, cst.AugAssign) or function is None:
@@ -135,12 +132,10 @@ def _counter(program: Program, place: Place) -> _Counted | None:
     if len(calls) != 1 or any(index_of(program).calls_of(name)):
         return None
     source, node = calls[0]
-    at = source.place(node.lineno, None, node)
-    outer = tree_at(program, at)
-    statement = outer.statement(at)
+    outer, statement = statement_at(program, source.place(node.lineno, None, node))
     found = [] if statement is None else _calls(statement)
     call = next((c for c in found if _checkpoints(c, name)), None)
-    method = isinstance(counted.target, cst.Attribute) and _heads(counted.target) == "self"
+    method = (dotted(counted.target) or "").startswith("self.")
     same = call is not None and (not method or dotted(call.args[0].value) == f"self.{name}")
     if statement is None or call is None or not same or any(a.star for a in call.args):
         return None
@@ -155,10 +150,6 @@ def _checkpoints(call: cst.Call, name: str) -> bool:
     given = dotted(call.args[0].value) or "" if call.args else ""
     called = (dotted(call.func) or "").rpartition(".")[2]
     return called == "checkpoint" and given.rpartition(".")[2] == name
-
-
-def _heads(node: cst.BaseExpression) -> str:
-    return (dotted(node) or "").partition(".")[0]
 
 
 propose: Propose[Details] = by_table(

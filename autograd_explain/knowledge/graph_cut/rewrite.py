@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
-from autograd_explain.model import Place, Span
+from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import keyword_set
+from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
-from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -47,13 +46,8 @@ def _within(place: Place | None, outer: list[Place]) -> bool:
     """`x.detach()` inside `x.detach().numpy()`, which goes as a whole."""
     if place is None or place.span is None:
         return False
-    for one in outer:
-        if (one.cell, one.file) == (place.cell, place.file) and one.span is not None:
-            starts = (one.span.line, one.span.column) <= (place.span.line, place.span.column)
-            end = (place.span.end_line, place.span.end_column)
-            if starts and end <= (one.span.end_line, one.span.end_column):
-                return True
-    return False
+    here = [o for o in outer if (o.cell, o.file) == (place.cell, place.file)]
+    return any(one.span is not None and one.span.holds(place.span) for one in here)
 
 
 def _passing(program: Program, kind: CutKind, place: Place | None) -> list[Patch]:
@@ -67,20 +61,13 @@ def _passing(program: Program, kind: CutKind, place: Place | None) -> list[Patch
 
 def _other_arrays(program: Program, place: Place | None) -> list[Patch]:
     """The targets in the same expression must stay tensors, too: `p - y.numpy()`."""
-    node, source = node_at(program, place), program.source_at(place) if place else None
-    if (
-        node is None
-        or source is None
-        or place is None
-        or not torch_instead_of_numpy(program, place)
-    ):
+    node, source = node_at(program, place), program.source_at(place)
+    if node is None or source is None or place is None:
         return []
-    found: list[Patch] = []
-    for inner in ast.walk(node):
-        is_array = isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") == "numpy"
-        if is_array and isinstance(inner, ast.Call):
-            found += without_cut(program, replace(place, span=source.span(inner)))
-    return found
+    arrays = [n for n in ast.walk(node) if called_name(n) == "numpy"]
+    places = [replace(place, span=source.span(n)) for n in arrays]
+    known = torch_instead_of_numpy(program, place)
+    return [p for at in places if known for p in without_cut(program, at)]
 
 
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:
@@ -131,14 +118,14 @@ def _cross_entropy(site: Site[Details]) -> Edits | None:
 
 def _instead(program: Program, use: Place | None, text: str) -> list[Patch]:
     """`pred.float()` becomes `logits` as a whole: the cast only undid the integers."""
-    source, node = program.source_at(use) if use else None, node_at(program, use)
+    source, node = program.source_at(use), node_at(program, use)
     if source is None or node is None or use is None:
         return []
-    for outer in ast.walk(source.tree):
-        if isinstance(outer, ast.Call) and isinstance(outer.func, ast.Attribute):
-            bare = not outer.args and not outer.keywords
-            if outer.func.value is node and outer.func.attr in ("float", "double") and bare:
-                return replacement(program, replace(use, span=source.span(outer)), text)
+    method = source.parents.get(node)
+    call = source.parents.get(method) if isinstance(method, ast.Attribute) else None
+    if isinstance(call, ast.Call) and not call.args and not call.keywords:
+        if called_name(call) in ("float", "double"):
+            use = replace(use, span=source.span(call))
     return replacement(program, use, text)
 
 
@@ -163,7 +150,7 @@ def _fits_loss(site: Site[Details]) -> bool:
 
 def _statement_calls(program: Program, place: Place | None) -> Iterator[ast.Call]:
     """The calls on the place's line."""
-    source = program.source_at(place) if place is not None else None
+    source = program.source_at(place)
     if source is None or place is None:
         return
     line = place.line - source.offset
@@ -190,15 +177,11 @@ def _what_is_wrapped(program: Program, place: Place) -> list[Patch]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return []
     owner = code_of(program, place, node.func.value)
-    function, whole = (
-        (None, None) if source is None else (source.span(node.func), source.span(node))
-    )
-    if source is None or function is None or whole is None:
+    if source is None or (span := source.span(node.func)) is None or place.span is None:
         return []
     given = [*node.args, *node.keywords]
     inner = ", ".join((owner, *(code_of(program, place, g) for g in given)))
-    end = Span(function.end_line, function.end_column, whole.end_line, whole.end_column)
-    return [Patch(source, end, f".__wrapped__({inner})")]
+    return [Patch(source, place.span.since(span), f".__wrapped__({inner})")]
 
 
 def _rsample(site: Site[Details]) -> Edits | None:
@@ -238,7 +221,7 @@ def _thawed_part(site: Site[Details]) -> Edits | None:
     """The part that is to learn gets its flags back behind the statement that froze everything."""
     after = site.details.freeze
     calls = [f"{part}.requires_grad_(True)" for part in site.details.parts]
-    return statements_after(site.program, after, calls) if after is not None and calls else None
+    return line_behind(site.program, after, "\n".join(calls)) if calls else None
 
 
 def _is_frozen(details: Details) -> bool:

@@ -6,14 +6,15 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.model import Finding, Role, Safety, What
+from autograd_explain.model import Finding, Role, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal
-from autograd_explain.rewrite.transforms.backward import bound_again, clear_after
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
+from autograd_explain.rewrite.transforms.backward import bound_again
+from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.detach import detached_at, detached_where_kept
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
@@ -22,7 +23,6 @@ from autograd_explain.rewrite.transforms.recompute import (
     repeat_inside,
 )
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed, without_memory
-from autograd_explain.rewrite.transforms.training_step import statements_after
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added, node_at
 
 from .as_property import attributes_as_properties
@@ -65,17 +65,6 @@ def _not_remembered(site: Site[Details]) -> Edits | None:
     return without_memory(site.program, cause) or always_computed(site.program, cause)
 
 
-def _stored_detached(site: Site[Details]) -> Edits | None:
-    stored = site.details.stored
-    return None if stored is None else detached_at(site.program, stored)
-
-
-def _ended_for_first(site: Site[Details]) -> Edits | None:
-    """`D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second."""
-    uses = site.details.first_uses
-    return detached_at(site.program, *uses) if uses else None
-
-
 def _in_closure(site: Site[Details]) -> Edits | None:
     """The statements behind the loss are repeated inside the function that the step calls."""
     old, failed = site.details.old, site.finding.place(What.FAILED)
@@ -99,8 +88,7 @@ def _differentiable(site: Site[Details]) -> Edits | None:
 
 
 def _kept(site: Site[Details]) -> Edits | None:
-    first = site.finding.place(What.FREED)
-    return None if first is None else keep_graph(site.program, first)
+    return keep_graph(site.program, site.finding.place(What.FREED))
 
 
 def _detached_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
@@ -114,10 +102,7 @@ def _detached_first(finding: Finding[Details], program: Program) -> Iterator[Pro
             continue
         again = recompute_before(program, use, [maker])
         edits = then(program, again, partial(detach_use, expr=ast.unparse(node)), maker)
-        if edits:
-            yield Proposal(
-                "detach_recompute", edits, Safety.CHANGES_MEANING, intended_difference=True
-            )
+        yield from differing("detach_recompute", edits)
 
 
 def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
@@ -127,27 +112,22 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     maker = finding.place(What.CAUSE)
     held = maker if finding.details.held else None
     written = None if held is None else in_place_update(program, held, reset=False)
+    yield from differing("in_place", written)
     if written:
-        yield Proposal("in_place", written, Safety.CHANGES_MEANING, intended_difference=True)
         return
     if finding.details.state_kind is StateKind.LIST:
-        edits = None if failed is None else clear_after(program, failed, name)
-        if edits:
-            yield Proposal("clear_list", edits, Safety.CHANGES_MEANING, intended_difference=True)
+        yield from differing("clear_list", line_behind(program, failed, f"{name}.clear()"))
         return
-    if finding.details.cache and failed is not None and name:
-        cleared = statements_after(program, failed, [f"{name} = None"])
-        if cleared:
-            yield Proposal("clear_cache", cleared, Safety.CHANGES_MEANING, intended_difference=True)
+    if finding.details.cache and name:
+        yield from differing("clear_cache", line_behind(program, failed, f"{name} = None"))
     anew = None if failed is None else begun_anew(program, failed, name)
     if anew is None and maker is not None:
         anew = reset_anew(program, maker, finding.details.tensor)
-    if anew:
-        yield Proposal("begin_anew", anew, Safety.CHANGES_MEANING, intended_difference=True)
+    yield from differing("begin_anew", anew)
     for edits in _cuts(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
-            yield Proposal("detach_state", edits, Safety.CHANGES_MEANING, intended_difference=True)
+            yield from differing("detach_state", edits)
 
 
 def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
@@ -200,7 +180,7 @@ _of_table: Propose[Details] = by_table(
     Fix("not_remembered", _not_remembered, when=lambda d: d.why is Why.REMEMBERED, changes=True),
     Fix(
         "detach_kept",
-        _stored_detached,
+        lambda s: detached_at(s.program, s.details.stored),
         when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
         changes=True,
     ),
@@ -217,9 +197,10 @@ _of_table: Propose[Details] = by_table(
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: d.why in _ONE_GRAPH and d.stepped, changes=True),
     Fix("retain_graph", _kept, when=lambda d: d.why in _ONE_GRAPH and not d.stepped),
+    # `D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second.
     Fix(
         "detach_first",
-        _ended_for_first,
+        lambda s: detached_at(s.program, *s.details.first_uses),
         when=lambda d: d.why in (*_ONE_GRAPH, Why.SHARED_APART),
         changes=True,
     ),

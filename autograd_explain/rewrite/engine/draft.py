@@ -69,7 +69,7 @@ class Draft:
         self._change(statement).instead = _pieces(new)
         return self
 
-    def opened(self, block: cst.With) -> Draft:
+    def opened(self, block: cst.With | cst.If) -> Draft:
         """Put what stands in a block in the place of the block."""
         return self.instead(block, [self.piece(s) for s in statements_in(block.body)])
 

@@ -157,7 +157,7 @@ class Tree:
             where = self.positions[statement]
             if where.start.line > span.line or where.end.line < span.end_line:
                 continue  # of a long text nearly all of them
-            if _contains(self.span(statement), span):
+            if self.span(statement).holds(span):
                 best = statement
         return best
 
@@ -310,12 +310,3 @@ def _module(text: str) -> cst.Module | None:
         return cst.parse_module(text)
     except (cst.ParserSyntaxError, RecursionError):
         return None
-
-
-def _contains(outer: Span, inner: Span) -> bool:
-    starts = (outer.line, outer.column) <= (inner.line, inner.column)
-    return starts and _end(inner) <= _end(outer)
-
-
-def _end(span: Span) -> tuple[int, int]:
-    return span.end_line, span.end_column

@@ -21,7 +21,7 @@ from ..engine.proposal import Edits
 from ..engine.tree import statement_at
 
 
-def keep_graph(program: Program, place: Place) -> Edits | None:
+def keep_graph(program: Program, place: Place | None) -> Edits | None:
     """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
     tree, found = statement_at(program, place)
     if found is None:
@@ -49,14 +49,6 @@ def detach_after(
     node = expression(expr)
     value = "tuple(s.detach() for s in {x})" if state else "{x}.detach()"
     return Draft(tree).after(found, [statement("{x} = " + value, x=node)]).edits()
-
-
-def clear_after(program: Program, place: Place, expr: str) -> Edits | None:
-    """A line `log_probs.clear()` after the statement at `place`."""
-    tree, found = statement_at(program, place)
-    if found is None:
-        return None
-    return Draft(tree).after(found, [statement("{x}.clear()", x=expression(expr))]).edits()
 
 
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:

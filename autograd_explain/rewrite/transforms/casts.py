@@ -16,6 +16,7 @@ from ..engine.cst_tools import (
     keyword,
     literal_bool,
     method,
+    method_name,
     same,
     targets,
     walk,
@@ -25,7 +26,8 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, tree_at
+from .training_step import is_parameter
 
 #: Constructors that take dtype= and device= and give the same values with them.
 _EXACT = words("tensor zeros ones empty full arange linspace logspace eye")
@@ -55,6 +57,13 @@ class _Leaf:
         if self.wrapped:
             return self.call.args[0].value
         return self.call if flag is None else without(self.call, flag)
+
+    def of(self, value: cst.BaseExpression) -> cst.BaseExpression:
+        """A leaf of another value, made in the same way."""
+        if not self.wrapped:
+            return method(value, "requires_grad_()")
+        call = self.call.with_changes(args=[self.call.args[0].with_changes(value=value)])
+        return call.with_changes(lpar=[], rpar=[])
 
 
 def dtype_in_constructor(program: Program, place: Place) -> Edits | None:
@@ -96,20 +105,13 @@ def _leaf(imports: Imports, node: cst.CSTNode) -> _Leaf | None:
     """`torch.tensor(…, requires_grad=True)` or `nn.Parameter(…)`."""
     if not isinstance(node, cst.Call):
         return None
-    full = imports.full(dotted(node.func))
-    if full in {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}:
-        flag = keyword(node, "requires_grad")
+    if is_parameter(imports, node):
         plain = len(node.args) == 1 and node.args[0].keyword is None and not node.args[0].star
-        return _Leaf(node, wrapped=True) if plain and flag is None else None
-    flag = keyword(node, "requires_grad")
+        return _Leaf(node, wrapped=True) if plain else None
+    full, flag = imports.full(dotted(node.func)), keyword(node, "requires_grad")
     known = full.startswith("torch.") and full.count(".") == 1
-    if (
-        flag is not None
-        and literal_bool(flag.value) is True
-        and (known or full == "torch.autograd.Variable")
-    ):
-        return _Leaf(node)
-    return None
+    asked = flag is not None and literal_bool(flag.value) is True
+    return _Leaf(node) if asked and (known or full == "torch.autograd.Variable") else None
 
 
 def _only_leaf(imports: Imports, value: cst.BaseExpression) -> _Leaf | None:
@@ -141,15 +143,9 @@ def _is_arithmetic_on(tree: Tree, value: cst.BaseExpression, leaf: cst.Call) -> 
 
 
 def _leaf_last(tree: Tree, value: cst.BaseExpression, leaf: _Leaf) -> Draft:
-    draft = Draft(tree)
     inner = value.deep_replace(leaf.call, leaf.plain())
     assert isinstance(inner, cst.BaseExpression)
-    if leaf.wrapped:
-        call = leaf.call.with_changes(args=[leaf.call.args[0].with_changes(value=inner)])
-        draft.replace(value, call.with_changes(lpar=[], rpar=[]))
-    else:
-        draft.replace(value, method(inner, "requires_grad_()"))
-    return draft
+    return Draft(tree).replace(value, leaf.of(inner))
 
 
 def _one_statement(tree: Tree, imports: Imports, statement: Statement) -> Draft | None:
@@ -161,12 +157,10 @@ def _one_statement(tree: Tree, imports: Imports, statement: Statement) -> Draft 
     casts = _casts_behind(tree, leaf.call)
     if not casts:
         return None
-    outer, draft = casts[-1], Draft(tree)
     made = None if leaf.wrapped else _constructed(imports, leaf.call, casts)
     if made is None:
-        return _leaf_last(tree, outer, leaf)
-    draft.replace(outer, made)
-    return draft
+        return _leaf_last(tree, casts[-1], leaf)
+    return Draft(tree).replace(casts[-1], made)
 
 
 def _casts_behind(tree: Tree, call: cst.Call) -> list[cst.Call]:
@@ -185,8 +179,7 @@ def _casts_behind(tree: Tree, call: cst.Call) -> list[cst.Call]:
 
 
 def _is_cast(call: cst.Call) -> bool:
-    name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-    return name in {"to", "cuda", "cpu", "type"} | set(_DTYPES)
+    return method_name(call) in {"to", "cuda", "cpu", "type"} | set(_DTYPES)
 
 
 def _constructed(
@@ -278,15 +271,8 @@ def _two_statements(tree: Tree, imports: Imports, statement: Statement) -> Draft
             draft.remove(statement)
         else:
             draft.replace(casts[-1], name)
-    elif leaf.wrapped:
-        draft.replace(leaf.call, leaf.plain())
-        draft.replace(
-            casts[-1],
-            leaf.call.with_changes(args=[leaf.call.args[0].with_changes(value=casts[-1])]),
-        )
     else:
-        draft.replace(leaf.call, leaf.plain())
-        draft.replace(casts[-1], method(casts[-1], "requires_grad_()"))
+        draft.replace(leaf.call, leaf.plain()).replace(casts[-1], leaf.of(casts[-1]))
     return draft
 
 
@@ -304,9 +290,8 @@ def _made_before(
     tree: Tree, imports: Imports, statement: Statement, name: str
 ) -> tuple[Statement, _Leaf] | None:
     """The assignment of a leaf to the name, before the statement in the same block."""
-    block = tree.block_of(statement)
-    before = [] if block is None else statements_in(block)
-    for earlier in reversed(before[: next(i for i, s in enumerate(before) if s is statement)]):
+    inside, at = tree.siblings(statement)
+    for earlier in reversed(inside[:at]):
         if not isinstance(earlier, cst.Assign) or len(earlier.targets) != 1:
             continue
         if same(tree, earlier.targets[0].target, name):
@@ -318,9 +303,8 @@ def _made_before(
 def _used_elsewhere(tree: Tree, cast: Statement, name: str, definition: Statement) -> bool:
     """Whether the leaf is read under its old name too: another dtype would show there."""
     if isinstance(cast, cst.Assign) and any(same(tree, t, name) for t in targets(cast)):
-        readers = [
-            s for s in tree.statements if tree.start(definition) < tree.start(s) < tree.start(cast)
-        ]
+        first, last = tree.start(definition), tree.start(cast)
+        readers = [s for s in tree.statements if first < tree.start(s) < last]
     else:
         readers = list(tree.statements)
     scope = tree.scope_of(cast)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -11,11 +12,15 @@ from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects, local_names, takes_next
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import dotted, method, targets, unpacked
-from ..engine.draft import Draft
+from ..engine.cst_tools import dotted, method, method_name, targets, unpacked
+from ..engine.draft import Draft, every
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in
 from .move_statement import lifted, statements_across
+
+#: A statement with the tree that it is in; one that moves, and whether it stays as well.
+_At: TypeAlias = tuple[Tree, Statement]
+_Move: TypeAlias = tuple[Tree, Statement, bool]
 
 
 def recompute_before(
@@ -63,10 +68,10 @@ def _cut_off(arg: cst.Arg) -> cst.Arg:
     return arg.with_changes(value=method(arg.value, "detach()")) if named else arg
 
 
-def _too_late(tree: Tree, goal: Statement, repeated: Sequence[tuple[Tree, Statement]]) -> bool:
+def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
     made = {name for _, statement in repeated for name in _writes(statement)}
-    heads = [a.iter for a in tree.ancestors(goal) if isinstance(a, cst.For)]
+    heads = [loop.iter for loop in tree.loops(goal) if isinstance(loop, cst.For)]
     return any(_reads(head, made) for head in heads) and not _reads(goal, made)
 
 
@@ -110,7 +115,7 @@ def compute_all_in_loop(
     origins = [_statement(program, place) for place in places]
     if goal is None:
         return None
-    moves: list[tuple[Tree, Statement, bool]] = []
+    moves: list[_Move] = []
     for origin in reversed(origins):
         needed = None if origin is None else _needed_before(program, origin, (tree, goal), moves)
         if origin is None or needed is None:
@@ -126,18 +131,13 @@ def compute_all_in_loop(
         if not needed:
             leaving.remove(statement)
     drafts[id(tree)].before(_first_reader(tree, goal, moves), pieces)
-    edits = [d.edit() for d in drafts.values() if d.changed]
-    done = tuple(e for e in edits if e is not None)
-    return done if len(done) == len(edits) else None
+    return every(d for d in drafts.values() if d.changed)
 
 
-def _first_reader(
-    tree: Tree, goal: Statement, moves: Sequence[tuple[Tree, Statement, bool]]
-) -> Statement:
+def _first_reader(tree: Tree, goal: Statement, moves: Sequence[_Move]) -> Statement:
     """The goal, or what in the round of the loop around it reads one of the values before."""
     made = {name for _, statement, _ in moves for name in _writes(statement)}
-    loop = next(a for a in tree.ancestors(goal) if isinstance(a, (cst.For, cst.While)))
-    for statement in statements_in(loop.body):
+    for statement in statements_in(tree.loops(goal)[0].body):
         if tree.inside(goal, statement):
             return goal
         if _reads(statement, made):
@@ -147,15 +147,15 @@ def _first_reader(
 
 def _needed_before(
     program: Program,
-    origin: tuple[Tree, Statement],
-    goal: tuple[Tree, Statement],
-    moves: Sequence[tuple[Tree, Statement, bool]],
+    origin: _At,
+    goal: _At,
+    moves: Sequence[_Move],
 ) -> bool | None:
     """Whether a statement must stay as well when it goes into the loop around the goal, those in
     `moves` going with it; None where it cannot go."""
     tree, use = goal
     own = effects(origin[1])
-    loops = [a for a in tree.ancestors(use) if isinstance(a, (cst.For, cst.While))]
+    loops = tree.loops(use)
     loops = loops[: next((i for i, a in enumerate(loops) if tree.inside(origin[1], a)), None)]
     if not loops or own.barrier or not _computes(origin[1]) or takes_next(origin[1]):
         return None
@@ -205,24 +205,20 @@ def repeat_after(program: Program, place: Place, target_place: Place) -> Edits |
 
 
 def _goal(program: Program, place: Place) -> tuple[Tree, Statement | None]:
-    tree = tree_at(program, place)
-    goal = tree.statement(place)
+    tree, goal = statement_at(program, place)
     return tree, None if goal is None or tree.block_of(goal) is None else goal
 
 
-def _statement(program: Program, place: Place) -> tuple[Tree, Statement] | None:
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
-    if statement is None or not isinstance(statement, cst.BaseSmallStatement):
-        return None
-    return tree, statement
+def _statement(program: Program, place: Place) -> _At | None:
+    tree, statement = statement_at(program, place)
+    return (tree, statement) if isinstance(statement, cst.BaseSmallStatement) else None
 
 
 def _repeatable(
     program: Program,
-    origin: tuple[Tree, Statement],
-    goal: tuple[Tree, Statement],
-    repeated: Sequence[tuple[Tree, Statement]],
+    origin: _At,
+    goal: _At,
+    repeated: Sequence[_At],
 ) -> bool:
     """Whether a statement computes the same there as it did here, but for the parameters."""
     tree, statement = origin
@@ -280,14 +276,10 @@ def _is_update(statement: Statement) -> bool:
 
 
 def _is_backward(statement: Statement) -> bool:
-    call = statement.value if isinstance(statement, cst.Expr) else None
-    method = call.func if isinstance(call, cst.Call) else None
-    return isinstance(method, cst.Attribute) and method.attr.value == "backward"
+    return isinstance(statement, cst.Expr) and method_name(statement.value) == "backward"
 
 
-def _between(
-    program: Program, origin: tuple[Tree, Statement], goal: tuple[Tree, Statement]
-) -> list[Statement] | None:
+def _between(program: Program, origin: _At, goal: _At) -> list[Statement] | None:
     """What runs from the first statement to the second, in one block or across cells."""
     tree, statement = origin
     other, target = goal
@@ -303,8 +295,8 @@ def _between(
     level = lifted(tree, target, block)
     if level is None:
         return None
-    inside = [s for s in tree.statements if tree.block_of(s) is block]
-    start, end = (next(i for i, s in enumerate(inside) if s is x) for x in (statement, level))
+    inside, start = tree.siblings(statement)
+    end = position(inside, level)
     inner = [] if level is target else [level]
     return [*inside[start + 1 : end], *inner] if start < end else None
 

@@ -15,7 +15,7 @@ from ..engine.cst_tools import dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
 
@@ -51,8 +51,7 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     `if key in cache: return cache[key]` goes as a whole.  None where computing it twice is not
     the same as once: it builds on its own old value, counts, or draws random numbers.
     """
-    tree = tree_at(program, place)
-    guard = tree.statement(place)
+    tree, guard = statement_at(program, place)
     if not isinstance(guard, cst.If) or guard.orelse is not None:
         return None
     inside = statements_in(guard.body)
@@ -62,11 +61,7 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     if differs_each_time(imports_at(program, place), computed) or any(map(_builds_on, inside)):
         return None
     draft = Draft(tree)
-    if returns:
-        draft.remove(guard)
-    elif tree.block_of(guard) is not None:
-        draft.instead(guard, [Draft(tree).piece(s) for s in inside])
-    return draft.edits()
+    return (draft.remove(guard) if returns else draft.opened(guard)).edits()
 
 
 def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import libcst as cst
 
@@ -89,14 +89,6 @@ def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[
     if owner is None or not isinstance(call, cst.Call) or call.args:
         return tree, None, []
     return tree, statement, [make("{x}.zero_grad()", x=owner)]
-
-
-def statements_after(program: Program, place: Place, codes: Sequence[str]) -> Edits | None:
-    """One-line statements on lines of their own behind the one at a place."""
-    tree, found = statement_at(program, place)
-    if found is None or not codes:
-        return None
-    return Draft(tree).after(found, [make(code) for code in codes]).edits()
 
 
 def remove_statement(program: Program, place: Place) -> Edits | None:

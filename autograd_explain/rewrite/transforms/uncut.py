@@ -11,9 +11,10 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ...model import Edit, Place, Span
-from ...program import Program, Source
+from ...program import Program, Source, called_name
 from ..engine.draft import compiles
 from ..engine.imports import imports_at
 from ..engine.magics import mask
@@ -80,7 +81,7 @@ def _is_program(text: str) -> bool:
 
 def node_at(program: Program, place: Place | None) -> ast.expr | None:
     """The expression at a place's span, the outermost of equal ones."""
-    source = None if place is None else program.source_at(place)
+    source = program.source_at(place)
     if place is None or source is None or place.span is None:
         return None
     for node in ast.walk(source.tree):
@@ -98,8 +99,7 @@ def code_of(program: Program, place: Place, node: ast.AST) -> str:
 
 def replacement(program: Program, place: Place | None, code: str) -> list[Patch]:
     """Another expression in the place of the one at the span; [] where there is none."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or node is None or place is None or place.span is None:
         return []
     return [Patch(source, place.span, _fitting(source, node, code))]
@@ -155,8 +155,7 @@ def _copied(node: ast.expr) -> ast.expr | None:
 
 def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:
     """`name=value` as the last argument of the call at the span."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or not isinstance(node, ast.Call):
         return []
     old = next((k for k in node.keywords if k.arg == name), None)
@@ -172,15 +171,14 @@ def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> l
     span = source.span(node)
     if span is None:
         return []
-    column = span.end_column if some else span.end_column - 1
-    point = Span(span.end_line, column, span.end_line, column)
-    return [Patch(source, point, f", {text}" if some else text)]
+    if some:
+        return [Patch(source, span.end, f", {text}")]
+    return [Patch(source, replace(span, end_column=span.end_column - 1).end, text)]
 
 
 def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
     """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`; [] for what torch lacks."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call):
         return []
     imports = imports_at(program, place)
@@ -199,8 +197,7 @@ def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
 
     [] where no tensor is made of the array, or where torch has no such function.
     """
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or node is None:
         return []
     around = _tensor_made_of(source, node)
@@ -211,9 +208,10 @@ def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
     if whole is None or inner is None:
         return []
     atom = isinstance(around.args[0], _ATOMS)
-    start = Span(whole.line, whole.column, inner.line, inner.column)
-    end = Span(inner.end_line, inner.end_column, whole.end_line, whole.end_column)
-    patches = [Patch(source, start, "" if atom else "("), Patch(source, end, "" if atom else ")")]
+    patches = [
+        Patch(source, whole.until(inner), "" if atom else "("),
+        Patch(source, whole.since(inner), "" if atom else ")"),
+    ]
     for call in (n for n in ast.walk(around.args[0]) if isinstance(n, ast.Call)):
         found = _in_torch(program, source, replace(place, span=source.span(call)), call)
         if not found:
@@ -230,23 +228,16 @@ def _in_torch(program: Program, source: Source, place: Place, call: ast.Call) ->
     kept, whole = source.span(tensor), source.span(call)
     if kept is None or whole is None:
         return []
-    return [
-        Patch(source, Span(kept.end_line, kept.end_column, whole.end_line, whole.end_column), "")
-    ]
+    return [Patch(source, whole.since(kept), "")]
 
 
 def _tensor_made_of(source: Source, node: ast.expr) -> ast.Call | None:
     """The innermost `torch.from_numpy(…)` around an expression, without other arguments."""
-    found: ast.Call | None = None
-    for call in ast.walk(source.tree):
-        if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
-            continue
-        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if name in ("from_numpy", "as_tensor", "tensor") and any(
-            n is node for n in ast.walk(call.args[0])
-        ):
-            found = call
-    return found
+    for inner, call in pairwise([node, *source.around(node)]):
+        if isinstance(call, ast.Call) and call.args == [inner] and not call.keywords:
+            if called_name(call) in ("from_numpy", "as_tensor", "tensor"):
+                return call
+    return None
 
 
 def _renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
@@ -259,8 +250,7 @@ def _renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
 
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
     """`torch.tensor(x)` -> `x`; of several tensors -> `torch.stack(x)`.  A dtype is kept."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call) or not node.args:
         return []
     torch = imports_at(program, place).local("torch")
@@ -272,10 +262,9 @@ def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -
     atom = many or isinstance(node.args[0], _ATOMS)
     bracket = f"{torch}.stack(" if many else ("" if atom and not behind else "(")
     close = ")" if bracket else ""
-    start = Span(whole.line, whole.column, value.line, value.column)
-    end = Span(value.end_line, value.end_column, whole.end_line, whole.end_column)
     inside = _joined(source, node.args[0], torch) if many else ()
-    return [Patch(source, start, bracket), *inside, Patch(source, end, close + behind)]
+    before = Patch(source, whole.until(value), bracket)
+    return [before, *inside, Patch(source, whole.since(value), close + behind)]
 
 
 def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
@@ -296,15 +285,13 @@ def _is_number(node: ast.expr) -> bool:
 def _in_call(source: Source, node: ast.expr, function: str) -> Iterator[Patch]:
     span = source.span(node)
     if span is not None:
-        yield Patch(source, Span(span.line, span.column, span.line, span.column), f"{function}(")
-        end = span.end_line, span.end_column
-        yield Patch(source, Span(*end, *end), ")")
+        yield Patch(source, span.start, f"{function}(")
+        yield Patch(source, span.end, ")")
 
 
 def flag_removed(program: Program, place: Place | None) -> list[Patch]:
     """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `nn.Parameter(x)` -> `x`."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call):
         return []
     flag = next((k for k in node.keywords if k.arg == "requires_grad"), None)
@@ -338,13 +325,10 @@ def argument_taken_out(source: Source, node: ast.Call, gone: ast.keyword) -> lis
 
 def called(program: Program, place: Place | None, method: str) -> list[Patch]:
     """`.method()` behind the expression at the span, in parentheses where it needs them."""
-    source = None if place is None else program.source_at(place)
-    node = node_at(program, place)
+    source, node = program.source_at(place), node_at(program, place)
     if source is None or node is None or place is None or place.span is None:
         return []
-    span = place.span
-    start = Span(span.line, span.column, span.line, span.column)
-    end = Span(span.end_line, span.end_column, span.end_line, span.end_column)
+    start, end = place.span.start, place.span.end
     if isinstance(node, _ATOMS):
         return [Patch(source, end, f".{method}()")]
     if _in_parentheses(source, node):
@@ -384,12 +368,10 @@ def _fitting(source: Source, old: ast.expr, code: str) -> str:
         return code
     if isinstance(new, _ATOMS) or _in_parentheses(source, old):
         return code
-    for parent in ast.walk(source.tree):
-        if any(child is old for child in ast.iter_child_nodes(parent)):
-            loose = (ast.stmt, ast.keyword, ast.List, ast.Dict)
-            argument = isinstance(parent, ast.Call) and parent.func is not old
-            return code if isinstance(parent, loose) or argument else f"({code})"
-    return code
+    parent = source.parents.get(old)
+    loose = isinstance(parent, (ast.stmt, ast.keyword, ast.List, ast.Dict))
+    argument = isinstance(parent, ast.Call) and parent.func is not old
+    return code if loose or argument else f"({code})"
 
 
 def _behind_parenthesis(source: Source, end: Span) -> Span:
