@@ -4,12 +4,7 @@ import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    node_at,
-)
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details, Why
 

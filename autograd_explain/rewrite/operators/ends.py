@@ -23,11 +23,7 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statements_in
-from ..transforms.uncut import (
-    apply_patches,
-    tensors_instead_of_copy,
-    without_cut,
-)
+from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
 from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu".split())

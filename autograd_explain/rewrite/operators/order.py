@@ -11,12 +11,7 @@ from ..analysis.effects import effects
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
-from ..transforms.recompute import (
-    bare,
-    compute_all_in_loop,
-    recompute_apart,
-    recompute_before,
-)
+from ..transforms.recompute import bare, compute_all_in_loop, recompute_apart, recompute_before
 from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most

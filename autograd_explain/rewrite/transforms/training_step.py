@@ -8,15 +8,7 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import (
-    dotted,
-    expression,
-    keyword,
-    literal_bool,
-    same,
-    targets,
-    without,
-)
+from ..engine.cst_tools import dotted, expression, keyword, literal_bool, same, targets, without
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
