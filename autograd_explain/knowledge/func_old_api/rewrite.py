@@ -1,9 +1,11 @@
 """The present name of a function of `functorch`."""
 
 import ast
+from dataclasses import replace
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
-from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, node_at
+from autograd_explain.rewrite.transforms.call_edits import renamed
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 
@@ -15,11 +17,11 @@ def _new_name(site: Site[Details]) -> Edits | None:
     new = site.details.replacement
     if not isinstance(call, ast.Call) or source is None or not new.startswith("torch."):
         return None
-    span = source.span(call.func)
-    if span is None or not ast.unparse(call.func).startswith("functorch."):
+    if not ast.unparse(call.func).startswith("functorch.") or not torch_at(
+        site.program, site.place
+    ):
         return None
-    known = torch_at(site.program, site.place)
-    return apply_patches([Patch(source, span, new)]) if known else None
+    return renamed(site.program, replace(site.place, span=source.span(call)), new)
 
 
 propose: Propose[Details] = by_table(Fix("new_name", _new_name))

@@ -11,7 +11,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind
+from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind, renamed
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -186,17 +186,11 @@ def _what_is_wrapped(program: Program, place: Place) -> list[Patch]:
 
 def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
-    program, place = site.program, site.place
-    node, source = node_at(program, place), program.source_at(place)
-    made = index_of(program).calls(*_REPARAMETRISED, *_DISCRETE, of="torch")
+    made = index_of(site.program).calls(*_REPARAMETRISED, *_DISCRETE, of="torch")
     names = {called_name(call) for _, call in made}
     if not names or names.intersection(_DISCRETE):
         return None
-    if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    receiver = source.segment(node.func.value) or ""
-    function = replace(place, span=source.span(node.func))
-    return apply_patches(replacement(program, function, f"{receiver}.rsample"))
+    return renamed(site.program, site.place, "{owner}.rsample")
 
 
 _REPARAMETRISED = frozenset({

@@ -48,17 +48,13 @@ def _saved_copy(site: Site[Details]) -> Edits | None:
     """`ctx.save_for_backward(x)` -> `ctx.save_for_backward(x.clone())` in the writing function."""
     program, write, written = site.program, site.place, site.details.written
     source = program.source_at(write)
-    if source is None:
+    function = None if source is None else source.function_at(write)
+    if source is None or function is None:
         return None
-    line = write.line - source.offset
-    for function in ast.walk(source.tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        if function.lineno <= line <= (function.end_lineno or function.lineno):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call) and called_name(node) == "save_for_backward":
-                    if written in map(ast.unparse, node.args):
-                        return clone_operand(program, source.place(node.lineno), written)
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call))
+    for call in calls:
+        if called_name(call) == "save_for_backward" and written in map(ast.unparse, call.args):
+            return clone_operand(program, source.place(call.lineno), written)
     return None
 
 

@@ -3,8 +3,8 @@
 import ast
 from itertools import pairwise
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program
+from autograd_explain.model import Place, Span
+from autograd_explain.program import Program, Source
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -19,8 +19,39 @@ from .diagnose import Details, Why
 
 
 def _where(site: Site[Details]) -> Edits | None:
-    node = node_at(site.program, site.place)
-    return None if node is None else apply_patches(_chosen(site.program, site.place, node))
+    """`a if test else b`, or `if test: return a` followed by `return b`."""
+    program, place = site.program, site.place
+    source, torch = program.source_at(place), torch_at(program, place)
+    node = node_at(program, place)
+    if source is None or node is None or torch is None:
+        return None
+    outer = node if isinstance(node, ast.IfExp) else source.parents[node]
+    last: ast.AST | None = outer
+    values: list[ast.expr | None] = []
+    if isinstance(outer, ast.IfExp) and node in (outer, outer.test):
+        values = [outer.test, outer.body, outer.orelse]
+    elif isinstance(outer, ast.If) and outer.test is node and len(outer.body) == 1:
+        last = _otherwise(source, outer)
+        if isinstance(outer.body[0], ast.Return) and isinstance(last, ast.Return):
+            values = [node, outer.body[0].value, last.value]
+    start, end = source.span(outer), source.span(last)
+    if not values or None in values or start is None or end is None:
+        return None
+    code = ", ".join(code_of(program, place, v) for v in values if v is not None)
+    whole = Span(start.line, start.column, end.end_line, end.end_column)
+    returned = "" if last is outer else "return "
+    return apply_patches([Patch(source, whole, f"{returned}{torch}.where({code})")])
+
+
+def _otherwise(source: Source, branch: ast.If) -> ast.stmt | None:
+    """The one statement that runs where a test fails: in `else`, or behind the branch."""
+    if branch.orelse:
+        return branch.orelse[0] if len(branch.orelse) == 1 else None
+    around = source.parents[branch]
+    for block in (getattr(around, "body", []), getattr(around, "orelse", [])):
+        if branch in block:
+            return next(iter(block[block.index(branch) + 1 :]), None)
+    return None
 
 
 def _tensor(site: Site[Details]) -> Edits | None:
@@ -30,52 +61,6 @@ def _tensor(site: Site[Details]) -> Edits | None:
     return apply_patches(without_cut(site.program, site.place))
 
 
-def _masked(site: Site[Details]) -> Edits | None:
-    node = node_at(site.program, site.place)
-    return None if node is None else apply_patches(_masked_sum(site.program, site.place, node))
-
-
-def _chosen(program: Program, place: Place, node: ast.expr) -> list[Patch]:
-    """`a if test else b`, or `if test: return a` followed by `return b`."""
-    source = program.source_at(place)
-    torch = torch_at(program, place)
-    if source is None or torch is None:
-        return []
-    for outer in ast.walk(source.tree):
-        span = source.span(outer)
-        if isinstance(outer, ast.IfExp) and node in (outer, outer.test) and span is not None:
-            values = (outer.test, outer.body, outer.orelse)
-            code = ", ".join(code_of(program, place, v) for v in values)
-            return [Patch(source, span, f"{torch}.where({code})")]
-        for block in (getattr(outer, "body", None), getattr(outer, "orelse", None)):
-            patches = _returned(program, place, node, block, torch)
-            if patches:
-                return patches
-    return []
-
-
-def _returned(
-    program: Program, place: Place, node: ast.expr, block: object, torch: str
-) -> list[Patch]:
-    source = program.source_at(place)
-    if source is None or not isinstance(block, list):
-        return []
-    for first, then in zip(block, [*block[1:], None], strict=False):
-        if not isinstance(first, ast.If) or first.test is not node or len(first.body) != 1:
-            continue
-        last = first.orelse[0] if len(first.orelse) == 1 else then if not first.orelse else None
-        inner = first.body[0]
-        if not isinstance(inner, ast.Return) or not isinstance(last, ast.Return):
-            return []
-        start, end = source.span(first), source.span(last)
-        if inner.value is None or last.value is None or start is None or end is None:
-            return []
-        code = ", ".join(code_of(program, place, v) for v in (node, inner.value, last.value))
-        whole = type(start)(start.line, start.column, end.end_line, end.end_column)
-        return [Patch(source, whole, f"return {torch}.where({code})")]
-    return []
-
-
 def _branches(program: Program, place: Place, node: ast.expr) -> bool:
     """Whether the number decides a branch: then a tensor in its place would not help."""
     source = program.source_at(place)
@@ -83,15 +68,17 @@ def _branches(program: Program, place: Place, node: ast.expr) -> bool:
     return any(getattr(outer, "test", None) is inner for inner, outer in pairwise(around))
 
 
-def _masked_sum(program: Program, place: Place, node: ast.expr) -> list[Patch]:
+def _masked(site: Site[Details]) -> Edits | None:
     """`x[mask].sum()` -> `(x * mask).sum()`."""
+    program, place = site.program, site.place
     source, torch = program.source_at(place), torch_at(program, place)
+    node = node_at(program, place)
     if source is None or torch is None or not isinstance(node, ast.Subscript):
-        return []
+        return None
     if getattr(source.parents.get(node), "attr", "") != "sum":
-        return []
+        return None
     x, mask = code_of(program, place, node.value), code_of(program, place, node.slice)
-    return replacement(program, place, f"{torch}.where({mask}, {x}, 0)")
+    return apply_patches(replacement(program, place, f"{torch}.where({mask}, {x}, 0)"))
 
 
 propose: Propose[Details] = by_table(

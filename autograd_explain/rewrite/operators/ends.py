@@ -86,7 +86,7 @@ def detach_carried(site: Site) -> Iterator[Change]:
             (f"{path} = {path}.detach()", "detach_carried"),
             (f"{path} = tuple(t.detach() for t in {path})", "detach_carried_states"),
         ):
-            yield site.change(name, path, partial(_at_start, site, template))
+            yield site.change(name, path, partial(site.opening, template))
 
 
 def keep_in_graph(site: Site) -> Iterator[Change]:
@@ -276,11 +276,6 @@ def _ending(site: Site, node: cst.BaseExpression) -> str:
         return node.func.value
     full = site.imports.full(dotted(node.func))
     return full.partition(".")[0] if full.startswith(("numpy.", "math.")) else ""
-
-
-def _at_start(site: Site, code: str) -> Edits | None:
-    inside = statements_in(site.statement.body)  # type: ignore[union-attr]
-    return Draft(site.tree).before(inside[0], [make(code)]).edits() if inside else None
 
 
 def _uncut(site: Site, node: cst.BaseExpression) -> Edits | None:

@@ -21,7 +21,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, statements_in
 from ..transforms.casts import dtype_in_constructor, requires_grad_last
 from ..transforms.functional_layer import parameter_as_argument
 from ..transforms.training_step import is_parameter, module_list, parameter_attribute
@@ -97,10 +96,11 @@ def kept_gradient(site: Site) -> Iterator[Change]:
         code = ", ".join(map(site.tree.code, chosen))
         yield site.change("retain_grad", code, partial(_retained, site, *chosen))
     if isinstance(site.statement, cst.FunctionDef):
-        first = statements_in(site.statement.body)[0]
         for name in positional_parameters(site.statement):
             if name != "self":
-                yield site.change("retain_grad", name, partial(_retained_first, site, first, name))
+                yield site.change(
+                    "retain_grad", name, partial(site.opening, f"{name}.retain_grad()")
+                )
 
 
 def whole_argument(site: Site) -> Iterator[Change]:
@@ -129,10 +129,6 @@ def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
     loops = site.tree.loops(site.statement)
     leaves = (leaf for loop in loops for t in targets(loop) for leaf in unpacked(t))
     return any(node.deep_equals(leaf) for leaf in leaves)
-
-
-def _retained_first(site: Site, first: Statement, name: str) -> Edits | None:
-    return Draft(site.tree).before(first, [statement(f"{name}.retain_grad()")]).edits()
 
 
 def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:

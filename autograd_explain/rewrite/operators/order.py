@@ -77,8 +77,8 @@ def delete(site: Site) -> Iterator[Change]:
     """The statement left out."""
     own = site.statement
     if isinstance(own, (cst.Expr, cst.Assign, cst.AugAssign)):
-        removed = partial(_removed, site)
-        yield site.change("delete", own, removed, group=site.tree.code(own).strip())
+        code = site.tree.code(own).strip()
+        yield site.change("delete", code, lambda: Draft(site.tree).remove(own).edits(), code)
 
 
 def repeat_first(site: Site) -> Iterator[Change]:
@@ -145,10 +145,6 @@ def _chain(site: Site) -> list[Statement]:
 
 def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Edits | None:
     return Draft(site.tree).move(run, target, after).edits()
-
-
-def _removed(site: Site) -> Edits | None:
-    return Draft(site.tree).remove(site.statement).edits()
 
 
 def _repeated(site: Site, other: Statement) -> Edits | None:

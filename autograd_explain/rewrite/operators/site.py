@@ -16,7 +16,7 @@ from ..engine.cst_tools import dotted, head, method, statement, stores, whole_va
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree
+from ..engine.tree import Statement, Tree, statements_in
 
 Make: TypeAlias = Callable[[], Edits | None]
 Put: TypeAlias = Callable[[Draft, Statement, list[Statement | BlockItem]], Draft]
@@ -95,6 +95,12 @@ class Site:
         """The edit that puts a line made from a pattern before, behind or instead of the
         statement: `site.line(Draft.after, "{x}.clear()", x=node)`."""
         return put(Draft(self.tree), self.statement, [statement(code, **nodes)]).edits()
+
+    def opening(self, *codes: str) -> Edits | None:
+        """The edit that puts lines at the beginning of the block that the statement heads."""
+        inside = statements_in(getattr(self.statement, "body", self.statement))
+        lines = [statement(code) for code in codes]
+        return Draft(self.tree).before(inside[0], lines).edits() if inside else None
 
     def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:
         """The edit that makes `node.call` of each of the nodes."""

@@ -43,7 +43,7 @@ def as_in_the_beginning(site: Site) -> Iterator[Change]:
             empty = [name for name in names if _begins_as_none(site.program, name)]
             if empty:
                 code = ", ".join(f"{owner}.{name}" for name in empty)
-                reset = partial(_reset, site, loop, owner, empty)
+                reset = partial(site.opening, *(f"{owner}.{name} = None" for name in empty))
                 yield site.change("as_in_the_beginning", code, reset)
 
 
@@ -134,8 +134,3 @@ def _cut(site: Site, owner: str, names: Sequence[str], how: str) -> Edits | None
     paths = [cst.parse_expression(f"{owner}.{name}") for name in names]
     lines = [make(f"{{x}} = {how}", x=path) for path in paths]
     return Draft(site.tree).after(site.statement, lines).edits()
-
-
-def _reset(site: Site, loop: cst.For | cst.While, owner: str, names: Sequence[str]) -> Edits | None:
-    lines = [make(f"{owner}.{name} = None") for name in names]
-    return Draft(site.tree).before(statements_in(loop.body)[0], lines).edits()
