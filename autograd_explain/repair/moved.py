@@ -60,7 +60,8 @@ def moved(score: float, rewrite: Rewrite, finding: Finding, request: Request) ->
     if further == 0:
         # A graph that is cut now may have been cut by the edit.
         sound = reference_for(request.kind, message) is not Reference.NONE
-        same = _same(message, request.message) and _is_at(edited, finding, source.cell, line)
+        same = message.split() == request.message.split()
+        same = same and _is_at(edited, finding, source.cell, line)
         further = 1 if sound and not same else 0
     place = source.place(line - source.offset)
     return Moved(rewrite, score, edited, place, message) if further > 0 else None
@@ -70,10 +71,6 @@ def _source(edited: Edited, number: int) -> Source | None:
     """A cell, or the file that is the program."""
     cells = reversed(index_of(edited.program).runs)
     return next((source for source in cells if (source.cell or SCRIPT) == number), None)
-
-
-def _same(message: str, other: str) -> bool:
-    return " ".join(message.split()) == " ".join(other.split())
 
 
 def _is_at(edited: Edited, finding: Finding, cell: int | None, line: int) -> bool:

@@ -76,7 +76,8 @@ def _collect(node: cst.CSTNode, found: Effects) -> None:
         found.writes.add(node.name.value)
         found.reads |= {path for n in walk(node) if (path := dotted(n))}
         return
-    if isinstance(node, _JUMPS) or (isinstance(node, cst.BaseString) and _is_magic(node)):
+    magic = isinstance(node, cst.SimpleString) and is_masked(node.value)
+    if magic or isinstance(node, _JUMPS):
         found.barrier = True
     if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
         found.writes |= _written_paths(node)
@@ -125,18 +126,11 @@ def _collect_comprehension(node: cst.BaseComp, found: Effects) -> None:
 def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Targets among a node's children that get a value without being read."""
     if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr)):
-        return [node.target] if _is_plain_target(node.target) else []
+        plain = all(dotted(leaf) is not None for leaf in unpacked(node.target))
+        return [node.target] if plain else []
     if isinstance(node, cst.AsName):
         return [node.name]
     return []
-
-
-def _is_plain_target(target: cst.BaseExpression) -> bool:
-    return all(dotted(leaf) is not None for leaf in unpacked(target))
-
-
-def _is_magic(node: cst.BaseString) -> bool:
-    return isinstance(node, cst.SimpleString) and is_masked(node.value)
 
 
 def _written_paths(statement: Statement) -> set[str]:

@@ -39,12 +39,8 @@ def _block(site: Site) -> cst.With | None:
     if not isinstance(block, cst.With) or block.asynchronous is not None:
         return None
     off = is_off(site.imports, block)
-    mode = any(_called(site, item.item) == "torch.set_grad_enabled" for item in block.items)
-    return None if off or mode else block
-
-
-def _called(site: Site, node: cst.BaseExpression) -> str:
-    return site.imports.full(dotted(node.func)) if isinstance(node, cst.Call) else ""
+    calls = [site.imports.full(dotted(call.func)) for call in site.calls]
+    return None if off or "torch.set_grad_enabled" in calls else block
 
 
 def _into_loop(site: Site, block: cst.With, loop: cst.For | cst.While) -> Edits | None:

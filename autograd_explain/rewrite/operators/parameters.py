@@ -73,7 +73,8 @@ def to_optimizer(site: Site) -> Iterator[Change]:
         if not full.startswith("torch.optim.") or not call.args:
             continue
         given = call.args[0].value
-        if any(isinstance(e, cst.Dict) for e in _elements_of(given)):
+        elements = given.elements if isinstance(given, cst.List) else ()
+        if any(isinstance(e.value, cst.Dict) for e in elements):
             continue
         known = site.tree.code(given)
         for name, new in _trained(site):
@@ -148,10 +149,6 @@ def _repeated(site: Site, made: list[cst.Assign]) -> Edits | None:
     if site.tree.block_of(site.statement) is None:
         return None
     return Draft(site.tree).after(site.statement, [s.deep_clone() for s in made]).edits()
-
-
-def _elements_of(given: cst.BaseExpression) -> list[cst.BaseExpression]:
-    return [e.value for e in given.elements] if isinstance(given, cst.List) else []
 
 
 def _with(site: Site, given: cst.BaseExpression, new: str) -> Edits | None:

@@ -185,13 +185,10 @@ def _cloned_first(
         # Made under no_grad the copy would have no graph for those who read it afterwards.
         draft.before(outermost_block(tree, imports, statement, name), [copied])
     for node in head(statement):
-        if isinstance(node, cst.Attribute) and _is_data_of(tree, node, name):
-            draft.replace(node, node.value)
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            if same(tree, node.value, tree.code(name)):
+                draft.replace(node, node.value)
     return draft
-
-
-def _is_data_of(tree: Tree, node: cst.Attribute, name: cst.BaseExpression) -> bool:
-    return node.attr.value == "data" and same(tree, node.value, tree.code(name))
 
 
 def _value_reading(

@@ -53,19 +53,15 @@ def _masked(
     written, index = without_data(item.value), item.slice[0].slice
     if target is not None and not same(tree, written, target):
         return None
-    if not isinstance(index, cst.Index) or not _is_tensor_name(written):
+    if not isinstance(index, cst.Index) or not isinstance(written, (cst.Name, cst.Attribute)):
         return None
     mask, value = index.value, statement.value
     if not _compares(tree, mask, written) or not is_number(value):
         return None
-    if not can_rebind(program, tree, statement, written):
+    if not repeatable(written) or not can_rebind(program, tree, statement, written):
         return None
     new = make("{x} = {x}.masked_fill({m}, {v})", x=written, m=mask, v=value)
     return Draft(tree).instead(statement, [new])
-
-
-def _is_tensor_name(written: cst.BaseExpression) -> bool:
-    return isinstance(written, (cst.Name, cst.Attribute)) and repeatable(written)
 
 
 def _compares(tree: Tree, mask: cst.BaseExpression, written: cst.BaseExpression) -> bool:
