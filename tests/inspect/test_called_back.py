@@ -48,6 +48,7 @@ class Fitter:
         loss.backward()
 """
 BEGIN = """# %%
+import numpy as np
 import torch
 from torch import nn
 from callslib import *
@@ -113,6 +114,48 @@ attribute(score, x)
         "graph_cut",
         "return frozen(v.detach())",
         ["return frozen(v)"],
+    ),
+    "a mean of arrays of the modules in a list": (
+        """
+class Score(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 2)
+    def forward(self, v):
+        return torch.tanh(self.a(v))
+class Committee:
+    def __init__(self, parts):
+        self.parts = parts
+    def rate(self, v):
+        rated = []
+        for part in self.parts:
+            rated.append(part(v).sum(1).detach().numpy())
+        return torch.from_numpy(np.mean(rated, axis=0))
+both = Committee([Score(), Score()])
+# %%
+attribute(both.rate, x)
+""",
+        "graph_cut",
+        "rated.append(part(v).sum(1).detach().numpy())",
+        ["rated.append(part(v).sum(1))", "return torch.mean(torch.stack(rated), dim=0)"],
+    ),
+    "two arrays meet": (
+        """
+early, late = nn.Linear(3, 1), nn.Linear(3, 1)
+def higher(v):
+    first = early(v)[:, 0].detach().numpy()
+    second = late(v)[:, 0].detach().numpy()
+    return torch.from_numpy(np.maximum(first, second))
+# %%
+attribute(higher, x)
+""",
+        "graph_cut",
+        "first = early(v)[:, 0].detach().numpy()",
+        [
+            "first = early(v)[:, 0]",
+            "second = late(v)[:, 0]",
+            "return torch.maximum(first, second)",
+        ],
     ),
     "an input that becomes integers": (
         """

@@ -11,7 +11,7 @@ from . import safe_lookup
 from .expression import ExprAt, Scope
 from .names import bound
 from .protocol import Slicing
-from .reaching_definitions import FUNCTIONS, all_bindings, reaching
+from .reaching_definitions import FUNCTIONS, Each, all_bindings, reaching
 from .safe_lookup import Named, evaluate
 from .scopes import enclosing
 
@@ -51,9 +51,23 @@ def _named(slicer: Slicing, spot: ExprAt, name: str, depth: int) -> Any:
 def _local(slicer: Slicing, spot: ExprAt, name: str, depth: int) -> Any:
     """A name of a function that has returned: what it was bound to may live elsewhere."""
     nearest = slicer.bindings(spot, name)[:3]
-    values = [slicer.value(s, depth + 1) for b in nearest for s in bound(b, ()) if not s.path]
+    values = [_bound(slicer, s, depth + 1) for b in nearest for s in bound(b, ())]
     known = [v for v in values if v is not safe_lookup.MISSING]
     return known[0] if len(known) == 1 else safe_lookup.MISSING
+
+
+def _bound(slicer: Slicing, spot: ExprAt, depth: int) -> Any:
+    """What a name was bound to; of the modules that a loop takes from a list one that stands for
+    all, where they are of one class and need gradients alike."""
+    if not spot.path:
+        return slicer.value(spot, depth)
+    if spot.path != (Each.ITEM,):
+        return safe_lookup.MISSING
+    found = safe_lookup.iterated(spot.node, named(slicer, spot.scope, depth))
+    if not found or not all(safe_lookup.is_module(m) for m in found):
+        return safe_lookup.MISSING
+    kinds = {(type(m), frozenset(p.requires_grad for p in m.parameters())) for m in found}
+    return found[0] if len(kinds) == 1 else safe_lookup.MISSING
 
 
 def tensor(slicer: Slicing, spot: ExprAt) -> Any:

@@ -193,8 +193,12 @@ _ENDS = {
 
 
 def _whole(scene: Scene, cut: Cut | None) -> Cut | None:
+    return None if cut is None else whole_cut(scene, cut)
+
+
+def whole_cut(scene: Scene, cut: Cut) -> Cut:
     """`x.detach().cpu().numpy()` cuts as one expression, and towards NumPy."""
-    if cut is None or cut.kind not in (CutKind.DETACH, CutKind.NUMPY):
+    if cut.kind not in (CutKind.DETACH, CutKind.NUMPY):
         return cut
     index = scene.slicer.index(cut.spot.scope.source)
     node: ast.AST = cut.spot.node

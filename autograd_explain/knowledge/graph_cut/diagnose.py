@@ -10,7 +10,7 @@ from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
 from autograd_explain.inspect.facts.losing_call import undecorated
-from autograd_explain.inspect.facts.no_graph import NoGraph, find
+from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
@@ -130,15 +130,22 @@ _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 
 def _together(scene: Scene, found: NoGraph, cut: Cut) -> Iterator[Cut]:
-    """The cut to blame, then the others of its statement (`f(a.item(), b.item())`)."""
+    """The cut to blame, then the others of its statement (`f(a.item(), b.item())`), and those whose
+    arrays meet its own (`np.maximum(a, b)`)."""
     slicer = scene.slicer
     statement = slicer.statement(cut.spot)
     within = {id(n) for n in ast.walk(cut.spot.node)}
+    met = {id(spot.node) for _, spot in cut.later}
     yield cut
     for other in found.trace.cuts:
-        if other.kind is cut.kind and id(other.spot.node) not in within:
-            if slicer.statement(other.spot) is statement:
-                yield other
+        if id(other.spot.node) in within:
+            continue
+        if other.kind is cut.kind and slicer.statement(other.spot) is statement:
+            yield other
+        elif cut.kind is CutKind.NUMPY and met & {id(spot.node) for _, spot in other.later}:
+            whole = whole_cut(scene, other)
+            if whole.kind is cut.kind:
+                yield whole
 
 
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:

@@ -18,6 +18,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     called,
     code_of,
+    is_list,
     node_at,
     replacement,
     tensors_instead_of_copy,
@@ -75,21 +76,7 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
     if not isinstance(node, ast.Call) or not node.args:
         return []
     given = node.args[0]
-    many = isinstance(given, (ast.List, ast.ListComp, ast.Tuple)) or _is_list(program, given)
-    return tensors_instead_of_copy(program, place, many)
-
-
-def _is_list(program: Program, node: ast.expr) -> bool:
-    """Whether the program makes a list of what the expression names."""
-    key = ast.unparse(node)
-    for _, n in index_of(program).nodes(ast.AST):
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
-            if n.func.attr in ("append", "extend") and ast.unparse(n.func.value) == key:
-                return True
-        if isinstance(n, ast.Assign) and isinstance(n.value, (ast.List, ast.ListComp)):
-            if any(ast.unparse(t) == key for t in n.targets):
-                return True
-    return False
+    return tensors_instead_of_copy(program, place, is_list(program, given))
 
 
 def _value_before(site: Site[Details]) -> Edits | None:

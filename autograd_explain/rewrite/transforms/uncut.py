@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from ...model import Edit, Place, Span
 from ...program import Program, Source, called_name
+from ...program_index import index_of
 from ..engine.draft import compiles
 from ..engine.imports import imports_at
 from ..engine.magics import mask
@@ -28,6 +29,7 @@ _SAME = frozenset(
     "linalg.norm linalg.inv linalg.det linalg.solve".split()
 )
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
+_OF_LISTS = frozenset({"stack", "concatenate"})  #: torch's take a list as well
 _KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
 _ENDINGS = frozenset(
     "detach item numpy tolist cpu long int bool byte short char detach_ __array__".split()
@@ -177,7 +179,8 @@ def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> l
 
 
 def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
-    """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`; [] for what torch lacks."""
+    """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`, `np.sum(terms, axis=0)` of a list ->
+    `torch.sum(torch.stack(terms), dim=0)`; [] for what torch lacks."""
     source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call):
         return []
@@ -189,7 +192,32 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
         return []
     if name not in _SAME and name not in _OTHER:
         return []
-    return [Patch(source, span, f"{torch}.{_OTHER.get(name, name)}"), *_renamed(source, node)]
+    called = f"{torch}.{_OTHER.get(name, name)}"
+    first = node.args[0] if node.args and name not in _OF_LISTS else None
+    inner = None if first is None or not is_list(program, first) else source.span(first)
+    ends = () if inner is None else _around(source, inner, f"{torch}.stack(")
+    return [Patch(source, span, called), *_renamed(source, node), *ends]
+
+
+def _around(source: Source, span: Span, call: str) -> Iterator[Patch]:
+    """A call opened before a range and closed behind it."""
+    yield Patch(source, Span(span.line, span.column, span.line, span.column), call)
+    yield Patch(source, Span(span.end_line, span.end_column, span.end_line, span.end_column), ")")
+
+
+def is_list(program: Program, node: ast.expr) -> bool:
+    """Whether an expression is a list, or names one that the program makes."""
+    if isinstance(node, (ast.List, ast.ListComp, ast.Tuple)):
+        return True
+    key = ast.unparse(node)
+    for _, n in index_of(program).nodes(ast.AST):
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
+            if n.func.attr in ("append", "extend") and ast.unparse(n.func.value) == key:
+                return True
+        if isinstance(n, ast.Assign) and isinstance(n.value, (ast.List, ast.ListComp)):
+            if any(ast.unparse(t) == key for t in n.targets):
+                return True
+    return False
 
 
 def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
