@@ -43,28 +43,55 @@ class Off:
 def switched_off_around(slicer: Slicer, spot: ExprAt) -> Off | None:
     """The innermost block, decorator or applied switch that keeps the operation at `spot`
     unrecorded, in its own function or in one that called it."""
+    turned_on = False
+    for state, cause in _states(slicer, spot):
+        if state:
+            if is_inference(cause):  # `inference_mode(False)`
+                return None
+            turned_on = True
+        elif not turned_on or is_inference(cause):
+            return cause
+    return None
+
+
+def turned_on_around(slicer: Slicer, spot: ExprAt) -> bool:
+    """Whether the innermost of what sets the mode around `spot` turns recording on."""
+    return next((state for state, _ in _states(slicer, spot)), False)
+
+
+def is_inference(off: Off | None) -> bool:
+    """Whether it is inference mode, in which `enable_grad()` makes nothing recorded."""
+    if off is None:
+        return False
+    node = off.node
+    nodes = [i.context_expr for i in node.items] if isinstance(node, ast.With) else [node]
+    return any("inference_mode" in (called_name(n), _name(n)) for n in nodes)
+
+
+def _states(slicer: Slicer, spot: ExprAt) -> Iterator[tuple[bool, Off | None]]:
+    """What blocks, decorators and applied switches around `spot` set recording to, the innermost
+    first."""
     node: ast.AST = spot.node
     scope: Scope | None = spot.scope
     for _ in range(30):
         if scope is None:
-            return None
+            return
         applied = _applied(slicer, scope, node)
         if applied is not None:
-            return applied
+            yield False, applied
         index = slicer.index(scope.source)
         for ancestor in index.ancestors(node):
             state, cause = _state(slicer, scope, ancestor, node)
             if state is not None:
-                return None if state or cause is None else cause
+                yield state, cause
             if ancestor is scope.body:
                 break
         if isinstance(scope.body, FUNCTIONS):
             state, cause = _decorated(scope)
             if state is not None:
-                return cause
+                yield state, cause
         call = scope.call
         node, scope = (call.node, call.scope) if call is not None else (node, None)
-    return None
 
 
 def _applied(slicer: Slicer, scope: Scope, call: ast.AST) -> Off | None:
@@ -137,7 +164,7 @@ def mode(slicer: Slicer, scope: Scope, manager: ast.expr) -> bool | None:
     if name in _OFF:
         if name == "inference_mode" and given:
             value = slicer.value(ExprAt(scope, given[0]))
-            return None if value is False else False
+            return value is False  # inference_mode(False) records, whatever is around it
         return False
     if name in _SWITCH and given:
         value = slicer.value(ExprAt(scope, given[0]))
@@ -214,4 +241,12 @@ def _turned_on_again(off: Off) -> bool:
     return False
 
 
-__all__ = ["Off", "OffBy", "mode", "switched_off_around", "switches"]
+__all__ = [
+    "Off",
+    "OffBy",
+    "is_inference",
+    "mode",
+    "switched_off_around",
+    "switches",
+    "turned_on_around",
+]

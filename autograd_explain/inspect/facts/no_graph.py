@@ -16,6 +16,7 @@ from ..scene import Scene
 from .called_back import asked_by_library, cut_in_callback, frozen_in_library, library_asked
 from .expressions import method_call
 from .losing_call import losing_call
+from .mode_of_library import LibraryMode, off_in_library
 from .other_object import is_value
 
 
@@ -26,7 +27,8 @@ class NoGraph:
     One of `cut`, `off` (what turned recording off) and `frozen` (modules all of whose parameters
     have requires_grad=False) tells why; all are empty where the source does not show it.
     `still_off` says that recording was off when the failure was looked at, `library` where a
-    library that the user called lost the graph.
+    library that the user called lost the graph, `mode` where one called the user's code with
+    recording off.
     """
 
     root: ExprAt | None
@@ -38,6 +40,7 @@ class NoGraph:
     still_off: bool = False
     library: TraceEvent | None = None
     certainty: Certainty = Certainty.INFERRED  #: of what is known of the library
+    mode: LibraryMode | None = None
 
     @property
     def root_text(self) -> str:
@@ -48,7 +51,7 @@ class NoGraph:
     def recording_off(self) -> bool:
         """Whether the cause is the gradient mode rather than an operation."""
         off = self.cut is not None and self.cut.kind is CutKind.NO_GRAD
-        return self.still_off or self.off is not None or off
+        return self.still_off or self.off is not None or off or self.mode is not None
 
 
 def find(scene: Scene) -> NoGraph | None:
@@ -64,6 +67,9 @@ def find(scene: Scene) -> NoGraph | None:
     if not torch.is_grad_enabled():
         return NoGraph(root, fact, trace, None, _switch(scene), still_off=True)
     cut = None if trace.carries else _whole(scene, best_cut(trace.cuts))
+    mode = off_in_library(scene) if cut is None and not trace.frozen else None
+    if mode is not None:
+        return NoGraph(root, fact, trace, mode=mode)
     found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, trace.frozen)
     return found if cut is not None or trace.frozen else _from_run(scene, found)
 

@@ -5,10 +5,23 @@ from dataclasses import dataclass
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.mode_of_library import LibraryMode
 from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
+from autograd_explain.model import (
+    Certainty,
+    Confidence,
+    Event,
+    Finding,
+    Place,
+    Role,
+    TensorFact,
+    What,
+    label,
+)
+
+from .differentiated_inside import Inside, differentiated_inside
 
 PATTERNS = ("no-grad-fn",)
 
@@ -26,13 +39,16 @@ class Details:
     """What the rewrites go by."""
 
     by: OffBy | None
-    unrecorded: tuple[Place, ...]  #: what should have been recorded
+    unrecorded: tuple[Place, ...] = ()  #: what should have been recorded
+    inside: Inside | None = None  #: a derivative is taken while recording is off
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     found = find(scene)
     if found is None or not found.recording_off:
         return None
+    if found.mode is not None:
+        return _of_library(scene, found, found.mode)
     off = found.off
     place = None if off is None else scene.slicer.place_of(off.scope, off.node)
     cause = () if off is None else (Event(What.CAUSE, place),)
@@ -53,8 +69,33 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=(*cause, scene.failed()),
         variant="left_off" if off is None or found.still_off else off.by.value,
         details=Details(
-            None if off is None else off.by, scene.places_at(_unrecorded(scene, found))
+            None if off is None else off.by,
+            scene.places_at(_unrecorded(scene, found)),
+            None if found.still_off else differentiated_inside(scene, found),
         ),
+    )
+
+
+def _of_library(scene: Scene, found: NoGraph, mode: LibraryMode) -> Finding[Details]:
+    """A library runs the user's code without recording, which asks for a derivative there."""
+    observed = Certainty.OBSERVED
+    return Finding(
+        cause="grad_mode_off",
+        confidence=Confidence.PROVEN if found.trace.carries else Confidence.LIKELY,
+        facts={
+            "root": found.root_text,
+            "off": mode.line.source,
+            "place": label(mode.line),
+            "function": "",
+            "operation": mode.call.source,
+        },
+        tensors=(_culprit(found.fact.names, ""), found.fact),
+        events=(
+            Event(What.CAUSE, mode.call, certainty=observed, inside=mode.line),
+            scene.failed(),
+        ),
+        variant="inference" if mode.inference else "library",
+        details=Details(None, inside=differentiated_inside(scene, found)),
     )
 
 

@@ -1,13 +1,27 @@
 """The block that should end, the decorator that should go, the statement that should be outside."""
 
+import ast
+
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.rewrite import block_instead_of_switch
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.model import Place
+from autograd_explain.program import Program
+from autograd_explain.rewrite import block_instead_of_switch, merge
+from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.leave_no_grad import (
     decorated_generator,
     mode_of_caller,
     out_of_block,
+    recorded_run,
     without_decorator,
+)
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    code_of,
+    keyword_added,
+    node_at,
+    replacement,
 )
 
 from .diagnose import Details
@@ -17,7 +31,33 @@ def _is_switched(details: Details) -> bool:
     return details.by in (OffBy.SWITCH, OffBy.ENTERED)
 
 
+def _enabled(site: Site[Details]) -> Edits | None:
+    """What is differentiated recorded where it is; in inference mode nothing can be, and what was
+    made in it cannot be recorded with either: the mode goes."""
+    program, inside = site.program, site.details.inside
+    if inside is None:
+        return None
+    wrapped = () if inside.enabled else recorded_run(program, inside.first, inside.last)
+    if wrapped is None or not inside.inference:
+        return wrapped
+    modes = [p for place in inside.modes for p in _no_grad_instead(program, place)]
+    options = [p for place in inside.options for p in keyword_added(program, place, *_NO_INFERENCE)]
+    instead = apply_patches([*modes, *options])
+    return merge(instead, wrapped) if instead else None
+
+
+_NO_INFERENCE = ("inference_mode", "False")
+
+
+def _no_grad_instead(program: Program, place: Place) -> list[Patch]:
+    node = node_at(program, place)
+    if not isinstance(node, ast.Attribute):
+        return []
+    return replacement(program, place, f"{code_of(program, place, node.value)}.no_grad")
+
+
 propose: Propose[Details] = by_table(
+    Fix("enabled", _enabled, when=lambda d: d.inside is not None and d.inside.apart),
     Fix("block", at_place(block_instead_of_switch), when=_is_switched),
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),

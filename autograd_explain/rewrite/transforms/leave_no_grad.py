@@ -16,7 +16,7 @@ from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in
-from .grad_mode import decorated, remove_grad_switch
+from .grad_mode import decorated, remove_grad_switch, run_between, with_guard
 from .move_statement import independent, lifted
 
 
@@ -42,6 +42,25 @@ def out_of_block(
     if behind or independent(wanted, before):
         return Draft(tree).move(wanted, outer, after=behind).edits()
     return remove_grad_switch(program, block)
+
+
+def recorded_run(program: Program, place: Place, last_place: Place) -> Edits | None:
+    """The statements from `place` to `last_place` under `with torch.enable_grad():`; where one of
+    them stands deeper, the statement of the other's block that holds it."""
+    tree, first = statement_at(program, place)
+    last = tree.statement(last_place)
+    guard = imports_at(program, place).local("torch.enable_grad")
+    if first is None or last is None or guard is None:
+        return None
+    for outer in (last, *tree.ancestors(last)):
+        block = tree.block_of(outer) if isinstance(outer, _STATEMENTS) else None
+        level = None if block is None else lifted(tree, first, block)
+        if level is not None and run_between(tree, level, outer):
+            return Draft(tree).wrap(level, outer, lambda body: with_guard(guard, body)).edits()
+    return None
+
+
+_STATEMENTS = (cst.BaseCompoundStatement, cst.BaseSmallStatement)
 
 
 def mode_of_caller(program: Program, block: Place) -> Edits | None:

@@ -1,0 +1,127 @@
+"""A derivative that is taken while recording is off: what has to be recorded for it, and where."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from autograd_explain.arguments import parameters
+from autograd_explain.inspect.dataflow import ExprAt, Off
+from autograd_explain.inspect.dataflow.grad_mode import is_inference
+from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS
+from autograd_explain.inspect.dataflow.safe_lookup import is_module
+from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.no_graph import NoGraph
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Place
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The statements from `first` to `last` are to be recorded.  In inference mode that takes
+    more: `modes` name the mode of the user's, `options` are calls that take it as an argument."""
+
+    first: Place
+    last: Place
+    apart: bool = True  #: another function turns recording off, which evaluates and means it
+    inference: bool = False
+    enabled: bool = False  #: they stand under `enable_grad()`, to no effect
+    modes: tuple[Place, ...] = ()
+    options: tuple[Place, ...] = ()
+
+
+def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
+    """What is to be recorded; None where the derivative is asked for with recording on."""
+    asked, off = scene.surfaced, found.off
+    if asked is None or found.root is None:
+        return None
+    if off is not None and not _is_inside(scene, asked, off):
+        return None
+    if off is None and found.mode is None:
+        return None
+    derivative = asked.called == "grad"
+    asked, inner = _whole_way(scene, found.root, asked)
+    same = off is not None and off.scope.body is asked.scope.body
+    if same and off is not None:
+        index = scene.slicer.index(off.scope.source)
+        inner = [s for s in inner if off.node in index.ancestors(s.node)] or inner
+    first = min(inner, key=lambda s: (s.node.lineno, s.node.col_offset), default=asked)
+    mode = found.mode
+    return Inside(
+        scene.slicer.place(first),
+        scene.slicer.place(asked),
+        off is None or (derivative and not same),
+        is_inference(off) if mode is None else mode.inference,
+        mode is not None and mode.enabled,
+        () if off is None else scene.places_at(_modes(off)),
+        () if mode is None else scene.places_at(_options(scene)),
+    )
+
+
+def _is_inside(scene: Scene, asked: ExprAt, off: Off) -> bool:
+    """Whether the call that asked stands in the block, or in what a function under it called."""
+    at: ExprAt | None = asked
+    while at is not None:
+        if at.scope.body is off.scope.body:
+            inside = scene.slicer.index(at.scope.source).ancestors(at.node)
+            return off.node in inside or off.node in getattr(at.scope.body, "decorator_list", ())
+        at = at.scope.call
+    return False
+
+
+def _whole_way(scene: Scene, root: ExprAt, asked: ExprAt) -> tuple[ExprAt, list[ExprAt]]:
+    """The call of the function in which all of the differentiated value was computed from what
+    carries gradient, and the operations there."""
+    spots = [root, *scene.slicer.makers(root), *computation(scene, root)]
+    while True:
+        body = asked.scope.body
+        inner = [s for s in spots if s.scope.body is body and _depends(scene, s)]
+        call = asked.scope.call
+        if call is None or not any(_lost_before(scene, s) for s in inner):
+            return asked, inner
+        asked = call
+
+
+def _depends(scene: Scene, spot: ExprAt) -> bool:
+    """Whether a tensor is computed there of something that requires grad."""
+    if isinstance(scene.slicer.value(spot), type) or is_module(scene.slicer.value(spot)):
+        return False
+    trace = scene.gradient_tracer.trace(spot)
+    return trace.carries or bool(trace.cuts)
+
+
+def _lost_before(scene: Scene, spot: ExprAt) -> bool:
+    """Whether an argument of the function came without a graph that it should have had."""
+    body = spot.scope.body
+    given = parameters(body) if isinstance(body, FUNCTIONS) else ()
+    for node in ast.walk(spot.node):
+        if isinstance(node, ast.Name) and node.id in given:
+            read = spot.inside(node)
+            tensor = scene.slicer.tensor(read)
+            if tensor is not None and not tensor.requires_grad and _depends(scene, read):
+                return True
+    return False
+
+
+def _modes(off: Off) -> Iterator[ExprAt]:
+    """`torch.inference_mode` of a block or a decorator."""
+    node = off.node
+    nodes = [i.context_expr for i in node.items] if isinstance(node, ast.With) else [node]
+    for manager in nodes:
+        function = manager.func if isinstance(manager, ast.Call) else manager
+        if isinstance(function, ast.Attribute) and function.attr == "inference_mode":
+            yield ExprAt(off.scope, function)
+
+
+def _options(scene: Scene) -> Iterator[ExprAt]:
+    """The calls of classes that take `inference_mode` for an argument: `Trainer(…)`."""
+    for source, node in scene.index.nodes(ast.Call):
+        call = scene.slicer.at(source, node)
+        value = None if call.callable is None else scene.slicer.value(call.callable)
+        if isinstance(value, type):
+            with suppress(TypeError, ValueError):
+                if "inference_mode" in inspect.signature(value).parameters:
+                    yield call
