@@ -63,12 +63,13 @@ def _module_name(scene: Scene, wanted: torch.nn.Module) -> str:
 
 
 def modules(scene: Scene) -> Iterator[tuple[str, torch.nn.Module]]:
-    """The modules that live names reach: `net[1]`, `model.features[3]`."""
+    """The modules that live names reach: `net[1]`, `model.features[3]`, `explainer.net`."""
     for name, value in scene.names.objects:
         if isinstance(value, torch.nn.Module):
             for path, module in value.named_modules():
                 parts = [f"[{p}]" if p.isdigit() else f".{p}" for p in path.split(".") if p]
                 yield name + "".join(parts), module
+    yield from scene.names.held_modules
 
 
 def _written(scene: Scene, at: ExprAt) -> tuple[ExprAt | None, str, str]:

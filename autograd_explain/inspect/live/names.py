@@ -78,6 +78,11 @@ class Names:
         kinds = (torch.nn.Module, torch.optim.Optimizer)
         return tuple((n, v) for n, v in found if is_a(v, kinds))
 
+    @property
+    def held_modules(self) -> Iterator[tuple[str, torch.nn.Module]]:
+        """The modules by name, those that objects of the user's hold too: `explainer.net`."""
+        return ((n, value) for n, value in self._reached if is_a(value, torch.nn.Module))
+
     @cached_property
     def arrays(self) -> tuple[tuple[str, Any], ...]:
         """The NumPy arrays by name."""

@@ -1,6 +1,7 @@
 """One of several views made by a single operation was written in place, or their base was."""
 
 import ast
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -50,6 +51,7 @@ class Details:
     base_read_later: bool = False  #: so that the write must reach it
     in_tuple: bool = False
     module: str = ""
+    owner: str = ""  #: the outermost module with a name that the module is a part of
     called_by_torch: bool = False
     reached: Place | None = None  #: where a changed base is read
     hook: ModuleHook | None = None  #: the full backward hook that made the view
@@ -134,10 +136,18 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             base_read_later=_base_read_later(scene, found),
             in_tuple=in_tuple,
             module=found.module,
+            owner=_owner(scene, found.module),
             called_by_torch=variant == "function",
             hook=_hook(scene),
         ),
     )
+
+
+def _owner(scene: Scene, module: str) -> str:
+    """`explainer.net` of `explainer.net.features[1]`."""
+    named = {name for name, _ in scene.names.held_modules}
+    ends = (match.start() for match in re.finditer(r"[.[]|$", module))
+    return next((module[:end] for end in ends if module[:end] in named), "")
 
 
 def _write(found: ViewWrite) -> Write:

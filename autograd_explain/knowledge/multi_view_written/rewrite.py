@@ -28,6 +28,7 @@ from autograd_explain.rewrite.transforms.indexed_loop import (
     separate_views,
     write_before_views,
 )
+from autograd_explain.rewrite.transforms.inplace_modules import modules_set_not_inplace
 from autograd_explain.rewrite.transforms.uncut import apply_patches
 
 from .collected_loop import collected_loop, element_is_read
@@ -75,7 +76,8 @@ def _of_base(details: Details, program: Program, write: Place) -> Fixes:
 def _of_module(details: Details, program: Program, write: Place) -> Fixes:
     # Where torch called the module, the failing line does not spell it.
     callee = None if details.called_by_torch else details.module
-    yield "not_inplace", module_not_inplace(program, write, callee)
+    constructed = module_not_inplace(program, write, callee)
+    yield "not_inplace", constructed or modules_set_not_inplace(program, write, details.owner)
     yield "clone", clone_argument(program, write, details.module)
     yield "tensor_hook", _hook_on_tensor(details.hook, program)
 

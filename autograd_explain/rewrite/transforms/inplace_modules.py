@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import libcst as cst
 from ...model import Place
 from ...program import Program, called_name, first_line
 from ...program_index import index_of
+from ..analysis.effects import fresh
 from ..analysis.inplace_names import MODULE_INPLACE_POSITION
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
@@ -27,7 +29,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Tree, tree_at, tree_of
+from ..engine.tree import Tree, statement_at, tree_at, tree_of
 
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
 
@@ -61,6 +63,36 @@ def module_not_inplace(program: Program, place: Place, module: str | None = None
     for flag in flags:
         draft.replace(flag.call, without(flag.call, flag.argument))
     return draft.edits()
+
+
+def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits | None:
+    """The flags of all modules in `owner` (`model`, `explainer.net`) switched off behind the
+    statement that made it, else before the one at `place`: for modules that a library constructs.
+    """
+    if not owner:
+        return None
+    root = re.split(r"[.[]", owner)[0]
+    tree, failing = statement_at(program, place)
+    trees = [tree_of(program, source) for source in index_of(program).namespace(tree.source)]
+    made = [
+        (other, s)
+        for other in trees
+        for s in other.statements
+        if other.scope_of(s) is other.module and any(same(other, t, root) for t in targets(s))
+    ]
+    if not made and failing is None:
+        return None
+    other, statement = made[-1] if made else (tree, failing)
+    assert statement is not None
+    name = fresh(other, statement, "module")
+    loop = cst.parse_statement(
+        f"for {name} in {owner}.modules():\n"
+        f'    if hasattr({name}, "inplace"):\n'
+        f"        {name}.inplace = False\n"
+    )
+    assert isinstance(loop, cst.For)
+    draft = Draft(other)
+    return (draft.after if made else draft.before)(statement, [loop]).edits()
 
 
 def _is_called_for_its_write(program: Program, flag: _Flag) -> bool:
