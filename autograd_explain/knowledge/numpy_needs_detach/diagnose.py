@@ -6,6 +6,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
 
 from .containers import needs_graph
+from .differentiated import Differentiated, differentiated
 from .numpy_call import NumpyCall, find
 from .numpy_reads import Way
 
@@ -27,6 +28,7 @@ class Details:
     reads: tuple[tuple[Place, Way | None], ...]
     stored: bool  #: the cause is what stored them in a container
     numbers: bool  #: and only numbers
+    differentiated: Differentiated | None  #: what is computed in NumPy to be differentiated
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -35,6 +37,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return None
     culprit = _culprit(scene, found)
     place = scene.place
+    way = differentiated(scene, scene.surfaced or found.shown)
+    storing = way is None and _is_storing(scene, found)
     return Finding(
         cause="numpy_needs_detach",
         confidence=Confidence.PROVEN,
@@ -46,9 +50,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "stored": label(scene.place_at(found.stored[0])) if found.stored else "",
         },
         tensors=(culprit,),
-        events=(*_events(scene, found), scene.failed()),
+        events=(*_events(scene, found, storing), scene.failed()),
         variant="container" if found.stored else "",
-        details=_details(scene, found),
+        details=_details(scene, found, storing, way),
     )
 
 
@@ -59,9 +63,9 @@ def _culprit(scene: Scene, found: NumpyCall) -> TensorFact:
     return TensorFact(**{**vars(fact), "names": tuple(dict.fromkeys((*found.names, *fact.names)))})
 
 
-def _events(scene: Scene, found: NumpyCall) -> tuple[Event, ...]:
+def _events(scene: Scene, found: NumpyCall, storing: bool) -> tuple[Event, ...]:
     """What stored the tensors, or else the line that reads them."""
-    blamed = found.stored if _is_storing(scene, found) else (found.shown,)
+    blamed = found.stored if storing else (found.shown,)
     return tuple(scene.event_at(What.CAUSE, s) for s in blamed)
 
 
@@ -70,7 +74,7 @@ def _is_storing(scene: Scene, found: NumpyCall) -> bool:
     return bool(found.stored) and container is not None and not needs_graph(scene, container)
 
 
-def _details(scene: Scene, found: NumpyCall) -> Details:
+def _details(scene: Scene, found: NumpyCall, storing: bool, way: Differentiated | None) -> Details:
     placed = [(scene.place_at(r.spot), r.way) for r in found.reads]
     reads = tuple((place, way) for place, way in placed if place is not None)
-    return Details(reads, _is_storing(scene, found), found.numbers)
+    return Details(reads, storing, found.numbers, way)

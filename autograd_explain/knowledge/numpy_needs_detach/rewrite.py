@@ -5,6 +5,7 @@ import ast
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -14,9 +15,13 @@ from autograd_explain.rewrite.transforms.uncut import (
     node_at,
     replacement,
     round_trip_in_torch,
+    tensors_instead_of_copy,
+    torch_instead_of_numpy,
+    without_cut,
 )
 
 from .diagnose import Details
+from .differentiated import Part
 from .numpy_reads import Of, Way
 
 
@@ -29,6 +34,26 @@ def _stored(site: Site[Details], method: str) -> Edits | None:
 def _in_torch(site: Site[Details]) -> Edits | None:
     first = next((place for place, _ in site.details.reads), None)
     return None if first is None else apply_patches(round_trip_in_torch(site.program, first))
+
+
+def _whole_way(site: Site[Details]) -> Edits | None:
+    """All that NumPy computes on the way to a differentiated value, in torch."""
+    way = site.details.differentiated
+    groups = [_part_in_torch(site.program, *part) for part in way.parts] if way else []
+    return apply_patches(p for group in groups for p in group) if all(groups) else None
+
+
+def _part_in_torch(program: Program, place: Place, part: Part) -> list[Patch]:
+    if part is Part.FUNCTION:
+        return torch_instead_of_numpy(program, place)
+    if part is Part.ARRAY_OF:
+        return tensors_instead_of_copy(program, place, True)
+    if part is Part.END:
+        return without_cut(program, place)
+    torch, node = imports_at(program, place).local("torch"), node_at(program, place)
+    if torch is None or node is None:
+        return []
+    return replacement(program, place, f"{torch}.as_tensor({code_of(program, place, node)})")
 
 
 def _all_reads(site: Site[Details]) -> Edits | None:
@@ -66,10 +91,17 @@ def _each(program: Program, place: Place, node: ast.expr, way: Way) -> str:
 
 
 propose: Propose[Details] = by_table(
-    Fix("store_number", lambda s: _stored(s, "item"), when=lambda d: d.stored and d.numbers),
+    Fix("differentiated", _whole_way),
     Fix(
-        "store_detached", lambda s: _stored(s, "detach"), when=lambda d: d.stored and not d.numbers
+        "store_number",
+        lambda s: _stored(s, "item"),
+        when=lambda d: d.stored and d.numbers and d.differentiated is None,
+    ),
+    Fix(
+        "store_detached",
+        lambda s: _stored(s, "detach"),
+        when=lambda d: d.stored and not d.numbers and d.differentiated is None,
     ),
     Fix("in_torch", _in_torch, changes=True),
-    Fix("detach", _all_reads),
+    Fix("detach", _all_reads, when=lambda d: d.differentiated is None),
 )
