@@ -1,8 +1,14 @@
 """A second derivative that is not available."""
 
+from __future__ import annotations
+
+import ast
+
+from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.no_graph import find
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Finding
+from autograd_explain.model import Confidence, Finding, Place
 
 PATTERNS = (
     "once-differentiable-twice",
@@ -10,17 +16,57 @@ PATTERNS = (
     "cudnn-rnn-double-backward",
     "max-pool-double",
     "scatter-double-backward",
+    "no-grad-fn",
 )
 
-EXAMPLE: dict[str, str] = {}
+EXAMPLE = {"function": "Bend"}
 
 VARIANTS = {
     "once-differentiable-twice": "once",
     "compile-double-backward": "compiled",
     "cudnn-rnn-double-backward": "cudnn",
     "scatter-double-backward": "zeros",
+    "no-grad-fn": "once",
 }
 
 
 def diagnose(scene: Scene) -> Finding | None:
-    return finding_from_message(scene, "no_second_derivative", EXAMPLE, VARIANTS, at=None)
+    if scene.match.pattern == "no-grad-fn" and not _is_derivative(scene):
+        return None
+    once = VARIANTS.get(scene.match.pattern) == "once"
+    functions = _once_differentiable(scene) if once else {}
+    if scene.match.pattern == "no-grad-fn" and not functions:
+        return None
+    name, place = next(iter(functions.items())) if len(functions) == 1 else ("", None)
+    return finding_from_message(
+        scene,
+        "no_second_derivative",
+        EXAMPLE,
+        VARIANTS,
+        facts={"function": name},
+        at=place,
+        variant="named" if name else None,
+        confidence=Confidence.LIKELY,
+    )
+
+
+def _is_derivative(scene: Scene) -> bool:
+    """Whether what has no graph is a derivative taken with `create_graph=True`: a backward that was
+    given nothing that requires grad leaves it without one, in place of an error."""
+    found = find(scene)
+    if found is None or found.root is None or found.cut is not None or found.recording_off:
+        return False
+    spots = (*scene.slicer.makers(found.root), *computation(scene, found.root))
+    calls = (s for s in spots if isinstance(s.node, ast.Call) and s.called in ("grad", "backward"))
+    return any(k.arg == "create_graph" for s in calls for k in s.node.keywords)  # type: ignore[union-attr]
+
+
+def _once_differentiable(scene: Scene) -> dict[str, Place]:
+    """The user's Functions whose `backward` is marked so, by name, and where it is defined."""
+    return {
+        node.name: source.place(inner.lineno, inner.name, inner)
+        for source, node in scene.index.nodes(ast.ClassDef, naming=("once_differentiable",))
+        for inner in node.body
+        if isinstance(inner, ast.FunctionDef) and inner.name == "backward"
+        if any(ast.unparse(d).endswith("once_differentiable") for d in inner.decorator_list)
+    }
