@@ -52,15 +52,13 @@ def recorded_run(program: Program, place: Place, last_place: Place) -> Edits | N
     guard = imports_at(program, place).local("torch.enable_grad")
     if first is None or last is None or guard is None:
         return None
-    for outer in (last, *tree.ancestors(last)):
-        block = tree.block_of(outer) if isinstance(outer, _STATEMENTS) else None
+    around = [n for n in (last, *tree.ancestors(last)) if isinstance(n, Statement)]
+    for outer in around:
+        block = tree.block_of(outer)
         level = None if block is None else lifted(tree, first, block)
         if level is not None and run_between(tree, level, outer):
             return Draft(tree).wrap(level, outer, lambda body: with_guard(guard, body)).edits()
     return None
-
-
-_STATEMENTS = (cst.BaseCompoundStatement, cst.BaseSmallStatement)
 
 
 def mode_of_caller(program: Program, block: Place) -> Edits | None:
