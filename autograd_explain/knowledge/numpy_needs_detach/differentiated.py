@@ -24,6 +24,7 @@ class Part(Enum):
     ARRAY_OF = "array_of"  #: `np.array(losses)`
     ARRAY = "array"  #: an array that a name holds
     END = "end"  #: `x.numpy()`
+    BACK = "back"  #: `torch.from_numpy(array)`
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ def _forward(scene: Scene, failing: ExprAt) -> Iterator[ExprAt]:
 def _parts(scene: Scene, spot: ExprAt) -> Iterator[tuple[Place, Part]]:
     """What of one operation has to change, so that the gradient passes through it."""
     node = spot.node
+    if spot.called == "from_numpy" and isinstance(node, ast.Call) and node.args:
+        yield scene.slicer.place(spot), Part.BACK
+        return
     kind = cut_of(scene.slicer, spot) if isinstance(node, ast.Call) else None
     if kind is CutKind.NUMPY and any(_depends(scene, o) for o in scene.slicer.operands(spot)):
         if spot.called in ("numpy", "__array__") and spot.receiver is not None:

@@ -17,6 +17,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     round_trip_in_torch,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
+    unwrapped,
     without_cut,
 )
 
@@ -51,6 +52,9 @@ def _part_in_torch(program: Program, place: Place, part: Part) -> list[Patch]:
     if part is Part.END:
         return without_cut(program, place)
     torch, node = imports_at(program, place).local("torch"), node_at(program, place)
+    source = program.source_at(place)
+    if part is Part.BACK and isinstance(node, ast.Call) and source is not None:
+        return unwrapped(source, node)
     if torch is None or node is None:
         return []
     return replacement(program, place, f"{torch}.as_tensor({code_of(program, place, node)})")

@@ -232,20 +232,25 @@ def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
     torch = imports_at(program, place).local("torch")
     if around is None or torch is None:
         return []
-    whole, inner = source.span(around), source.span(around.args[0])
-    if whole is None or inner is None:
-        return []
-    atom = isinstance(around.args[0], _ATOMS)
-    patches = [
-        Patch(source, whole.until(inner), "" if atom else "("),
-        Patch(source, whole.since(inner), "" if atom else ")"),
-    ]
+    patches = unwrapped(source, around)
     for call in (n for n in ast.walk(around.args[0]) if isinstance(n, ast.Call)):
         found = _in_torch(program, source, replace(place, span=source.span(call)), call)
         if not found:
             return []
         patches += found
     return patches
+
+
+def unwrapped(source: Source, call: ast.Call) -> list[Patch]:
+    """`torch.from_numpy(x)` -> `x`: what a call is given in the call's place."""
+    whole, inner = source.span(call), source.span(call.args[0])
+    if whole is None or inner is None:
+        return []
+    atom = isinstance(call.args[0], _ATOMS)
+    return [
+        Patch(source, whole.until(inner), "" if atom else "("),
+        Patch(source, whole.since(inner), "" if atom else ")"),
+    ]
 
 
 def _in_torch(program: Program, source: Source, place: Place, call: ast.Call) -> list[Patch]:
