@@ -107,12 +107,11 @@ def _is_first_use(program: Program, place: Place, write: SourceWrite) -> bool:
     source, name = program.source_at(place), write.target_text
     if source is None or not isinstance(write.value, ast.Constant):
         return False
-    for block in (getattr(n, "body", None) for n in ast.walk(source.tree)):
-        if isinstance(block, list) and any(s is write.statement for s in block):
-            before = block[: next(i for i, s in enumerate(block) if s is write.statement)]
-            reading = [s for s in before if _mentions(s, name)]
-            return bool(reading) and _fills(reading, name)
-    return False
+    block = getattr(source.parents.get(write.statement), "body", [])
+    before = block[: block.index(write.statement)] if write.statement in block else []
+    names = {s: {getattr(n, "id", "") for n in ast.walk(s)} for s in before}
+    reading = [s for s in before if name in names[s]]
+    return bool(reading) and _fills(reading, name)
 
 
 def _fills(statements: list[ast.stmt], name: str) -> bool:
@@ -122,10 +121,6 @@ def _fills(statements: list[ast.stmt], name: str) -> bool:
         return False
     made = any(ast.unparse(t) == name for t in first.targets)
     return made and all(getattr(write_of(s), "target_text", "") == name for s in others)
-
-
-def _mentions(statement: ast.stmt, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement))
 
 
 def _last_parts(finding: Finding) -> set[str]:

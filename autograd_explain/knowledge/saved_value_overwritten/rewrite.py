@@ -29,6 +29,7 @@ from autograd_explain.rewrite import (
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
 from autograd_explain.rewrite.transforms.call_edits import called_sooner
 from autograd_explain.rewrite.transforms.clone import view_of_read_later
+from autograd_explain.rewrite.transforms.index_write import new_tensor
 from autograd_explain.rewrite.transforms.loop_elements import element_replaced
 
 from .clone_for_call import clone_for_call
@@ -64,14 +65,10 @@ def _with_further_writes(finding: Finding[Details], program: Program) -> Fixes:
     for fix, edits in _candidates(finding, program):
         whole = edits
         for write in finding.details.further:
-            whole = then(program, whole, _new_tensor_at, replace(write, span=None))
+            whole = then(program, whole, new_tensor, replace(write, span=None))
         yield fix, whole
         if whole is None or fix.startswith("clone"):
             yield fix, edits
-
-
-def _new_tensor_at(program: Program, place: Place) -> Edits | None:
-    return out_of_place(program, place) or functional_write(program, place)
 
 
 def _candidates(finding: Finding[Details], program: Program) -> Fixes:

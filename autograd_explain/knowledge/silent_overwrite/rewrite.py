@@ -9,12 +9,11 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import (
     clone_alias,
     clone_operand,
-    functional_write,
     move_after,
-    out_of_place,
 )
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite.transforms.index_write import new_tensor
 
 from .alias import through_tensor
 from .diagnose import Details, Way
@@ -68,12 +67,8 @@ def _recorded(site: Site[Details]) -> Edits | None:
     """The write makes a new tensor that later lines use: its effect then counts in the gradient."""
     alias = site.finding.place(What.CREATED)
     if alias is None:
-        return _new_tensor(site.program, site.place)
-    return through_tensor(site.program, alias, site.place, _new_tensor)
-
-
-def _new_tensor(program: Program, write: Place) -> Edits | None:
-    return out_of_place(program, write) or functional_write(program, write)
+        return new_tensor(site.program, site.place)
+    return through_tensor(site.program, alias, site.place, new_tensor)
 
 
 def _later(site: Site[Details]) -> Edits | None:

@@ -15,6 +15,7 @@ from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at
 from .clone import clone_before_write
+from .out_of_place import out_of_place
 
 
 def functional_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
@@ -30,6 +31,11 @@ def functional_write(program: Program, place: Place, target: str | None = None) 
             if draft is not None:
                 return draft.edits()
     return clone_before_write(program, place, target) if _writes_part(program, place) else None
+
+
+def new_tensor(program: Program, place: Place) -> Edits | None:
+    """A new tensor instead of the write at a place, to the whole or to a part of it."""
+    return out_of_place(program, place) or functional_write(program, place)
 
 
 def _writes_part(program: Program, place: Place) -> bool:
