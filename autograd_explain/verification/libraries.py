@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
+from ..isolation.type_checks import table_of
 from ..program import is_library
 from .plan import Loaded
 from .process import uses_device
@@ -48,7 +49,7 @@ def load(loaded: Loaded) -> None:
 
 
 def _is_of_library(name: str) -> bool:
-    file = getattr(sys.modules.get(name), "__file__", None)
+    file = table_of(sys.modules.get(name)).get("__file__")
     return isinstance(file, str) and is_library(file)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..isolation.type_checks import table_of
 from ..program import is_library
 
 MAX_OBJECTS = 20_000
@@ -171,7 +172,7 @@ def _is_open(value: Any) -> bool:
         return False
     if module == "__main__" or str(module).startswith("torch.distributions"):
         return True
-    file = getattr(sys.modules.get(str(module)), "__file__", None)
+    file = table_of(sys.modules.get(str(module))).get("__file__")
     return file is not None and not is_library(file)
 
 

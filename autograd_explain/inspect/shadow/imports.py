@@ -8,6 +8,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from ...isolation.type_checks import table_of
 from ...program import Source
 from ...set_aside import set_aside
 from .libraries import LibraryModule
@@ -66,13 +67,13 @@ class ShadowImports:
         modules = self.walk.modules
         if name in modules:
             return modules[name]
-        live = sys.modules.get(name)
-        filename = getattr(live, "__file__", None)
-        source = self.walk.program.source(filename) if filename else None
+        live = table_of(sys.modules.get(name))
+        filename = live.get("__file__")
+        source = self.walk.program.source(filename) if isinstance(filename, str) else None
         if source is None or self._is_long(source):
             return UNKNOWN
         twin = types.ModuleType(name)
-        twin.__package__ = getattr(live, "__package__", None)
+        twin.__package__ = live.get("__package__")
         modules[name] = twin
         self.walk.execute(source, vars(twin))
         return twin

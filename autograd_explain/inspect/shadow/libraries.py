@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import torch
 
-from ...isolation.type_checks import class_table, is_a
+from ...isolation.type_checks import class_table, is_a, table_of
 from ...program import is_installed
 from .budget import RunBudget
 from .definitions import Definitions
@@ -97,7 +97,7 @@ class Libraries:
     def _followed(self, name: str) -> LibraryModule | None:
         root = name.partition(".")[0]
         live: Any = None if root in PURE or not self.follow else sys.modules.get(name)
-        filename = getattr(live, "__file__", None)
+        filename = table_of(live).get("__file__")
         own = isinstance(filename, str) and filename.endswith(".py")
         # Of a package that is followed, what it generated is too.
         if not own or not (root in self._roots or is_installed(str(filename))):

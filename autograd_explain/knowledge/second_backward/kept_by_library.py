@@ -133,7 +133,7 @@ def _owners(call: ExprAt) -> list[ExprAt]:
 
 def _is_of_package(kind: type) -> bool:
     module = str(kind.__module__)
-    path = getattr(sys.modules.get(module), "__file__", None)
+    path = table_of(sys.modules.get(module)).get("__file__")
     return module.partition(".")[0] != "torch" and isinstance(path, str) and is_installed(path)
 
 
