@@ -80,6 +80,39 @@ def test_a_moving_average_is_no_cut() -> None:
     assert signals(cells) == []
 
 
+def test_what_another_optimizer_stepped_with_has_a_gradient() -> None:
+    """A note, until the parameter is trained through a graph that is too large to be walked."""
+    train = (
+        "opt = torch.optim.SGD([w, v], lr=0.1)\nfor _ in range(2):\n    opt.zero_grad()\n"
+        "    loss = loss_of(x @ w)\n    loss.backward()\n    opt.step()"
+    )
+    first = (
+        HEAD + "w, v = (torch.randn(3, 1, requires_grad=True) for _ in range(2))\n"
+        "x, seen = torch.randn(4, 3), []\n"
+        "def loss_of(h):\n    seen.append(h.mean().item())\n    return (x @ v).mean()"
+    )
+    again = (
+        "def loss_of(h):\n    h = h + x @ v\n    for _ in range(5100):\n        h = h * 1.0\n"
+        "    return h.mean()"
+    )
+    assert len(signals((first, train), sure=False)) == 1
+    assert len(signals((first, train, again, train), sure=False)) == 1
+
+
+def test_what_an_earlier_cell_has_drawn_is_not_blamed() -> None:
+    """`w` gets no gradient because of the step, not of the curve."""
+    cells = (
+        HEAD
+        + "w, v = torch.randn(3, 4, requires_grad=True), torch.randn(4, 1, requires_grad=True)\n"
+        "x = torch.randn(5, 3)\ndef spikes(h):\n    out = torch.zeros_like(h)\n"
+        "    out[h > 0] = 1.0\n    return out",
+        "curve = (x @ w).detach().numpy()",
+        "opt = torch.optim.SGD([w, v], lr=0.1)\nfor _ in range(2):\n    opt.zero_grad()\n"
+        "    (spikes(x @ w) @ v).mean().backward()\n    opt.step()",
+    )
+    assert signals(cells, sure=False) == []
+
+
 def _writing(write: str, loss: str = "loss_of(kept.h)") -> str:
     return (
         f"for _ in range(3):\n    {write}\n    opt.zero_grad()\n    loss = {loss}\n"

@@ -249,7 +249,7 @@ class Detectors:
         self.gradients.zeros.begin()
         self.nonfinite.begin()
         self.owners.begin()
-        self.cuts.begin()
+        self.cuts.begin(self._told)
         self.handed.written.clear()
         self._roots.clear()
 

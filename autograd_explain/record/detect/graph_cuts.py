@@ -61,6 +61,7 @@ class Cuts:
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
         self._since = 0
+        self._begun = 0  #: when the cell did
         self._previous = 0  #: the time of the last backward
 
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str, memory: int = 0) -> None:
@@ -190,8 +191,9 @@ class Cuts:
         cut.rounds += cut.clock > self._previous
         return not cut.leaf or cut.rounds >= _ROUNDS
 
-    def begin(self) -> None:
+    def begin(self, clock: int) -> None:
         """A cell begins: each site is looked at once more."""
+        self._begun = clock
         for cut in self.cuts.values():
             cut.looks = min(cut.looks, _LOOKS - 1)
             cut.rounds = 0
@@ -216,7 +218,9 @@ class Cuts:
                 yield cut
 
     def lost_above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
-        """Cuts below a parameter that turned into Python numbers or numpy arrays after a time."""
+        """Cuts below a parameter that turned into Python numbers or numpy arrays after a time, in
+        this cell: what an earlier one has printed or drawn is no part of a loss."""
+        since = max(since, self._begun)
         for cut in self.cuts.values():
             if cut.way in ("number", "numpy") and cut.clock > since and _holds(cut, parameter):
                 yield cut

@@ -276,6 +276,7 @@ class Gradients:
         lacking = [p for p in parameters if p.grad is None and p.requires_grad]
         if not lacking:
             followed.all_had = True
+            followed.with_gradient |= {id(p) for p in parameters}
             return
         ids = {id(p) for p in lacking}
         followed.with_gradient |= {id(p) for p in parameters} - ids
@@ -309,9 +310,12 @@ class Gradients:
         Cuts that keep the gradient from the same parameters (`h.detach().numpy()`) are one finding.
         """
         found = []
-        for followed in (*self.past, *self.followed.values()):
-            # What a backward did reach was filled, and thrown away before the step.
-            reached = followed.reached | self._filled.keys()
+        every = (*self.past, *self.followed.values())
+        stepped = {i for followed in every for i in followed.with_gradient}
+        for followed in every:
+            # What a backward did reach was filled, and thrown away before the step; of a graph
+            # that is too large to be walked, another optimizer's steps may tell.
+            reached = followed.reached | self._filled.keys() | stepped
             never = {k: w for k, w in self.never(followed).items() if k not in reached}
             together: dict[frozenset[int], list[int]] = {}
             for site, (_, ids) in followed.cuts.items():
