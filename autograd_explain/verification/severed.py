@@ -7,22 +7,27 @@ mean it.  A derivative by torch.autograd.grad without `create_graph` is such a v
 step it is meant so: one with respect to what is trained, or that the same weights are applied to
 again (an adversarial example, a sample, a first-order update).  A `.detach()` or `no_grad` that
 was written is taken at its word, unless NumPy asked for it; and so is a number that weighs other
-terms: there the gradients follow it, too.
+terms: there the gradients follow it, too.  An array or the number of one parameter is a target, an
+old value or a sample where the gradients of the very leaves behind it follow (a semi-gradient, a
+ratio of policies); a weight of other terms where no layer reads it.  What leaves inside the
+`forward` of a custom Function, its `backward` speaks for.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from ..custom_function import forward_frames
 from ..nodes import GraphTraversal
 from .dependence import same_numbers, told_apart
 from .differences import direction
@@ -50,6 +55,13 @@ _COPIES = frozenset({"tensor", "new_tensor", "as_tensor", "asarray"})
 _ON_THE_WAY = frozenset(
     {"detach", "cpu", "to", "float", "double", "clone", "contiguous", "squeeze", "view", "reshape"}
 )
+#: What applies weights to features.
+_LAYERS = frozenset(
+    "linear bilinear matmul __matmul__ __rmatmul__ mm bmm mv addmm baddbmm einsum conv1d conv2d "
+    "conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm gru rnn_tanh rnn_relu "
+    "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell multi_head_attention_forward".split()
+)
+_MAX_READ = 5_000
 _DATA: Any = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 
 
@@ -62,7 +74,9 @@ class Left:
     that one number of one leaf alone is behind it; `scalar` that it was a number.  `free`: it left
     by a call that gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves
     is shared with what the loss does know.  `begun` is the round in which it left first.  `step`
-    says of a derivative that it may be meant as one.
+    says of a derivative that it may be meant as one, and is None of other values; `others` are the
+    leaves behind it, by identity, that it is not with respect to.  `given` tells the gradients of
+    `leaves` apart from other ones.
     """
 
     leaves: tuple[str, ...]
@@ -71,17 +85,27 @@ class Left:
     scalar: bool
     free: bool
     begun: int
-    step: bool = False
+    step: bool | None = None
+    others: frozenset[int] = frozenset()
+    given: tuple[float, ...] = ()
+
+
+class Read(NamedTuple):
+    """What tells apart a value without a history to which a layer has applied these leaves."""
+
+    value: float
+    leaves: frozenset[int]
 
 
 @dataclass(frozen=True)
 class Round:
-    """A backward: its loss, what tells its gradients apart, and what left before it.  `whole` is
-    False for torch.autograd.grad."""
+    """A backward: its loss, what tells its gradients apart, what left before it, and what layers
+    have read by then.  `whole` is False for torch.autograd.grad."""
 
     loss: float
     given: tuple[float, ...]
     left: Mapping[tuple[CodeRange, ...], Left]
+    read: tuple[Read, ...] = ()
     whole: bool = True
 
 
@@ -143,6 +167,7 @@ class SeveredValues(BackwardMode):
         self._computed: dict[int, tuple[torch.Tensor, tuple[_Derivative, ...]]] = {}
         self._derivatives: dict[tuple[int, tuple[CodeRange, ...]], _Derivative] = {}
         self._stepped: set[int] = set()
+        self._read: list[Read] = []
         self._wholes = 0
 
     @contextmanager
@@ -166,8 +191,10 @@ class SeveredValues(BackwardMode):
     def _as_steps(self, found: Round) -> Iterator[tuple[tuple[CodeRange, ...], Left]]:
         for place, left in found.left.items():
             derivative = self._derivatives.get((left.begun, place))
-            step = derivative is not None and derivative.is_step(self._stepped)
-            yield place, replace(left, step=step)
+            if derivative is not None:
+                step = derivative.is_step(self._stepped)
+                left = replace(left, step=step, others=derivative.others)
+            yield place, left
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = "data" if func == _DATA else str(getattr(func, "__name__", ""))
@@ -175,6 +202,8 @@ class SeveredValues(BackwardMode):
         given = list(tensors_in((*args, *kwargs.values())))
         if self._computed:
             self._computed_on(given, result)
+        if name in _LAYERS and len(self._read) < _MAX_READ:
+            self._read_by_layer(given)
         if not given or not (name == "data" or name in _KNOWN):
             return result
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
@@ -183,6 +212,14 @@ class SeveredValues(BackwardMode):
                 return result
             sources = self._sources(name, given)
             return self._left(name, sources, result) if sources else result
+
+    def _read_by_layer(self, given: Sequence[torch.Tensor]) -> None:
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            leaves = frozenset(id(t) for t in given if t.requires_grad and t.is_leaf)
+            read = [t for t in given if not isinstance(t, torch.nn.Parameter)]
+            for tensor in read if leaves else ():
+                if tensor.is_floating_point() and not has_history(tensor):
+                    self._read.append(Read(float(tensor.double().square().sum()), leaves))
 
     def _computed_on(self, given: Iterable[torch.Tensor], result: Any) -> None:
         """What is computed of a derivative, and whether the weights behind it are in it again."""
@@ -222,7 +259,7 @@ class SeveredValues(BackwardMode):
 
     def _left(self, name: str, sources: list[torch.Tensor], result: Any) -> Any:
         place = frames()[:1]
-        if not place:
+        if not place or forward_frames(sys._getframe()) is not None:
             return result
         numbers = all(t.numel() == 1 for t in sources)
         chosen = name == "data" or name in _ARRAYS
@@ -259,19 +296,19 @@ class SeveredValues(BackwardMode):
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-                roots = [t for t in outputs if isinstance(t, torch.Tensor)]
-                leaves = leaves_of(roots)[0]
-                left = self._noted(roots, {id(t) for t in leaves})
             whole = kwargs.get("accumulate_grad") is True
             result = original(outputs, *args, **kwargs)
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-                given = [t.grad for t in leaves if t.grad is not None]
-                given = list(tensors_in(result or ())) or given
+                roots = [t for t in outputs if isinstance(t, torch.Tensor)]
+                inputs = tuple(tensors_in(args[_INPUTS : _INPUTS + 1]))
+                given = {id(t): t.grad if whole else None for t in leaves_of(roots)[0]}
+                given |= {} if whole else dict(zip(map(id, inputs), result, strict=False))
+                left = self._noted(roots, given)
                 loss = sum(float(t.detach().double().sum()) for t in roots if not t.is_complex())
                 if not whole and not any(args[_CREATE_GRAPH : _CREATE_GRAPH + 1]):
-                    result = self._derived(roots, args[_INPUTS : _INPUTS + 1], result)
-                self.found.append(Round(loss, told_apart(given), left, whole))
+                    result = self._derived(roots, inputs, result)
+                every = told_apart(filter(_is_tensor, given.values()))
+                self.found.append(Round(loss, every, left, tuple(self._read), whole))
             if whole:
                 self._leaving.clear()
                 self._since = sequence()
@@ -288,28 +325,37 @@ class SeveredValues(BackwardMode):
         return self._wholes > _MAX_ROUNDS or len(self.found) > _MAX_DERIVATIVES
 
     def _noted(
-        self, roots: Sequence[torch.Tensor], reached: set[int]
+        self, roots: Sequence[torch.Tensor], given: Mapping[int, torch.Tensor | None]
     ) -> dict[tuple[CodeRange, ...], Left]:
         if not self._leaving:
             return {}
-        names = self._running.names_of(reached) | names_in(self._namespace)
+        names = self._running.names_of(given.keys()) | names_in(self._namespace)
         inside = _nodes(roots)
         return {
-            place: self._told(leaving, reached, names, inside)
+            place: self._told(leaving, given, names, inside)
             for place, leaving in self._leaving.items()
         }
 
     def _told(
-        self, leaving: _Leaving, reached: set[int], names: Mapping[int, str], inside: set[Any]
+        self,
+        leaving: _Leaving,
+        given: Mapping[int, torch.Tensor | None],
+        names: Mapping[int, str],
+        inside: set[Any],
     ) -> Left:
         behind = {id(t): t for t in leaves_of(leaving.sources)[0]}
         named = [(key, names[key]) for key in behind if names.get(key)]
-        partly = tuple(name for key, name in named if key in reached)
-        lost = tuple(name for key, name in named if key not in reached)
+        partly = tuple(name for key, name in named if key in given)
+        lost = tuple(name for key, name in named if key not in given)
         shared = leaving.chosen and bool(inside & _nodes(leaving.sources))
         one = all(t.numel() == 1 for t in behind.values()) or all(map(_of_element, leaving.sources))
         single = len(behind) == 1 and one
-        return Left(partly, lost, single, leaving.scalar, not shared, leaving.begun)
+        own = told_apart(filter(_is_tensor, (given.get(key) for key in behind)))
+        return Left(partly, lost, single, leaving.scalar, not shared, leaving.begun, given=own)
+
+
+def _is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
+    return isinstance(value, torch.Tensor)
 
 
 _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
@@ -370,13 +416,34 @@ def candidates(first: Sequence[Round], second: Sequence[Round]) -> tuple[Moved, 
 
 def severed(moved: Moved, before: Sequence[Round], after: Sequence[Round]) -> SeveredValue | None:
     """What the gradient lacks; None where the loss does not depend on it, or where it may be
-    meant to weigh what the gradient has."""
+    meant."""
     if len(after) <= moved.round:
         return None
     old, new = before[moved.round], after[moved.round]
     left = old.left[moved.place]
-    if same_numbers((old.loss,), (new.loss,)):
+    if same_numbers((old.loss,), (new.loss,)) or _may_be_meant(left, moved, old, new):
         return None
-    may_weigh = left.step or (left.scalar and not left.single)
-    weighs = may_weigh and not same_numbers(old.given, new.given)
-    return None if weighs else SeveredValue(moved.place, left.leaves, left.lost)
+    return SeveredValue(moved.place, left.leaves, left.lost)
+
+
+def _may_be_meant(left: Left, moved: Moved, old: Round, new: Round) -> bool:
+    """Whether gradients follow the value in a way that stops it on purpose, too: as a step, a
+    target or a weight.  One that they do not follow is a term which they lack."""
+    if same_numbers(old.given, new.given):
+        return False
+    applied = _applied(old.read, new.read)
+    if left.step is not None:
+        return left.step or bool(applied & left.others)
+    if left.scalar and not left.single:
+        return True
+    again = new.left.get(moved.place)
+    own = again is None or not same_numbers(left.given, again.given)
+    return own or not (left.scalar or applied)
+
+
+def _applied(old: Sequence[Read], new: Sequence[Read]) -> set[int]:
+    """The leaves that layers have applied to another value than before."""
+    if len(old) != len(new):
+        return set()
+    pairs = zip(old, new, strict=True)
+    return {leaf for a, b in pairs if not same_numbers((a.value,), (b.value,)) for leaf in a.leaves}

@@ -236,6 +236,14 @@ FLIP = (
     "class Flip(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t):\n"
     "        return t.view_as(t)\n    @staticmethod\n    def backward(ctx, g):\n        return -g\n"
 )
+BOUND = (
+    "class Bound(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, t, limit):\n"
+    "        ctx.save_for_backward(t, limit)\n        return t.clamp(max=limit.item())\n"
+    "    @staticmethod\n    def backward(ctx, g):\n        t, limit = ctx.saved_tensors\n"
+    "        return g * (t <= limit), (g * (t > limit)).sum()\n"
+)
+CRITIC = "critic = nn.Linear(3, 1)\nopt.add_param_group({'params': critic.parameters()})\n"
+LATER = "later = enc(x.roll(1, 0)).max(1)[0]"
 #: What stops gradients on purpose: before the loop, in it before backward, in it after the step.
 MEANT = {
     "target network": (TARGET, "with torch.no_grad():\n    q = target(x)\n"
@@ -361,6 +369,43 @@ MEANT = {
     "clipped weights": ("", f"{H}{LOSS}", "for p in held:\n    p.data.clamp_(-1, 1)\n"),
     "normed by a number of a weight": ("", f"{H}k = enc.weight.norm().item()\n"
                                        "loss = F.mse_loss(head(h) / (1 + k), y)", ""),
+    "semi-gradient by data": (
+        "", f"{LATER}\nloss = F.mse_loss(enc(x)[:, 0], (y[:, 0] + 0.9 * later).data)", ""),
+    "semi-gradient through NumPy": (
+        "", f"{LATER}.detach().numpy()\ngoal = torch.from_numpy(y[:, 0].numpy() + later)\n"
+        "loss = F.mse_loss(enc(x)[:, 0], goal)", ""),
+    "semi-gradient by a list": (
+        "", f"{LATER}.tolist()\ngoal = torch.tensor([0.9 * v for v in later])\n"
+        "loss = F.mse_loss(enc(x)[:, 0], y[:, 0] + goal)", ""),
+    "the policy before, through NumPy": (
+        "", "old = F.log_softmax(enc(x), 1)[:, :1].detach().numpy()\n"
+        "ratio = (F.log_softmax(enc(x), 1)[:, :1] - torch.from_numpy(old)).exp()\n"
+        "loss = -torch.min(ratio * y, ratio.clamp(0.8, 1.2) * y).mean()", ""),
+    "soft labels by data": (
+        "", "soft = F.softmax(enc(x), 1).data\n"
+        "loss = F.kl_div(F.log_softmax(enc(x + 0.1), 1), soft)", ""),
+    "another network's advantage": (
+        CRITIC, "base = critic(x).detach().numpy()\nadv = torch.from_numpy(y.numpy() - base)\n"
+        "loss = -(adv * F.log_softmax(enc(x), 1)[:, :1]).mean() + F.mse_loss(critic(x), y)", ""),
+    "a sample by a parameter's number": (
+        "", "a = np.random.normal(scale.item(), 1.0)\n"
+        f"{H}{LOSS} - (a - 2) ** 2 * (scale - a).pow(2)", ""),
+    "a Function's bound": (
+        BOUND, f"{H}loss = F.mse_loss(Bound.apply(head(h), scale), y)", ""),
+    "a sample moved by data": (
+        "", "z = torch.rand(8, 3, requires_grad=True)\n"
+        "z.data += 0.1 * torch.autograd.grad(head(enc(z)).sum(), z)[0]\n"
+        "loss = head(enc(x)).pow(2).mean() - head(enc(z.detach())).mean()", ""),
+    "an adversarial example as a Variable": (
+        "", "z = x.clone().requires_grad_()\n"
+        "g = torch.autograd.grad(F.mse_loss(head(enc(z)), y), z)[0]\n"
+        "z = torch.autograd.Variable(x + 0.1 * g.sign())\n"
+        "loss = F.mse_loss(head(enc(z)), y) + F.mse_loss(head(enc(x)), y)", ""),
+    "a sample moved by NumPy": (
+        "", "z = torch.rand(8, 3, requires_grad=True)\n"
+        "g = torch.autograd.grad(head(enc(z)).sum(), z)[0].numpy()\n"
+        "z = torch.from_numpy(z.detach().numpy() - 0.1 * g)\n"
+        "loss = head(enc(x)).pow(2).mean() - head(enc(z)).mean()", ""),
     "importance weights": ("", "logp = F.log_softmax(enc(x), 1)\nw = logp[:, :1].exp().detach()\n"
                            "loss = (w * (logp[:, 1:].sum(1, keepdim=True) - y).pow(2)).mean()", ""),
 }  # fmt: skip
