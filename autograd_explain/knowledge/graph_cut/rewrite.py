@@ -8,9 +8,8 @@ from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind, renamed
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.transforms.uncut import (

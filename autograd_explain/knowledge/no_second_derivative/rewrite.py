@@ -12,6 +12,7 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite import Edits, Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     positional,
@@ -22,8 +23,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 
 _LEAVES_GRAPH = frozenset({"detach", "data", "item", "numpy", "tolist"})
@@ -37,7 +36,8 @@ def _differentiable(program: Program, place: Place) -> Edits | None:
     if not isinstance(backward, cst.FunctionDef):
         return None
     forward = _sibling(tree, backward, "forward")
-    marked = [d for d in backward.decorators if _is_once(d)]
+    names = [(d, dotted(d.decorator) or "") for d in backward.decorators]
+    marked = [d for d, name in names if name.endswith("once_differentiable")]
     words = {dotted(n) or "" for n in walk(backward.body)}
     if forward is None or not marked or any(w.split(".")[-1] in _LEAVES_GRAPH for w in words):
         return None
@@ -47,24 +47,19 @@ def _differentiable(program: Program, place: Place) -> Edits | None:
     return draft.edits() if _computed_again(draft, forward, backward) else None
 
 
-def _is_once(decorator: cst.Decorator) -> bool:
-    return (dotted(decorator.decorator) or "").endswith("once_differentiable")
-
-
 def _sibling(tree: Tree, method: cst.FunctionDef, name: str) -> cst.FunctionDef | None:
-    block = tree.block_of(method)
-    inside = [] if block is None else statements_in(block)
+    inside = tree.siblings(method)[0]
     found = [s for s in inside if isinstance(s, cst.FunctionDef) and s.name.value == name]
     return found[0] if len(found) == 1 else None
 
 
 def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.FunctionDef) -> bool:
     """Whether all that `backward` reads has a graph, by what the draft changes."""
-    tree = draft.tree
     ctx, *given = positional_parameters(forward) or [""]
     made = _made(forward)
     known = {*given, *_returned(forward)} - {""}
-    if not all(_is_constant(tree, n, known) for n in _kept_as_attributes(forward, ctx)):
+    attributes = list(_attributes(forward, ctx))
+    if not all(_is_constant(value, known) for _, value in attributes):
         return False
     save = next((n for n in walk(forward) if _is_call(n, f"{ctx}.save_for_backward")), None)
     saved = [dotted(a.value) or "" for a in positional(save)] if isinstance(save, cst.Call) else []
@@ -79,13 +74,13 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     if any(inner != outer for inner, outer in zip(names, saved, strict=True)):
         return False  # under other names the statements would have to be written anew
     steps, leaves = needed
-    attributes = _attributes(forward, ctx)
+    found = {value.value: name for name, value in attributes if isinstance(value, cst.Name)}
     kept = [n for n in saved if n in known]
-    kept += [n for n in leaves if n not in kept and n not in attributes]
+    kept += [n for n in leaves if n not in kept and n not in found]
     assert isinstance(save, cst.Call)
     draft.replace(save, save.with_changes(args=[cst.Arg(cst.Name(n)) for n in kept]))
     own = positional_parameters(backward)[:1]
-    lines = [make(f"{n} = {own[0]}.{attributes[n]}") for n in leaves if n in attributes]
+    lines = [make(f"{n} = {own[0]}.{found[n]}") for n in leaves if n in found]
     unpack = make(f"{', '.join(kept)}{',' if len(kept) == 1 else ''} = {own[0]}.saved_tensors")
     draft.instead(unpacking, [unpack, *lines, *(draft.piece(s) for s in steps)])
     return True
@@ -133,25 +128,16 @@ def _returned(forward: cst.FunctionDef) -> Iterator[str]:
             yield from (dotted(leaf) or "" for leaf in unpacked(node.value))
 
 
-def _attributes(forward: cst.FunctionDef, ctx: str) -> dict[str, str]:
-    """`{"scale": "s"}` of `ctx.s = scale`."""
-    found = {}
+def _attributes(forward: cst.FunctionDef, ctx: str) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """`s` and `scale` of `ctx.s = scale`."""
     for node in walk(forward.body):
-        if isinstance(node, cst.Assign) and isinstance(node.value, cst.Name):
-            path = dotted(node.targets[0].target) or ""
-            if path.startswith(f"{ctx}."):
-                found[node.value.value] = path.removeprefix(f"{ctx}.")
-    return found
+        paths = [dotted(t) or "" for t in targets(node)] if isinstance(node, cst.Assign) else []
+        for path in paths:
+            if path.startswith(f"{ctx}.") and isinstance(node, cst.Assign):
+                yield path.removeprefix(f"{ctx}."), node.value
 
 
-def _kept_as_attributes(forward: cst.FunctionDef, ctx: str) -> Iterator[cst.BaseExpression]:
-    for node in walk(forward.body):
-        if isinstance(node, cst.Assign):
-            if any((dotted(t.target) or "").startswith(f"{ctx}.") for t in node.targets):
-                yield node.value
-
-
-def _is_constant(tree: Tree, node: cst.BaseExpression, known: set[str]) -> bool:
+def _is_constant(node: cst.BaseExpression, known: set[str]) -> bool:
     """Whether nothing is lost where an attribute keeps it: an argument, a mask, a number."""
     if isinstance(node, (cst.Comparison, cst.BaseNumber, cst.SimpleString)):
         return True

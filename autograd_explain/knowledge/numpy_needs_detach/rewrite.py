@@ -4,9 +4,8 @@ import ast
 
 from autograd_explain.model import Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

@@ -2,8 +2,7 @@
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
