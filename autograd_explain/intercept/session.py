@@ -25,6 +25,7 @@ from .repeats import Repeats
 from .shown_elsewhere import ShownElsewhere
 from .warned import WarningHook
 from .watched_cell import Count, WatchedCell, WatchOptions
+from .without_tensors import reaches_no_tensor
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
@@ -371,10 +372,16 @@ class Session:
 
     def _watch(self, visit: CellRun, choice: WatchOptions) -> None:
         visit.check = check = WatchedCell(choice, self.shell)
-        if visit.options(self.settings.options()).verify and not only_defines(visit.run.raw):
-            check.take_checkpoint()
         check.enter(self.cells.program(), visit.run.number, self.recording)
         self.recording = check.recording or self.recording
+        if visit.options(self.settings.options()).verify and self._may_fail(visit.run.raw):
+            check.take_checkpoint()
+
+    def _may_fail(self, text: str) -> bool:
+        """Whether autograd may fail in a cell, so that a copy of the session is of use."""
+        with guard.guarded("checkpoint"):
+            return not (only_defines(text) or reaches_no_tensor(text, self.shell.user_ns))
+        return True
 
     def _leave(self, visit: CellRun) -> None:
         if visit.check is not None:

@@ -72,13 +72,13 @@ class WatchedCell:
         self._stack = ExitStack()
 
     def take_checkpoint(self) -> None:
-        """Remember the session as it is before the cell."""
+        """Remember the session as it is before the cell; after `enter`, as each page that is
+        touched while there is a copy has to be copied, too."""
         with guarded("checkpoint"):
             from ..verification import Checkpoint, modules_now
 
-            # Read before there is a copy: behind it, each page that is touched is copied, too.
             self._before = modules_now()
-            self._checkpoint = Checkpoint.take(self._shell.user_ns)
+            self._checkpoint = Checkpoint.take(self._shell.user_ns, begin=self.leave)
 
     def take_checkpoint_inside(self, names: dict[str, Any], again: RunAgain) -> bool:
         """Remember the process as it is while it is recorded; `again` is what is to be run from
@@ -121,7 +121,7 @@ class WatchedCell:
         """
         with guarded("record"):
             if self.recording is not None:
-                return self.recording.signals(), self.recording.notes()
+                return self.recording.judged()
         return None
 
     def suspicions(self) -> tuple[Signal, ...]:

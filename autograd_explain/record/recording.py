@@ -139,13 +139,20 @@ class Recording:
         found = (moments.made(cut.site, cut.clock) for cut in cuts)
         return tuple(m for m in found if m is not None)
 
+    def judged(self) -> tuple[tuple[Signal, ...], tuple[Signal, ...]]:
+        """What went wrong silently in the last watched cell; and what the program may well mean:
+        worth a line, no alarm."""
+        suspects = self._suspects()
+        sure = tuple(self._signal(s) for s in suspects if s.sure)
+        return sure, tuple(self._signal(s) for s in suspects if not s.sure)
+
     def signals(self) -> tuple[Signal, ...]:
         """What went wrong silently in the last watched cell."""
-        return tuple(self._signal(s) for s in self._suspects() if s.sure)
+        return self.judged()[0]
 
     def notes(self) -> tuple[Signal, ...]:
-        """As `signals`, but what the program may well mean: worth a line, no alarm."""
-        return tuple(self._signal(s) for s in self._suspects() if not s.sure)
+        """As `signals`, but what the program may well mean."""
+        return self.judged()[1]
 
     def suspicions(self) -> tuple[Signal, ...]:
         """Where something may be wrong: only another run of the cell tells."""

@@ -65,9 +65,9 @@ class Watch:
             WatchOptions(untried=self._untried), SimpleNamespace(user_ns=self._program.names)
         )
         self._visit.check = check
+        check.enter(self._program, None, None)
         if self._settings.verify:
             check.take_checkpoint()
-        check.enter(self._program, None, None)
         try:
             yield
         finally:

@@ -72,7 +72,7 @@ def test_all_is_not_well_where_it_could_not_be_judged(
     def fail(_: Recording) -> tuple[()]:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr(Recording, "signals", fail)
+    monkeypatch.setattr(Recording, "judged", fail)
     run("%%autograd_check --no-verify\nimport torch\ny = torch.ones(2, requires_grad=True) * 2")
     assert "nothing wrong (" not in capsys.readouterr().out
 

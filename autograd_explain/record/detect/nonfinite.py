@@ -86,8 +86,8 @@ class NonFiniteLeaves:
             for t, kind, _ in found
             if kind and t.grad is not None
         }
-        scaled = any(True for _ in live(namespace, (torch.amp.GradScaler,)))
-        if new and not (scaled and all(id(t) not in self._lost for t, _ in new)):
+        overflowed = all(id(t) not in self._lost for t, _ in new)
+        if new and not (overflowed and _is_scaled(namespace)):
             evidence = {
                 "parameters": tuple(weak(t) for t, _ in new),
                 "count": len(new),
@@ -109,6 +109,11 @@ class NonFiniteLeaves:
         if told is None or told[0]() is not leaf or leaf.grad is None:
             return False
         return told[1:] == (storage(leaf.grad), version(leaf.grad))
+
+
+def _is_scaled(namespace: Mapping[str, Any]) -> bool:
+    """Whether the program has a scaler, which lets its losses overflow."""
+    return next(live(namespace, (torch.amp.GradScaler,)), None) is not None
 
 
 def _worst(kinds: Iterable[str]) -> str:

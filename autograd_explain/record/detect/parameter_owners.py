@@ -158,6 +158,11 @@ def out_of_reach(namespace: Mapping[str, Any], gradients: Gradients, since: int)
 
 def _are_beyond(namespace: Mapping[str, Any], stepped: Iterable[Followed]) -> bool:
     """Whether the names lead to neither the optimizer nor the first parameter of some."""
+    names = list(namespace.items())
+    named = {id(v) for name, v in names if v is not None and not name.startswith("_")}
+    stepped = [f for f in stepped if not _in_reach(f, named)]
+    if not stepped:
+        return False  # as in most programs: no need to search
     reachable = list(live(namespace, (nn.Module, Optimizer, Tensor)))
     found = {id(o) for o in reachable}
     found |= {id(p) for o in reachable if isinstance(o, nn.Module) for p in o.parameters()}
