@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch.overrides import get_testing_overrides
+from watching import lines, watched
 
 from autograd_explain.program import Program
 from autograd_explain.record import watch
@@ -60,3 +61,10 @@ def test_operators_of_tensors_run_as_without_us(expression: str) -> None:
         watched = eval(expression, {"x": x})
     assert torch.equal(watched, eval(expression, {"x": x}))
     assert recording.limits == ()
+
+
+def test_operators_that_torch_writes_in_python_are_noted_as_what_they_call() -> None:
+    recording, _ = watched("x = torch.ones(2, requires_grad=True)\ny = x ** 2\nz = 1 - x")
+    noted = [recording.sites.all[made[2]].operation for made in recording.log.made]
+    assert [recording.operations.names[number] for number in noted] == ["pow", "rsub"]
+    assert lines(recording, recording.log.made) == [2, 3]

@@ -19,7 +19,7 @@ from .contents import Content
 from .finding import CandidateFault, Mark
 from .graph_cuts import Cuts
 from .handed_gradients import HandedGradients, has_own_function
-from .hidden_overwrites import Overwrites, Overwritten
+from .hidden_overwrites import Aliased, Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
 from .unrecorded_writes import Unrecorded
@@ -86,15 +86,13 @@ class Detectors:
             del self._visits[site]
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        with quiet():
-            self.cuts.spread(args, kwargs, result)
+        self.cuts.spread(args, kwargs, result)  # which asks no tensor
 
     def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
         self.cuts.ended(args, result, Mark(site, self.log.clock))
 
-    def cut(self, source: Tensor, result: Any, site: int, way: str, memory: int = 0) -> None:
-        """`memory` is the storage of `result`, where it is known."""
-        self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way, memory)
+    def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
+        self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way)
 
     def derivatives(self, roots: tuple[Tensor, ...], site: int) -> None:
         """Derivatives of `roots` were computed without a graph of their own."""
@@ -105,15 +103,27 @@ class Detectors:
 
     # Memory
 
-    def got_data(self, source: Tensor, result: Tensor, site: int) -> None:
-        self.overwrites.got_data(source, result, _new(Mark, (site, self.log.clock, True)))
+    def got_data(self, source: Tensor, result: Tensor, site: int, memory: int) -> None:
+        """`result` is `source.data`; `memory` is the storage of both."""
+        mark = _new(Mark, (site, self.log.clock, True))
+        self.overwrites.got_data(source, result, mark)
+        if source.requires_grad:
+            self.cuts.cut(source, result, mark, "data", memory)
 
-    def through_data(self, tensor: Tensor) -> bool:
-        return self.overwrites.through_data(tensor)
+    def data_alias(self, tensor: Tensor) -> Aliased | None:
+        """Of a `.data` alias, or a view of one, what it is an alias of."""
+        return self.overwrites.alias(tensor)
 
-    def before_write(self, tensor: Tensor, args: tuple[Any, ...], site: int) -> Overwritten:
+    def before_write(
+        self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], site: int
+    ) -> Overwritten:
         """What a write through a `.data` alias is about to overwrite."""
-        return self.overwrites.before_write(tensor, args, _new(Mark, (site, self.log.clock, True)))
+        mark = _new(Mark, (site, self.log.clock, True))
+        return self.overwrites.before_write(tensor, alias, args, mark)
+
+    def not_seen_coming(self, tensor: Tensor) -> Overwritten | None:
+        """As `before_write` for one that has been written already."""
+        return self.overwrites.not_seen_coming(tensor)
 
     def hidden_write(
         self,
@@ -122,14 +132,13 @@ class Detectors:
         clock: int,
         site: int,
         nodes: int,
-        before: Overwritten | None,
+        before: Overwritten,
     ) -> None:
         mark = _new(Mark, (site, clock, True))
         self.overwrites.hidden_write(tensor, args, mark, nodes, before)
-        source, alias = self.overwrites.source_of(tensor) or (None, None)
-        written = None if source is None else source()
+        written = before.alias.source()
         if written is not None:
-            self.unrecorded.changed(written, mark, alias, before.content if before else None)
+            self.unrecorded.changed(written, mark, before.alias.mark, before.content)
             self._gave(written, args[1:], mark)
 
     def _gave(self, target: Tensor, given: tuple[Any, ...], mark: Mark) -> None:

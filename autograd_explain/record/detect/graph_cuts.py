@@ -68,8 +68,7 @@ class Cuts:
         """`result`, a tensor, a number or a list, is what `source` became outside the graph;
         `memory` its storage, where it is known."""
         cut = self._at(mark, way)
-        if cut.looks < _LOOKS:
-            self._look_above(cut, (source,))
+        self._look_above(cut, (source,))
         self._left(source, result, cut, memory)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
@@ -123,15 +122,13 @@ class Cuts:
         outside = list(tensors_in((result,)))
         if not outside or any(t.requires_grad for t in outside):
             return
-        way = "operation" if torch.is_grad_enabled() else "no_grad"
         sources = tuple(t for t in tensors_in(args) if t.requires_grad)
+        cut = self.cuts.get(mark.site) or self._at(mark, _way(sources[0], outside[0]))
+        cut.clock = mark.clock
+        self._look_above(cut, sources)
         for source in sources:
             for out in outside:
-                self._at(mark, "detach" if _same_memory(source, out) else way)
-        self._look_above(self.cuts[mark.site], sources)
-        for source in sources:
-            for out in outside:
-                self._left(source, out, self.cuts[mark.site])
+                self._left(source, out, cut)
 
     def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
         """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
@@ -157,22 +154,16 @@ class Cuts:
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """What comes from a traced argument is traced."""
-        traces = self.traces
         found = _NOTHING
         for value in args:
-            if isinstance(value, Tensor):
-                known = traces.get(id(value))
-                if known is not None:
-                    found = found | known[1]
+            known = self.traces.get(id(value))  # only what lives is there
+            if known is not None:
+                found = found | known[1] if found else known[1]
             elif isinstance(value, (list, tuple)):
                 for item in value:
-                    known = traces.get(id(item))
-                    if known is not None:
-                        found = found | known[1]
+                    found |= self._of(item)
         for value in kwargs.values():
-            known = traces.get(id(value))
-            if known is not None:
-                found = found | known[1]
+            found |= self._of(value)
         if found:
             for out in tensors_in((result,)):
                 self._trace(out, found)
@@ -232,7 +223,7 @@ class Cuts:
         cut.clock = mark.clock
         return cut
 
-    def _of(self, tensor: Tensor) -> frozenset[int]:
+    def _of(self, tensor: object) -> frozenset[int]:
         known = self.traces.get(id(tensor))
         return _NOTHING if known is None else known[1]
 
@@ -248,7 +239,7 @@ class Cuts:
         key = id(tensor)
         known = self.traces.get(key)
         if known is not None:
-            if not sites <= known[1]:
+            if sites is not known[1] and not sites <= known[1]:
                 self.traces[key] = (known[0], known[1] | sites)
         elif len(self.traces) < _MAX_TRACES:
             gone = Weak(tensor, lambda _: self.traces.pop(key, None))
@@ -258,6 +249,13 @@ class Cuts:
 def _holds(cut: CutSite, parameter: Tensor) -> bool:
     known = cut.above.get(id(parameter))
     return known is not None and known() is parameter
+
+
+def _way(source: Tensor, result: Tensor) -> str:
+    """How an operation took its result out of the graph."""
+    if _same_memory(source, result):
+        return "detach"
+    return "operation" if torch.is_grad_enabled() else "no_grad"
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:

@@ -34,15 +34,20 @@ _MAX_SAVERS = 8
 _SHOWS_SAVED = hasattr(torch._C._autograd.SavedTensor, "data")
 
 
+class Aliased(NamedTuple):
+    """What a `.data` alias was made from, and where."""
+
+    source: Weak
+    mark: Mark
+
+
 class Overwritten(NamedTuple):
     """What a write through `.data` is about to overwrite: whether a graph may have saved it, and
     what it held."""
 
+    alias: Aliased
     saved: bool
-    content: Content | None
-
-
-UNSAVED = Overwritten(False, None)
+    content: Content | None = None
 
 
 class Overwrites:
@@ -54,7 +59,7 @@ class Overwrites:
         self.found: list[CandidateFault] = []
         self.memories: dict[tuple[int, Region], Memory] = {}
         self.hidden = HiddenWrites(blind)
-        self.aliased: dict[int, tuple[Weak, Weak, Mark]] = {}
+        self.aliased: dict[int, tuple[Weak, Aliased]] = {}
         self._backwards: deque[int] = deque([0], maxlen=_MAX_BACKWARDS)
         self._reported: dict[int, CandidateFault] = {}
         self._walks = TimeShare(share=0.02, free=20)
@@ -67,28 +72,31 @@ class Overwrites:
         """`result` is `source.data`: a new version counter on the same memory."""
         where = address(result)
         gone = Weak(result, lambda _: self.aliased.pop(where, None))
-        self.aliased[where] = (gone, weak(source), mark)
+        self.aliased[where] = gone, Aliased(weak(source), mark)
 
-    def through_data(self, tensor: Tensor) -> bool:
-        """Whether a tensor is a `.data` alias or a view of one."""
-        return bool(self.aliased) and address(root(tensor)) in self.aliased
+    def alias(self, tensor: Tensor) -> Aliased | None:
+        """Of a `.data` alias, or a view of one, what it is an alias of."""
+        known = self.aliased.get(address(root(tensor))) if self.aliased else None
+        return None if known is None else known[1]
 
-    def source_of(self, tensor: Tensor) -> tuple[Weak, Mark] | None:
-        """What a `.data` alias or a view of one was made from, and where."""
-        known = self.aliased.get(address(root(tensor)))
-        return None if known is None else known[1:]
-
-    def before_write(self, tensor: Tensor, args: tuple[Any, ...], mark: Mark) -> Overwritten:
+    def before_write(
+        self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], mark: Mark
+    ) -> Overwritten:
         """What is in the memory of a `.data` alias that is about to be written: of a large tensor
         only in the part that the write says."""
         if self.memories:
             self._look_at(tensor, mark)
-        if not self._may_be_saved(tensor):
-            return UNSAVED
+        if not _may_be_saved(alias):
+            return Overwritten(alias, False)
         whole, room = region_of(root(tensor)), self.hidden.has_room
         if is_small(whole):
-            return Overwritten(True, content_of(root(tensor), whole, room=room))
-        return Overwritten(True, content_of(tensor, written_region(tensor, args), room=room))
+            return Overwritten(alias, True, content_of(root(tensor), whole, room=room))
+        return Overwritten(alias, True, content_of(tensor, written_region(tensor, args), room=room))
+
+    def not_seen_coming(self, tensor: Tensor) -> Overwritten | None:
+        """Of a `.data` alias that was written without a look before: what it held is not known."""
+        alias = self.alias(tensor)
+        return None if alias is None else Overwritten(alias, _may_be_saved(alias))
 
     def hidden_write(
         self,
@@ -96,17 +104,15 @@ class Overwrites:
         args: tuple[Any, ...],
         mark: Mark,
         nodes: int,
-        before: Overwritten | None,
+        before: Overwritten,
     ) -> None:
-        """An in-place operation through a `.data` alias; `before` is None where it was not seen
-        coming."""
+        """An in-place operation through a `.data` alias."""
         for memory in self._memories_of(tensor) if self.memories else ():
             shared = memory.alias()
             if shared is not None:
                 memory.looked(shared, checksum(shared), mark)
-        if not (self._may_be_saved(tensor) if before is None else before.saved):
+        if not before.saved:
             return
-        known = self.source_of(tensor)
         self.hidden.add(
             Hidden(
                 "data",
@@ -115,18 +121,11 @@ class Overwrites:
                 nodes,
                 frozenset({storage(tensor)}),
                 written_region(tensor, args),
-                of=None if known is None else known[0],
-                alias=None if known is None else known[1],
-                before=None if before is None else before.content,
+                of=before.alias.source,
+                alias=before.alias.mark,
+                before=before.content,
             )
         )
-
-    def _may_be_saved(self, tensor: Tensor) -> bool:
-        """Whether a graph may have saved the memory of a `.data` alias: a loop that updates its
-        parameters so when backward has freed the graph needs nothing kept."""
-        known = self.source_of(tensor)
-        source = None if known is None else known[0]()
-        return source is None or holders.may_be_saved(source, aliases=1)
 
     def before_replacing(self, tensor: Tensor, mark: Mark) -> Content | None:
         """What a tensor holds that is about to get other memory."""
@@ -348,6 +347,13 @@ class Overwrites:
         suspect = CandidateFault("silent-overwrite", marks, evidence)
         self._reported[write.site] = suspect
         self.found.append(suspect)
+
+
+def _may_be_saved(alias: Aliased) -> bool:
+    """Whether a graph may have saved the memory of a `.data` alias: a loop that updates its
+    parameters so when backward has freed the graph needs nothing kept."""
+    source = alias.source()
+    return source is None or holders.may_be_saved(source, aliases=1)
 
 
 def _join(known: CandidateFault, saved: tuple[Mark, ...], node: str, slot: str) -> None:

@@ -29,18 +29,25 @@ class Values:
 
     def remember(self, values: Any, sites: frozenset[int]) -> None:
         """`values` left torch at `sites`: a number, a list, or a tensor that goes to numpy."""
-        with unseen():
-            read = _read(values)
-            if read is None:
-                return
-            if read.numel() > 1:
-                self._arrays[_content(read)] = sites
-            elif read.item() not in (0.0, 1.0):
-                self._numbers[read.item()] = sites
+        if type(values) is float:
+            self._remember_number(values, sites)
+        else:
+            with unseen():
+                read = _read(values)
+                if read is None:
+                    return
+                if read.numel() > 1:
+                    self._arrays[_content(read)] = sites
+                else:
+                    self._remember_number(read.item(), sites)
         while len(self._numbers) > _MAX_REMEMBERED:
             del self._numbers[next(iter(self._numbers))]
         while len(self._arrays) > _MAX_REMEMBERED:
             del self._arrays[next(iter(self._arrays))]
+
+    def _remember_number(self, number: float, sites: frozenset[int]) -> None:
+        if number not in (0.0, 1.0):
+            self._numbers[number] = sites
 
     def recall(self, tensor: Tensor, given: Any) -> frozenset[int]:
         """The cuts whose values a tensor that was made from `given` holds: all of an array's, or

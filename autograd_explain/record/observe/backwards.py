@@ -10,18 +10,16 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
 from .mode_stack import has_torch_function, method_has_torch_function
 from .special_calls import Noting
-from .tensor_facts import tensors_in
+from .tensor_facts import quiet, tensors_in
 
 if TYPE_CHECKING:
     from .event_notes import EventNotes
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 _ENGINE = "_engine_run_backward"
 #: Modules whose frames stand between the caller of a backward and the engine.
 _BETWEEN = ("torch.autograd", "torch._tensor", "torch.overrides")
+_OURS = f"{__package__}."
 _CREATE_GRAPH, _INPUTS = 2, 3  #: their positions after the outputs
 
 
@@ -62,8 +61,12 @@ class Backwards:
             if not whole and not any(args[_CREATE_GRAPH : _CREATE_GRAPH + 1]):
                 self._without_graph(outputs, site)
             before = sequence()
-            with self._within():
+            leave = self._go_inside()
+            try:
                 result = engine(outputs, *args, **kwargs)
+            finally:
+                self._running = False
+                leave()
             self._after(before, site)
             return result
 
@@ -72,35 +75,27 @@ class Backwards:
     def _is_watching(self) -> bool:
         return self._recorder.broken is None and threading.get_ident() == self._thread
 
-    @contextmanager
-    def _within(self) -> Iterator[None]:
-        """The mode is in force inside where code of the user's may run, else out of the way."""
-        aside, put = False, False
-        if not self._recorder.log.user_code_in_backward:
-            aside = self._presence.step_aside()
-        else:
-            put = self._presence.step_in()
+    def _go_inside(self) -> Callable[[], object]:
+        """The mode is in force inside where code of the user's may run, else out of the way; what
+        puts that back."""
+        presence = self._presence
         self._running = True
-        try:
-            yield
-        finally:
-            self._running = False
-            if aside:
-                self._presence.step_back()
-            elif put:
-                self._presence.step_aside()
+        if not self._recorder.log.user_code_in_backward:
+            return presence.step_back if presence.step_aside() else bool
+        return presence.step_aside if presence.step_in() else bool
 
     def _before(self, frame: FrameType, outputs: Any, inputs: Sequence[Any], whole: bool) -> int:
         recorder, caller, site = self._recorder, _caller(frame), 0
-        with Noting(recorder):
-            if caller is not None and sequence() != recorder.seen:
-                recorder.made_unseen(sequence(), caller)
-            site = recorder.sites.here(caller, self._operations[whole])
-            clock = recorder.log.landmark(site, "backward")
-            wanted: tuple[Tensor, ...] | None = tuple(tensors_in(inputs)) or None
-            recorder.suspicion.before_backward(
-                tuple(tensors_in((outputs,))), wanted, clock, site, whole
-            )
+        try:
+            with quiet():
+                if caller is not None and sequence() != recorder.seen:
+                    recorder.made_unseen(sequence(), caller)
+                site = recorder.sites.here(caller, self._operations[whole])
+                clock = recorder.log.landmark(site, "backward")
+                roots, wanted = tuple(tensors_in((outputs,))), tuple(tensors_in(inputs)) or None
+                recorder.suspicion.before_backward(roots, wanted, clock, site, whole)
+        except Exception as error:
+            recorder.broken = error
         return site
 
     def _without_graph(self, outputs: Any, site: int) -> None:
@@ -110,12 +105,15 @@ class Backwards:
 
     def _after(self, before: int, site: int) -> None:
         recorder = self._recorder
-        with Noting(recorder):
-            after = sequence()
-            if after != before:  # create_graph=True
-                recorder.log.made.append((before, after, site, recorder.log.tick()))
-                recorder.seen = after
-            recorder.suspicion.after_backward()
+        try:
+            with quiet():
+                after = sequence()
+                if after != before:  # create_graph=True
+                    recorder.log.made.append((before, after, site, recorder.log.tick()))
+                    recorder.seen = after
+                recorder.suspicion.after_backward()
+        except Exception as error:
+            recorder.broken = error
 
 
 def _caller(frame: FrameType | None) -> FrameType | None:
@@ -126,4 +124,4 @@ def _caller(frame: FrameType | None) -> FrameType | None:
 
 
 def _is_between(module: str) -> bool:
-    return module in _BETWEEN or module.startswith(f"{__package__}.")
+    return module in _BETWEEN or module.startswith(_OURS)

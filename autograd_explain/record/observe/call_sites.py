@@ -93,14 +93,14 @@ class CallSites:
                 verdict = verdicts[code.co_filename]
             except KeyError:
                 verdict = self._judge(code.co_filename)
-            if verdict == _INSTALLED:
-                if inside is None and len(key) == 1:
-                    inside = code, frame.f_lasti
-            elif verdict:
-                if verdict == _STOP or len(key) > 2 * MAX_FRAMES:
+            if verdict == _USER:
+                key += id(code), frame.f_lasti
+                if len(key) > 2 * MAX_FRAMES:
                     break
-                key.append(id(code))
-                key.append(frame.f_lasti)
+            elif verdict == _STOP:
+                break
+            elif verdict and inside is None and len(key) == 1:
+                inside = code, frame.f_lasti
             frame = frame.f_back
         found = tuple(key)
         try:

@@ -113,13 +113,15 @@ class EventLog:
 
     def alias(self, made: torch.Tensor, of: torch.Tensor, storage: int, site: int) -> None:
         """`made` became an alias of `of` on their `storage`."""
-        if len(self.living) >= MAX_ALIASES:
-            self.living.clear()
+        living = self.living
+        if len(living) >= MAX_ALIASES:
+            living.clear()
         self.clock = clock = self.clock + 1
         source = of._cdata
-        parent = self.alias_time(of, source) if self.living else 0
+        known = living.get(source)
+        parent = known[1] if known is not None and known[0]() is of else 0
         self.aliases.append(_new(Alias, (clock, site, storage, source, parent)))
-        self.living[made._cdata] = Weak(made), clock
+        living[made._cdata] = Weak(made), clock
 
     def alias_time(self, tensor: torch.Tensor, where: int) -> int:
         """When the tensor at this address became an alias, 0 where it is none.

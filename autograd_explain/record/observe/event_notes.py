@@ -19,7 +19,16 @@ from ..detect.detectors import Detectors
 from ..detect.hidden_overwrites import Overwritten
 from .call_sites import CallSites
 from .event_log import EventLog, Wrote
-from .tensor_facts import address, any_requires_grad, quiet, storage, tensors_in, version
+from .tensor_facts import (
+    address,
+    any_requires_grad,
+    is_unasked,
+    quiet,
+    requires_grad_at_sight,
+    storage,
+    tensors_in,
+    version,
+)
 from .torch_functions import FunctionTable
 
 NO_KEYWORDS: dict[str, Any] = {}
@@ -46,6 +55,8 @@ class EventNotes:
         self._here = sites.here
         self._append = log.made.append
         self._traces = suspicion.traces
+        self._aliased = suspicion.aliased
+        self._spread = suspicion.spread
 
     # Nodes
 
@@ -90,7 +101,7 @@ class EventNotes:
         if self.broken is None:
             site = self.noted(before, sequence(), args, result, frame, operation)
             if self._traces:
-                self.suspicion.spread(args, NO_KEYWORDS, result)
+                self._spread(args, NO_KEYWORDS, result)
         return site
 
     def made_unseen(self, before: int, frame: FrameType) -> None:
@@ -125,27 +136,33 @@ class EventNotes:
         target = args[0] if args else None
         if not isinstance(target, Tensor):
             return self.composite(func, args, kwargs, frame, operation)
-        with quiet():
+        unasked = is_unasked(target)
+        if unasked:
             old = version(target)
-        content = (
-            self._before_write(target, args, frame, operation) if self.suspicion.aliased else None
-        )
+        else:
+            with quiet():
+                old = version(target)
+        site, content = 0, None
+        if self._aliased:
+            site, content = self._before_write(target, args, frame, operation)
         before = sequence()
         result = func(*args, **kwargs)
         after = sequence()
-        site = 0
         if after != self.seen:
             site = self.noted(before, after, args, result, frame, operation)
         try:
-            with quiet():
-                if after == before and any_requires_grad(args[1:]):
-                    site = site or self.sites.here(frame, operation)
-                    self.suspicion.wrote_outside(target, args[1:], site)
-                self.wrote(target, old, frame, operation, args, site, content)
+            if unasked and content is None and requires_grad_at_sight(args[1:]) is False:
+                self.wrote(target, old, frame, operation, args, site)
+            else:
+                with quiet():
+                    if after == before and any_requires_grad(args[1:]):
+                        site = site or self._here(frame, operation)
+                        self.suspicion.wrote_outside(target, args[1:], site)
+                    self.wrote(target, old, frame, operation, args, site, content)
         except Exception as error:
             self.broken = error
-        if self.suspicion.traces:
-            self.suspicion.spread(args, kwargs, result)
+        if self._traces:
+            self._spread(args, kwargs, result)
         return result
 
     def composite(
@@ -161,8 +178,8 @@ class EventNotes:
         with quiet():
             given = [(t, version(t)) for t in tensors_in((*args, *kwargs.values()))]
         contents = {
-            id(tensor): self._before_write(tensor, (), frame, operation)
-            for tensor, _ in (given if self.suspicion.aliased else ())
+            id(tensor): self._before_write(tensor, (), frame, operation)[1]
+            for tensor, _ in (given if self._aliased else ())
         }
         before = sequence()
         result = func(*args, **kwargs)
@@ -176,22 +193,24 @@ class EventNotes:
                         self.wrote(tensor, old, frame, operation, content=content)
         except Exception as error:
             self.broken = error
-        if self.suspicion.traces:
-            self.suspicion.spread(args, kwargs, result)
+        if self._traces:
+            self._spread(args, kwargs, result)
         return result
 
     def _before_write(
         self, tensor: Tensor, args: tuple[Any, ...], frame: FrameType, operation: int
-    ) -> Overwritten | None:
-        """What a write is about to overwrite through `.data`; None for other writes."""
+    ) -> tuple[int, Overwritten | None]:
+        """The site of a write through `.data` and what it is about to overwrite; 0 and None for
+        other writes."""
         try:
             with quiet():
-                if self.suspicion.through_data(tensor):
-                    site = self.sites.here(frame, operation)
-                    return self.suspicion.before_write(tensor, args, site)
+                alias = self.suspicion.data_alias(tensor)
+                if alias is not None:
+                    site = self._here(frame, operation)
+                    return site, self.suspicion.before_write(tensor, alias, args, site)
         except Exception as error:
             self.broken = error
-        return None
+        return 0, None
 
     def wrote(
         self,
@@ -204,20 +223,25 @@ class EventNotes:
         content: Overwritten | None = None,
     ) -> None:
         """Note a write that took `tensor` past version `old`; `site` where it is known."""
-        new = version(tensor)
+        try:
+            new = tensor._version
+        except RuntimeError:  # as in `version`
+            new = -1
         if new == old and new != -1:
             return
         log = self.log
-        site = site or self.sites.here(frame, operation)
-        clock = log.tick()
-        own = not self.suspicion.through_data(tensor)
-        where = address(tensor)
+        site = site or self._here(frame, operation)
+        log.clock = clock = log.clock + 1
+        if content is None and self._aliased:
+            content = self.suspicion.not_seen_coming(tensor)
+        where, own = tensor._cdata, content is None
         alias = log.alias_time(tensor, where)
         log.wrote.append(_new(Wrote, (clock, site, storage(tensor), where, old, new, own, alias)))
-        if not own:
+        if content is not None:
             self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
         if log.user_code_in_backward:
-            self.suspicion.in_function(tensor, frame, clock, site)
+            with quiet():
+                self.suspicion.in_function(tensor, frame, clock, site)
 
     def wrote_unversioned(self, tensor: Tensor, site: int, own: bool) -> int:
         """Note a write that left the version as it was; its time."""
@@ -239,10 +263,12 @@ class EventNotes:
         """A value leaves torch as a Python number: of interest where it has a graph."""
         __tracebackhide__ = True
         result = func(*args, **kwargs)
+        if requires_grad_at_sight(args) is False:
+            return result
         try:
             with quiet():
                 if args[0].requires_grad:
-                    site = self.sites.here(frame, operation)
+                    site = self._here(frame, operation)
                     self.suspicion.cut(args[0], result, site, "number")
         except Exception as error:
             self.broken = error
@@ -269,7 +295,7 @@ class EventNotes:
         elif result is not args[0]:
             self._viewed_outside(args, result, frame, operation)
         if self._traces:
-            self.suspicion.spread(args, kwargs, result)
+            self._spread(args, kwargs, result)
         return result
 
     def _viewed_outside(
@@ -277,18 +303,28 @@ class EventNotes:
     ) -> None:
         """As `noted` and `viewed` for one tensor that came without a node, in one go: loops by
         hand index what has no graph."""
-        source = args[0]
         try:
+            ends = requires_grad_at_sight(args)
+            if ends is not None:
+                self._note_view(args, result, ends, frame, operation)
+                return
             with quiet():
-                site = self._here(frame, operation) if any_requires_grad(args) else 0
-                if site:
-                    self.suspicion.ended(args, result, site)
-                if isinstance(source, Tensor):
-                    kept = storage(source)
-                    if storage(result) == kept:
-                        self.log.alias(result, source, kept, site or self._here(frame, operation))
+                self._note_view(args, result, any_requires_grad(args), frame, operation)
         except Exception as error:
             self.broken = error
+
+    def _note_view(
+        self, args: tuple[Any, ...], result: Tensor, ends: bool, frame: FrameType, operation: int
+    ) -> None:
+        """`ends`: an argument had a graph."""
+        source, site = args[0], 0
+        if ends:
+            site = self._here(frame, operation)
+            self.suspicion.ended(args, result, site)
+        if isinstance(source, Tensor):
+            kept = storage(source)
+            if result._base is not None or storage(result) == kept:
+                self.log.alias(result, source, kept, site or self._here(frame, operation))
 
     def viewed(
         self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int, site: int

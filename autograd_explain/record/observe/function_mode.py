@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from torch._C._autograd import _get_sequence_nr as sequence
@@ -19,12 +20,11 @@ from .call_sites import CallSites
 from .event_log import EventLog
 from .event_notes import NO_KEYWORDS, EventNotes
 from .special_calls import Special
+from .tensor_facts import requires_grad_at_sight
 from .torch_functions import CallKind, FunctionTable
 
 # Plain integers: comparing members of an enum costs twice as much.
 _PASS, _CALL, _VIEW = int(CallKind.PASS), int(CallKind.CALL), int(CallKind.VIEW)
-_WRITE, _COMPOSITE, _INPLACE = int(CallKind.WRITE), int(CallKind.COMPOSITE), int(CallKind.INPLACE)
-_NUMBER = int(CallKind.NUMBER)
 
 
 class Recorder(EventNotes, TorchFunctionMode):
@@ -39,7 +39,15 @@ class Recorder(EventNotes, TorchFunctionMode):
         TorchFunctionMode.__init__(self)
         EventNotes.__init__(self, log, sites, operations, suspicion)
         self._known = operations.known
-        self._special = Special(self).handlers
+        self._handlers: dict[int, Callable[..., Any]] = {
+            _CALL: self.composite,  # with `out=`
+            _VIEW: self._view,
+            int(CallKind.WRITE): self._write,
+            int(CallKind.COMPOSITE): self.composite,
+            int(CallKind.INPLACE): self._inplace,
+            int(CallKind.NUMBER): self._number,
+            **Special(self).handlers,
+        }
 
     def __torch_function__(
         self,
@@ -60,35 +68,25 @@ class Recorder(EventNotes, TorchFunctionMode):
             before = sequence()
             result = func(*args) if kwargs is None else func(*args, **kwargs)
             after = sequence()
-            self.noted(before, after, args, result, sys._getframe(1), operation)
+            if after != self.seen or requires_grad_at_sight(args) is not False:
+                self.noted(before, after, args, result, sys._getframe(1), operation)
             if self._traces:
-                self.suspicion.spread(args, kwargs or NO_KEYWORDS, result)
+                self._spread(args, kwargs or NO_KEYWORDS, result)
             return result
         if kwargs is None:
             kwargs = NO_KEYWORDS
         elif "out" in kwargs:
-            kind = _COMPOSITE
-        return self._less_frequent(kind, func, types, args, kwargs, operation)
+            kind = _CALL
+        return self._handlers[kind](func, args, kwargs, sys._getframe(1), operation)
 
-    def _less_frequent(
+    def _inplace(
         self,
-        kind: int,
         func: Callable[..., Any],
-        types: tuple[type, ...],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        frame: FrameType,
         operation: int,
     ) -> Any:
         __tracebackhide__ = True
-        frame = sys._getframe(2)
-        if kind == _INPLACE:
-            kind = _COMPOSITE if kwargs.get("inplace") else _VIEW
-        if kind == _VIEW:
-            return self._view(func, args, kwargs, frame, operation)
-        if kind == _WRITE:
-            return self._write(func, args, kwargs, frame, operation)
-        if kind == _NUMBER:
-            return self._number(func, args, kwargs, frame, operation)
-        if kind == _COMPOSITE:
-            return self.composite(func, args, kwargs, frame, operation)
-        return self._special[kind](func, types, args, kwargs, frame, operation)
+        run = self.composite if kwargs.get("inplace") else self._view
+        return run(func, args, kwargs, frame, operation)

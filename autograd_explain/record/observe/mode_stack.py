@@ -46,7 +46,7 @@ _TRACERS = (
 _asked = torch.overrides.has_torch_function
 _asked_unary = torch.overrides.has_torch_function_unary
 _asked_variadic = torch.overrides.has_torch_function_variadic
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None), int, float, bool, complex})
 #: Methods that are not handed over to the recorder: a backward is seen on its way to the engine,
 #: and `dim_order` forgets an argument (torch/_tensor.py).
 _NOT_HANDED_OVER = frozenset(
@@ -112,8 +112,9 @@ class ModeStack:
 
     def enter(self) -> None:
         # Modules that choose a path ask through `torch.overrides`; functions that hand themselves
-        # over imported theirs by name.
-        for module in (torch.overrides, torch.functional):
+        # over imported theirs by name, and so did the operators that are written in Python
+        # (`x ** 2`, `1 - x`: handing one over costs several operations).
+        for module in (torch.overrides, torch.functional, torch._tensor):
             self.replace(module, "has_torch_function", has_torch_function)
         for function in (has_torch_function_unary, has_torch_function_variadic):
             self.replace(torch.nn.functional, function.__name__, function)

@@ -138,7 +138,7 @@ class OpaqueLayers:
         if module not in self._seen or sequence() == before or recorder.suspicion.traces:
             # Else the parameters have nothing new to tell.
             self._seen.add(module)
-            given = (*args, *module.parameters())
+            given = (*args, *(p for layer in _flat(module) for p in layer._parameters.values()))
         site = recorder.passed(before, given, result, frame, self._sequential)
         recorder.viewed(args, result, frame, self._sequential, site)
         self._wrote_statistics(counted, frame)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
-from .tensor_facts import address, quiet, storage, tensors_in
+from .tensor_facts import address, is_unasked, quiet, storage, tensors_in
 from .torch_functions import CallKind
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class Call(NamedTuple):
     """A call on its way through the mode; `frame` is torch's caller."""
 
     func: Callable[..., Any]
-    types: tuple[type, ...]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     frame: FrameType
@@ -76,16 +75,17 @@ class Special:
         self._suspicion = recorder.suspicion
         methods: Mapping[CallKind, Callable[[Call], Any]] = {
             CallKind.BATCH_NORM: self._batch_norm,
-            CallKind.GET_DATA: self._get_data,
-            CallKind.SET_DATA: self._set_data,
-            CallKind.SET_GRAD: self._set_grad,
             CallKind.NUMPY: self._numpy,
             CallKind.COPY: self._copy,
-            CallKind.LEAF: self._leaf,
             CallKind.HOOK: self._hook,
             CallKind.DETACH: self._detach,
         }
         self.handlers = {int(kind): _taking_apart(method) for kind, method in methods.items()}
+        # What loops by hand do in every round is spared the detour.
+        self.handlers[int(CallKind.GET_DATA)] = self._get_data
+        self.handlers[int(CallKind.SET_DATA)] = self._set_data
+        self.handlers[int(CallKind.SET_GRAD)] = self._set_grad
+        self.handlers[int(CallKind.LEAF)] = self._leaf
 
     def _site(self, call: Call) -> int:
         return self._recorder.sites.here(call.frame, call.operation)
@@ -123,46 +123,59 @@ class Special:
             if buffer is not None:
                 self._recorder.wrote_unversioned(buffer, site, own=True)
 
-    def _get_data(self, call: Call) -> Any:
+    def _get_data(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
         """`.data` gives an alias with a version counter of its own."""
         __tracebackhide__ = True
-        result = call.run()
+        result = func(*args, **kwargs)
         recorder = self._recorder
         try:
             with quiet():
-                site = recorder.sites.here(call.frame, call.operation)
-                source = call.args[0]
+                site = recorder.sites.here(frame, operation)
+                source = args[0]
                 kept = storage(result)
                 recorder.log.alias(result, source, kept, site)
-                self._suspicion.got_data(source, result, site)
-                if source.requires_grad:
-                    self._suspicion.cut(source, result, site, "data", kept)
+                self._suspicion.got_data(source, result, site, kept)
         except Exception as error:
             recorder.broken = error
         return result
 
-    def _set_data(self, call: Call) -> Any:
+    def _set_data(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
         """`x.data = y` puts other memory under the same tensor, its version unchanged."""
         __tracebackhide__ = True
-        tensor = call.args[0]
-        if self._has_memory_of(tensor, call.args[1]):
-            return call.run()  # so ends `x.data -= y`
-        before = None
+        if self._has_memory_of(*args):
+            return func(*args, **kwargs)  # so ends `x.data -= y`
+        tensor, before = args[0], None
         with Noting(self._recorder):
             old = storage(tensor)
-            site = self._site(call)
+            site = self._recorder.sites.here(frame, operation)
             before = self._suspicion.before_replacing(tensor, site)
-        result = call.run()
+        result = func(*args, **kwargs)
         with Noting(self._recorder):
             if storage(tensor) != old:
                 clock = self._recorder.wrote_unversioned(tensor, site, own=False)
                 self._suspicion.replaced_data(
-                    tensor, call.args[1], clock, site, self._recorder.seen, before
+                    tensor, args[1], clock, site, self._recorder.seen, before
                 )
         return result
 
     def _has_memory_of(self, tensor: Tensor, other: Any) -> bool:
         try:
+            if is_unasked(tensor) and is_unasked(other):
+                return storage(tensor) == storage(other) != 0
             with quiet():
                 return isinstance(other, Tensor) and storage(tensor) == storage(other) != 0
         except Exception as error:
@@ -205,10 +218,23 @@ class Special:
                 self._suspicion.cut(tensor, tensor, self._site(call), "detach")
         return call.run()
 
-    def _leaf(self, call: Call) -> Any:
+    def _leaf(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
         """Factories and `requires_grad_`: a tensor from which gradients start."""
         __tracebackhide__ = True
-        result = call.run()
+        result = func(*args, **kwargs)
+        made = is_unasked(result) and not result.requires_grad
+        if not made or func in _SAMPLES:  # else it is a factory, and no gradient starts there
+            self._note_leaf(Call(func, args, kwargs, frame, operation), result)
+        return result
+
+    def _note_leaf(self, call: Call, result: Any) -> None:
         with Noting(self._recorder):
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
             if call.func in _SAMPLES:
@@ -217,16 +243,24 @@ class Special:
                 self._suspicion.spread(call.args, call.kwargs, result)
             if isinstance(made, Tensor) and made.requires_grad:
                 self._log.leaf(address(made), made, self._site(call))
-        return result
 
     # Gradients
 
-    def _set_grad(self, call: Call) -> Any:
+    def _set_grad(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
         """`p.grad = None`, as Module.zero_grad does (Optimizer.zero_grad is seen elsewhere)."""
         __tracebackhide__ = True
-        result = call.run()
-        with Noting(self._recorder):
-            self._recorder.zeroed(None, call.frame)
+        result = func(*args, **kwargs)
+        try:
+            self._recorder.zeroed(None, frame)  # which asks no tensor
+        except Exception as error:
+            self._recorder.broken = error
         return result
 
     def _hook(self, call: Call) -> Any:

@@ -8,14 +8,16 @@ rebuild its history.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 quiet = torch._C.DisableTorchFunction
-_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+#: How many function modes would be asked; the recorder's own is off the stack while it works.
+modes = torch._C._len_torch_function_stack
+_PLAIN = frozenset({Tensor, Parameter})
 #: Most of what operations are given besides tensors.
 _SCALARS = frozenset({int, float, bool, str, type(None), slice, torch.dtype, torch.device})
 
@@ -65,15 +67,35 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def any_requires_grad(values: Iterable[Any]) -> bool:
-    """Whether a tensor among arguments does: asked of each call that made no node."""
-    for value in values:
-        kind = type(value)
-        if kind in _PLAIN:
-            if value.requires_grad:
-                return True
-        elif kind not in _SCALARS and any(t.requires_grad for t in tensors_in((value,))):
-            return True
-    return False
+    """Whether a tensor among arguments does."""
+    return any(tensor.requires_grad for tensor in tensors_in(values))
+
+
+def requires_grad_at_sight(values: Iterable[Any]) -> bool | None:
+    """Whether a tensor among arguments does: asked of each call that made no node.
+
+    None where the question would reach somebody, or takes a longer look: then it is to be asked
+    under `quiet`, which costs more than the answer.
+    """
+    if modes():
+        return None
+    found = False
+    try:
+        for value in values:
+            kind = type(value)
+            if kind is Tensor or kind is Parameter:
+                found = found or value.requires_grad
+            elif kind not in _SCALARS:
+                return None
+    except TypeError:  # a class of a program's that cannot be hashed
+        return None
+    return found
+
+
+def is_unasked(tensor: Any) -> bool:
+    """Whether it is a tensor whose facts can be read without `quiet`."""
+    kind = type(tensor)
+    return (kind is Tensor or kind is Parameter) and not modes()
 
 
 def root(tensor: Tensor) -> Tensor:
@@ -86,12 +108,13 @@ class unseen:
     """Operations of our own in the body reach no mode of the user's, no subclass and no graph."""
 
     def __enter__(self) -> None:
-        self._stack = stack = ExitStack()
-        for context in (quiet(), torch._C._DisableTorchDispatch(), torch.no_grad()):
-            stack.enter_context(context)
+        self._contexts = quiet(), torch._C._DisableTorchDispatch(), torch.no_grad()
+        for context in self._contexts:
+            context.__enter__()
 
     def __exit__(self, *error: object) -> None:
-        self._stack.close()
+        for context in reversed(self._contexts):
+            context.__exit__(None, None, None)
 
 
 def is_plain(tensor: Tensor) -> bool:
