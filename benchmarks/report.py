@@ -1,6 +1,7 @@
-"""Writes docs/benchmarks.md and its picture from what overhead.py and explain.py measured.
+"""Writes docs/benchmarks.md and its picture from what the other scripts of this folder measured.
 
-usage: python benchmarks/report.py OVERHEAD.json EXPLAIN.json [--docs FOLDER]
+usage: python benchmarks/report.py OVERHEAD.json SMALL_OPERATIONS.json CELLS.json EXPLAIN.json
+       [--docs FOLDER]
 """
 
 from __future__ import annotations
@@ -82,14 +83,15 @@ def _bars(rows: list[Row]) -> Iterator[str]:
         y += _GAP
 
 
-def page(overhead: list[Row], explain: list[Row]) -> str:
+def page(overhead: list[Row], small: list[Row], cells: list[Row], explain: list[Row]) -> str:
     """The page: tables, the picture, and how it was measured."""
     return f"""# Benchmarks
 
 Measured on {datetime.date.today():%Y-%m-%d}: {_machine()}; Python {platform.python_version()},
 PyTorch {torch.__version__.split("+")[0]} (CPU, one thread), IPython {IPython.__version__},
-autograd_explain {autograd_explain.__version__}.  Made by `benchmarks/overhead.py`,
-`benchmarks/explain.py` and `benchmarks/report.py`.
+autograd_explain {autograd_explain.__version__}.  Made by `overhead.py`, `small_operations.py`,
+`cells.py`, `explain.py` and `report.py` in `benchmarks/`.  Times depend on the machine, and on a
+shared one they vary by a fifth; the ratios are of runs that take turns within one process.
 
 ## Recording
 
@@ -105,6 +107,36 @@ The last columns are the recording's extra time as a share of anomaly mode's.  P
 of a process that trains for a second: {_memory(overhead)}.
 
 {_workloads(overhead)}
+
+## Small operations
+
+What a loop by hand pays in a cell for an operation on a few numbers, in microseconds and as ratios
+to the plain run.  The floor is a function mode that only calls through, the least that any recorder
+of this kind costs.
+
+{_small_table(small)}
+
+The floor is about a microsecond for each call that torch hands to a mode, and a line may be
+several: `p[3] += x` reads an item, adds in place and stores the item; `w.data -= 0.1 * g` reads
+`.data`, multiplies, subtracts in place and assigns `.data`.  Above it, finding the line takes
+half a microsecond and more: every frame between torch and the cell is read, so that the line is
+right.  Noting an alias or a write takes another 0.5 to 1 µs, and what leaves the graph (`.data`,
+`.detach()`, `.item()` of a value with a graph) is followed at 3 to 8 µs.  All of that is Python:
+operations that take less than some 3 µs themselves stay above ×3, as do loops of nothing else.
+What only reads (`x.shape`), and what neither writes nor has a graph (`x + 1`), is at the floor;
+`w ** 2` and `1 - w`, which torch hands over by Python code of its own, are below it.
+
+## A cell
+
+What a cell pays, in milliseconds of CPU: plainly; recorded; and watched as usual, with a copy of
+the session from which rewrites can be tried.
+
+{_cells_table(cells)}
+
+No copy of the session is taken where autograd cannot fail: the cell only defines, or its names
+reach no tensor.  The copy is a fork.  About half of its time is the system's work on the page
+tables, by the size of the session (here some 220 MiB of its own), the other half the copying of
+pages that the session touches while the copy lives; both are dearer on a virtual machine.
 
 ## Explaining
 
@@ -150,6 +182,25 @@ def _workloads(rows: list[Row]) -> str:
     return "\n".join(f"- {row['workload']}: {WORKLOADS[row['workload']][0]}" for row in rows)
 
 
+def _small_table(rows: list[Row]) -> str:
+    lines = ["| operation | plain | floor | recorded | above the floor |", "|---|---|---|---|---|"]
+    for row in rows:
+        plain, floor, watched = row["plain"], row["floor"], row["watched"]
+        lines.append(
+            f"| `{row['operation']}` | {plain:.2f} µs | ×{floor / plain:.1f} "
+            f"| ×{watched / plain:.1f} | {watched - floor:.1f} µs |"
+        )
+    return "\n".join(lines)
+
+
+def _cells_table(rows: list[Row]) -> str:
+    lines = ["| the cell | | plain | recorded | watched |", "|---|---|---|---|---|"]
+    for row in rows:
+        times = " | ".join(f"{row[mode]:.1f}" for mode in ("plain", "recorded", "watched"))
+        lines.append(f"| {row['does']} | `{row['cell']}` | {times} |")
+    return "\n".join(lines)
+
+
 def _explain_table(rows: list[Row]) -> str:
     lines = ["| graph nodes | live tensors | seconds |", "|---|---|---|"]
     for row in rows:
@@ -161,19 +212,30 @@ def _machine() -> str:
     cores = os.cpu_count() or 1
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     busy = f", busy with other programs (load {load:.0f})" if load > cores else ""
-    return f"{platform.system()}, {platform.machine()}, {cores} cores{busy}"
+    return f"{platform.system()}, {platform.machine()}, {cores} cores{_virtual()}{busy}"
+
+
+def _virtual() -> str:
+    """Whether Linux sees a hypervisor below."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        return ""
+    return " of a virtual machine" if "hypervisor" in text else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("overhead", type=Path)
+    parser.add_argument("small", type=Path)
+    parser.add_argument("cells", type=Path)
     parser.add_argument("explain", type=Path)
     parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
     options = parser.parse_args()
-    overhead = json.loads(options.overhead.read_text("utf-8"))
-    explain = json.loads(options.explain.read_text("utf-8"))
+    files = options.overhead, options.small, options.cells, options.explain
+    overhead, small, cells, explain = (json.loads(f.read_text("utf-8")) for f in files)
     (options.docs / "benchmarks").mkdir(parents=True, exist_ok=True)
-    (options.docs / "benchmarks.md").write_text(page(overhead, explain), "utf-8")
+    (options.docs / "benchmarks.md").write_text(page(overhead, small, cells, explain), "utf-8")
     (options.docs / "benchmarks" / "overhead.svg").write_text(chart(overhead), "utf-8")
 
 

@@ -1,46 +1,52 @@
 """What single small operations cost under `%autograd_check on`, as hand-written loops feel it.
 
-usage: python benchmarks/small_operations.py [--rounds N] [NAME ...]
+usage: python benchmarks/small_operations.py [--rounds N] [--json FILE] [NAME ...]
 
-Each operation runs plainly, under a function mode that only calls through (`floor`: what any
-recorder of this kind costs at least) and watched, in turns within one process, so that a busy
-machine slows all of them alike.  Shown are microseconds of the process (CPU), the fastest of all
-rounds, and the ratios to the plain run.
+Each operation runs in a cell of a real shell: plainly, under a function mode that only calls
+through (`floor`: what any recorder of this kind costs at least) and watched, in turns within one
+process, so that a busy machine slows all of them alike.  Shown are microseconds of the process
+(CPU), the fastest of all rounds, and the ratios to the plain run.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+import contextlib
+import io
+import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 from torch.overrides import TorchFunctionMode
+from traitlets.config import Config
 
-from autograd_explain.program import Program
-from autograd_explain.record import Recording
-
-#: By name: what is timed.  `w` and `b` require a gradient, `x`, `p` and `buf` do not.
-OPERATIONS = {
-    "w.data -= 0.1 * g": "w.data -= 0.1 * g",
-    "p[3] += x": "p[3] += x",
-    "buf[2].item()": "buf[2].item()",
-    "x + 1": "x + 1",
-    "x.shape": "x.shape",
-    "w * x": "w * x",
-    "(w * x).sum()": "(w * x).sum()",
-    "h.detach()": "h.detach()",
-    "x.view(-1)": "x.view(-1)",
-    "w.grad = None": "w.grad = None",
-    "buf.zero_()": "buf.zero_()",
-}
+#: What is timed.  `w` and `b` require a gradient, `x`, `p` and `buf` do not.
+OPERATIONS = (
+    "w.data -= 0.1 * g",
+    "p[3] += x",
+    "buf[2].item()",
+    "x + 1",
+    "x.shape",
+    "w * x",
+    "(w * x).sum()",
+    "w ** 2",
+    "1 - w",
+    "h.detach()",
+    "x.view(-1)",
+    "loss.item()",
+    "w.grad = None",
+    "buf.zero_()",
+    "nn.Parameter(g)",
+)
 _SETUP = """
 w = torch.randn(4, 4, requires_grad=True)
 g = torch.randn(4, 4)
 x, p, buf = torch.randn(4), torch.randn(8, 4), torch.randn(5)
 h = w * 2
+loss = h.sum()
 """
 _LOOP = """
 def run(n):
@@ -48,6 +54,18 @@ def run(n):
         {operation}
 """
 _CALLS = 300
+_TIMED = f"""
+run(10)
+_begin = time.process_time()
+run({_CALLS})
+_seconds = time.process_time() - _begin
+"""
+_WAYS = {
+    "plain": _TIMED,
+    "floor": "with Through():" + _TIMED.replace("\n", "\n    "),
+    "watched": _TIMED,
+}
+_WATCHED = "%autograd_check --no-verify on"
 
 
 class Through(TorchFunctionMode):
@@ -63,46 +81,62 @@ class Through(TorchFunctionMode):
         return func(*args) if kwargs is None else func(*args, **kwargs)
 
 
-def measure(operation: str, rounds: int) -> dict[str, float]:
-    """Microseconds a call, by way of running it."""
-    names: dict[str, Any] = {"torch": torch, "__name__": "__main__"}
-    text = _SETUP + _LOOP.format(operation=operation)
-    exec(compile(text, "<cell>", "exec"), names)
-    recording = Recording()
-    ways: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-        "plain": nullcontext,
-        "floor": Through,
-        "watched": lambda: recording.watching(_Cell(), 1),
-    }
-    best = dict.fromkeys(ways, float("inf"))
+@dataclass(frozen=True)
+class Row:
+    """Microseconds of one operation, by way of running it."""
+
+    operation: str
+    plain: float
+    floor: float
+    watched: float
+
+
+def measure(operation: str, rounds: int) -> Row:
+    """The fastest of all rounds."""
+    InteractiveShell.clear_instance()
+    config = Config({"HistoryManager": {"enabled": False}})
+    shell: Any = InteractiveShell.instance(config=config)
+    shell.run_line_magic("load_ext", "autograd_explain")
+    shell.user_ns["Through"] = Through
+    _run(shell, "import time, torch\nfrom torch import nn")
+    _run(shell, _SETUP + _LOOP.format(operation=operation))
+    best = dict.fromkeys(_WAYS, float("inf"))
     for _ in range(rounds):
-        for way, context in ways.items():
-            with context():
-                names["run"](10)
-                started = time.process_time()
-                names["run"](_CALLS)
-                best[way] = min(best[way], time.process_time() - started)
-    return {way: seconds / _CALLS * 1e6 for way, seconds in best.items()}
+        for way, cell in _WAYS.items():
+            if way == "watched":
+                _run(shell, _WATCHED)
+            _run(shell, cell)
+            best[way] = min(best[way], shell.user_ns["_seconds"] / _CALLS * 1e6)
+            if way == "watched":
+                _run(shell, "%autograd_check off")
+    return Row(operation, **best)
 
 
-class _Cell(Program):
-    """A program of which the timed loop is the only code."""
+def _run(shell: Any, cell: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        shell.run_cell(cell, store_history=True).raise_error()
 
-    def is_user_code(self, filename: str) -> bool:
-        return filename == "<cell>"
+
+def show(row: Row) -> str:
+    floor, watched = row.floor / row.plain, row.watched / row.plain
+    return f"{row.operation:20} {row.plain:9.2f} {f'×{floor:.1f}':>7} {f'×{watched:.1f}':>8}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operations", nargs="*", help=f"of: {', '.join(OPERATIONS)}")
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--json", help="write the rows to this file")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{'':20} {'plain µs':>9} {'floor':>7} {'watched':>8}")
-    for name in options.operations or OPERATIONS:
-        took = measure(OPERATIONS[name], options.rounds)
-        floor, watched = took["floor"] / took["plain"], took["watched"] / took["plain"]
-        print(f"{name:20} {took['plain']:9.2f} {f'×{floor:.1f}':>7} {f'×{watched:.1f}':>8}")
+    rows = []
+    for operation in options.operations or OPERATIONS:
+        rows.append(measure(operation, options.rounds))
+        print(show(rows[-1]))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump([asdict(row) for row in rows], file, indent=1)
 
 
 if __name__ == "__main__":
