@@ -103,7 +103,9 @@ with quartiles.  The losses are the same to the last bit.
 
 {_overhead_table(overhead)}
 
-The last columns are the recording's extra time as a share of anomaly mode's.  Peak memory is that
+The last columns are the recording's extra time as a share of anomaly mode's.  Each step has its
+backward, its step and its clearing noted, and its calls pass through a function mode: what that
+takes shows in steps as short as the tiny MLP's.  Peak memory is that
 of a process that trains for a second: {_memory(overhead)}.
 
 {_workloads(overhead)}
@@ -121,10 +123,10 @@ several: `p[3] += x` reads an item, adds in place and stores the item; `w.data -
 `.data`, multiplies, subtracts in place and assigns `.data`.  Above it, finding the line takes
 half a microsecond and more: every frame between torch and the cell is read, so that the line is
 right.  Noting an alias or a write takes another 0.5 to 1 µs, and what leaves the graph (`.data`,
-`.detach()`, `.item()` of a value with a graph) is followed at 3 to 8 µs.  All of that is Python:
-operations that take less than some 3 µs themselves stay above ×3, as do loops of nothing else.
-What only reads (`x.shape`), and what neither writes nor has a graph (`x + 1`), is at the floor;
-`w ** 2` and `1 - w`, which torch hands over by Python code of its own, are below it.
+`.detach()`, `.item()` of a value with a graph) is followed at 3 to 8 µs.  All of that is Python, so
+that a line whose calls take a microsecond each stays above ×3.  What only reads (`x.shape`), what
+neither writes nor has a graph (`x + 1`), and what torch hands over by Python code of its own
+(`w ** 2`, `1 - w`) is close to the floor.
 
 ## A cell
 
