@@ -65,6 +65,98 @@ for _ in range(3):
             "delta.copy_((delta + 0.1 * delta.grad.sign()).clamp(-0.2, 0.2))",
         ],
     ),
+    "attributes under no_grad, the gradients cleared by another method": (
+        """
+class Line:
+    def __init__(self):
+        self.k, self.m = torch.ones(1, requires_grad=True), torch.zeros(1, requires_grad=True)
+    def update(self, rate):
+        with torch.no_grad():
+            self.k = self.k - rate * self.k.grad
+            self.m = self.m - rate * self.m.grad
+    def clear(self):
+        self.k.grad.zero_()
+        self.m.grad.zero_()
+# %%
+line = Line()
+for _ in range(3):
+    (line.k * x + line.m - w).square().mean().backward()
+    line.update(0.1)
+    line.clear()
+""",
+        "cast_made_non_leaf",
+        ["self.k -= rate * self.k.grad", "self.m -= rate * self.m.grad"],
+    ),
+    "items of a list, set by a function": (
+        """
+params = [torch.ones(4, requires_grad=True), torch.zeros(1, requires_grad=True)]
+def descend(ps):
+    with torch.no_grad():
+        for i in range(len(ps)):
+            ps[i] = ps[i] - 0.1 * ps[i].grad
+for _ in range(3):
+    (params[0] * x + params[1] - w).square().mean().backward()
+    descend(params)
+    for p in params:
+        p.grad.zero_()
+""",
+        "cast_made_non_leaf",
+        ["ps[i] -= 0.1 * ps[i].grad"],
+    ),
+    "a dict with recording on, nothing cleared": (
+        """
+params = {"k": torch.ones(4, requires_grad=True), "m": torch.zeros(1, requires_grad=True)}
+for _ in range(3):
+    (params["k"] * x + params["m"] - w).square().mean().backward()
+    for name in params:
+        params[name] = params[name] - 0.1 * params[name].grad
+""",
+        "cast_made_non_leaf",
+        [
+            "with torch.no_grad():",
+            "params[name] -= 0.1 * params[name].grad",
+            "params[name].grad = None",
+        ],
+    ),
+    "a list that is rebuilt": (
+        """
+params = [torch.ones(4, requires_grad=True), torch.zeros(1, requires_grad=True)]
+for _ in range(3):
+    (params[0] * x + params[1] - w).square().mean().backward()
+    params = [(p - 0.1 * p.grad).detach() for p in params]
+""",
+        "cast_made_non_leaf",
+        [
+            "with torch.no_grad():",
+            "for p in params:",
+            "p -= 0.1 * p.grad",
+            "p.grad = None",
+        ],
+    ),
+    "two globals at once": (
+        """
+k, m = torch.ones(1, requires_grad=True), torch.zeros(1, requires_grad=True)
+for _ in range(3):
+    (k * x + m - w).square().mean().backward()
+    with torch.no_grad():
+        k, m = k - 0.1 * k.grad, torch.clamp(m - 0.1 * m.grad, -1, 1)
+    k.grad = m.grad = None
+""",
+        "cast_made_non_leaf",
+        ["k -= 0.1 * k.grad", "m.copy_(torch.clamp(m - 0.1 * m.grad, -1, 1))"],
+    ),
+    "a cut in the first round, before any update": (
+        """
+k = torch.ones(1, requires_grad=True)
+for _ in range(3):
+    (k * x - w).detach().square().mean().backward()
+    with torch.no_grad():
+        k = k - 0.1 * k.grad
+    k.requires_grad_()
+""",
+        "graph_cut",
+        ["(k * x - w).square().mean().backward()"],
+    ),
     "the flag set at each step": (
         """
 def dream(image):

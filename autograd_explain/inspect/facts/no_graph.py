@@ -15,6 +15,7 @@ from ..history import TraceEvent
 from ..scene import Scene
 from .called_back import asked_by_library, cut_in_callback, frozen_in_library, library_asked
 from .expressions import method_call
+from .leaf_updates import leaf_updates
 from .losing_call import losing_call
 from .mode_of_library import LibraryMode, off_in_library
 from .other_object import is_value
@@ -55,17 +56,19 @@ class NoGraph:
 
 
 def find(scene: Scene) -> NoGraph | None:
-    """What is known of a backward that found no graph."""
+    """What is known of a backward that found no graph; None where an update lost the leaf."""
     tensor = _tensor(scene)
     if (tensor is not None and tensor.requires_grad) or _is_other(scene):
         return None
-    root = _root(scene)
+    root = backward_root(scene)
     fact = _fact(scene, tensor, root)
     if root is None:
         return _from_run(scene, NoGraph(None, fact, GradientTrace(False)))
     trace = scene.gradient_tracer.trace(root)
     if not torch.is_grad_enabled():
         return NoGraph(root, fact, trace, None, _switch(scene), still_off=True)
+    if leaf_updates(scene, root):
+        return None  # nothing was cut: an update took the leaf's name
     cut = None if trace.carries else _whole(scene, best_cut(trace.cuts))
     mode = off_in_library(scene) if cut is None and not trace.frozen else None
     if mode is not None:
@@ -169,7 +172,7 @@ def _index(scene: Scene) -> int:
     return int(element) if element.isdigit() else 0
 
 
-def _root(scene: Scene) -> ExprAt | None:
+def backward_root(scene: Scene) -> ExprAt | None:
     """`loss` of `loss.backward()`, `autograd.backward(loss)`, `autograd.grad(loss, x)`."""
     if library_asked(scene) is not None:
         return None

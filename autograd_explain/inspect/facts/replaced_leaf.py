@@ -36,11 +36,11 @@ def replaced_leaf(scene: Scene, maker: ExprAt, shown: ExprAt) -> ReplacedLeaf | 
         return None
     chain = [maker, *computation(scene, maker, 60)]
     owners = [owner for spot in chain for owner in _differentiated(spot)]
-    flagged = any(_is(scene, owner, maker) for owner in _flagged(scene))
+    flagged = any(_is(scene, owner, maker) for owner in asked_for_gradient(scene))
     updated = any(o.text == shown.text or _is(scene, o, maker) for o in owners)
     if not updated and not (flagged and _comes_back(scene, chain, maker)):
         return None
-    cleared = any(_is(scene, owner, maker) for owner in _cleared(scene))
+    cleared = any(_is(scene, owner, maker) for owner in cleared_owners(scene))
     return ReplacedLeaf(flagged, cleared)
 
 
@@ -72,7 +72,7 @@ def _comes_back(scene: Scene, chain: list[ExprAt], maker: ExprAt) -> bool:
     return any(_is(scene, o, maker) for spot in chain for o in scene.slicer.operands(spot))
 
 
-def _flagged(scene: Scene) -> Iterator[ExprAt]:
+def asked_for_gradient(scene: Scene) -> Iterator[ExprAt]:
     """The tensors that the program asks the gradient for: `x.requires_grad_()` and the like."""
     nodes = scene.index.nodes(ast.Attribute, naming=("requires_grad_", "requires_grad"))
     for source, node in nodes:
@@ -81,7 +81,7 @@ def _flagged(scene: Scene) -> Iterator[ExprAt]:
             yield scene.slicer.at(source, node.value)
 
 
-def _cleared(scene: Scene) -> Iterator[ExprAt]:
+def cleared_owners(scene: Scene) -> Iterator[ExprAt]:
     """The tensors whose gradient the program resets: `x.grad.zero_()`, `x.grad = None`."""
     for source, node in scene.index.nodes(ast.Attribute, naming=("grad",)):
         around = source.parents.get(node)

@@ -1,31 +1,55 @@
 """Make the result the leaf; where the leaf has a name of its own, keep the gradient as well."""
 
+from functools import partial
+
 from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
 from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.keep_gradient import (
-    augmented_update,
+    FLAG,
     detached_leaf,
     flag_moved,
     in_place_update,
     new_leaf,
     retained,
+    updates_in_place,
 )
+from autograd_explain.rewrite.transforms.uncut import apply_patches, called
 
 from .diagnose import Details
 
 
 def _is_cast(details: Details) -> bool:
-    return details.update is None and not details.named
+    return not (_is_update(details) or details.named)
+
+
+def _keeps_graph(details: Details) -> bool:
+    return not _is_update(details)
 
 
 def _is_update(details: Details) -> bool:
-    return details.update is not None
+    return details.update is not None or details.updates != ()
 
 
-def _counts_on_leaf(details: Details) -> bool:
-    """Whether the program resets the gradient itself, which a new leaf does not have."""
-    return details.update is not None and details.update.cleared
+def _stays_leaf(details: Details) -> bool:
+    """Whether each update is to be written into the leaf: new leaves do not suit a program that
+    resets the gradient itself, and are not what an update outside the graph meant."""
+    return details.update is None or any(u.cleared for u in details.updates)
+
+
+def _in_place(site: Site[Details], augmented: bool = False) -> Edits | None:
+    updates = {u.value: u.last and not u.cleared for u in site.details.updates}
+    return updates_in_place(site.program, updates, augmented) if updates else None
+
+
+def _new_leaves(site: Site[Details]) -> Edits | None:
+    """Each round begins with tensors that ask for their gradient; there is none to reset."""
+    updates = [u for u in site.details.updates if u.last]
+    recorded = site.finding.variant == "update"
+    method = f"detach().{FLAG}" if recorded else FLAG
+    if not updates or any(u.cleared for u in updates):
+        return None
+    return apply_patches(p for u in updates for p in called(site.program, u.value, method))
 
 
 def _detached(site: Site[Details]) -> Edits | None:
@@ -33,14 +57,20 @@ def _detached(site: Site[Details]) -> Edits | None:
     return None if update is None else detached_leaf(site.program, site.place, update.flagged)
 
 
+def _is_alone(details: Details) -> bool:
+    return details.update is not None and not details.updates
+
+
 propose: Propose[Details] = by_table(
-    Fix("update", at_place(in_place_update), when=_counts_on_leaf),
-    Fix("update", at_place(augmented_update), when=_is_update),
-    Fix("detached", _detached, when=_is_update),
-    Fix("update", at_place(in_place_update), when=_is_update),
+    Fix("update", _in_place, when=_stays_leaf),
+    Fix("update", partial(_in_place, augmented=True), when=_is_update),
+    Fix("detached", _new_leaves, when=_is_update),
+    Fix("update", _in_place, when=_is_update),
+    Fix("detached", _detached, when=_is_alone),
+    Fix("update", at_place(in_place_update), when=_is_alone),
     Fix("constructor", at_place(dtype_in_constructor), when=_is_cast),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_is_cast),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_is_cast),
-    Fix("retain_grad", lambda s: retained(s.program, s.finding), when=lambda d: d.update is None),
+    Fix("retain_grad", lambda s: retained(s.program, s.finding), when=_keeps_graph),
     Fix("new_leaf", at_place(new_leaf), when=_is_cast, changes=True),
 )

@@ -11,6 +11,7 @@ from autograd_explain.inspect.dataflow import CutKind, ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.expressions import attribute_read, computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.leaf_updates import leaf_updates
 from autograd_explain.inspect.facts.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, label
@@ -62,6 +63,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     place = scene.place
     if shown is None or (isinstance(tensor, torch.Tensor) and not _is_missing(tensor)):
         return None
+    if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
+        if leaf_updates(scene, shown):
+            return None  # it had a gradient until an update took its name
     cleared = _cleared(scene, shown)
     alias = grad_alias(scene, shown, tensor)
     why = Why.ALIAS if alias is not None else _why(scene, shown, tensor, cleared)

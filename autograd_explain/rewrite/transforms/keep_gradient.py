@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -26,7 +27,7 @@ from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in, tree_at
-from .grad_mode import run_between, with_guard
+from .grad_mode import is_off, run_between, with_guard
 from .uncut import apply_patches, called, flag_removed
 
 _VIEWS = frozenset(
@@ -190,34 +191,21 @@ def flag_moved(program: Program, finding: Finding) -> Edits | None:
     leaf = next((e for e in finding.events if e.relation is Relation.LEAF), None)
     if cause is None or leaf is None:
         return None
-    removed, added = flag_removed(program, leaf.place), called(program, cause.place, _FLAG)
+    removed, added = flag_removed(program, leaf.place), called(program, cause.place, FLAG)
     return apply_patches([*removed, *added]) if removed and added else None
 
 
 def new_leaf(program: Program, place: Place) -> Edits | None:
     """The computed value cut from its graph and made a leaf: `(…).detach().requires_grad_()`."""
-    return apply_patches(called(program, place, f"detach().{_FLAG}"))
+    return apply_patches(called(program, place, f"detach().{FLAG}"))
 
 
-_FLAG = "requires_grad_"
+FLAG = "requires_grad_"
 
 
 def detached_leaf(program: Program, place: Place, flagged: bool) -> Edits | None:
     """The same, without asking for the gradient where the program does that itself (`flagged`)."""
-    return apply_patches(called(program, place, "detach" if flagged else f"detach().{_FLAG}"))
-
-
-def augmented_update(program: Program, place: Place) -> Edits | None:
-    """`w = w - lr * w.grad` -> `w -= lr * w.grad` under no_grad, the gradient reset after it.
-
-    The leaf stays the leaf; before, every round made a new tensor whose `.grad` stays None.  None
-    where it takes more than this one statement to compute the new value.
-    """
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
-    if not isinstance(statement, cst.Assign) or len(_updates(tree, statement)) > 1:
-        return None
-    return in_place_update(program, place) if _augmented(tree, statement) else None
+    return apply_patches(called(program, place, "detach" if flagged else f"detach().{FLAG}"))
 
 
 def in_place_update(program: Program, place: Place, reset: bool = True) -> Edits | None:
@@ -233,7 +221,8 @@ def in_place_update(program: Program, place: Place, reset: bool = True) -> Edits
     target = targets(run[-1])[0]
     for group in _together(tree, run):
         written = [
-            _augmented(tree, s) or make("{x}.copy_({v})", x=target, v=s.value) for s in group
+            _augmented(tree, target, s.value) or make("{x}.copy_({v})", x=target, v=s.value)
+            for s in group
         ]
         lines = [cst.SimpleStatementLine([w]) for w in written]
         draft.instead(group[0], [with_guard(guard, cst.IndentedBlock(lines))])
@@ -242,6 +231,89 @@ def in_place_update(program: Program, place: Place, reset: bool = True) -> Edits
     if reset and not _resets(tree, run[-1], target):
         draft.after(run[-1], [make("{x}.grad = None", x=target)])
     return draft.edits()
+
+
+def updates_in_place(
+    program: Program, updates: Mapping[Place, bool], augmented: bool = False
+) -> Edits | None:
+    """Every update that gave a leaf's name a new tensor, written into the leaf under no_grad:
+    `w = (w - lr * w.grad).detach()` -> `w -= lr * w.grad`.
+
+    `updates` tells of each place whether the gradient is to be reset behind the write.  None where
+    `augmented` statements are asked for and one of them has to be `copy_`.
+    """
+    drafts: dict[tuple[int | None, str | None], Draft] = {}
+    seen: list[Statement] = []
+    for place, reset in updates.items():
+        draft = drafts.setdefault((place.cell, place.file), Draft(tree_at(program, place)))
+        tree, imports = draft.tree, imports_at(program, place)
+        statement, guard = tree.statement(place), imports.local("torch.no_grad")
+        if statement is None or guard is None:
+            return None
+        if any(statement is s for s in seen):
+            continue  # `a, b = …` is one statement
+        seen.append(statement)
+        lines = _written(tree, statement, reset)
+        if not lines or (augmented and not isinstance(lines[0], (cst.AugAssign, cst.For))):
+            return None
+        if not any(is_off(imports, s) for s in tree.ancestors(statement)):
+            lines = [with_guard(guard, cst.IndentedBlock([_line(s) for s in lines]))]
+        draft.instead(statement, lines)
+    edits = [draft.edit() for draft in drafts.values()]
+    whole = tuple(e for e in edits if e is not None)
+    return whole if whole and len(whole) == len(edits) else None
+
+
+def _written(
+    tree: Tree, statement: Statement, reset: bool
+) -> list[cst.BaseCompoundStatement | cst.BaseSmallStatement]:
+    """The write into the leaf and what resets its gradient; of a list that is rebuilt, a loop."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return []
+    target, value = statement.targets[0].target, statement.value
+    if isinstance(value, cst.ListComp):
+        loop = value.for_in
+        if loop.ifs or loop.inner_for_in or not same(tree, loop.iter, tree.code(target)):
+            return []
+        body = [_line(s) for s in _into(tree, loop.target, value.elt, reset)]
+        return [cst.For(loop.target, target, cst.IndentedBlock(body))]
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+        pairs = [(t.value, v.value) for t, v in zip(target.elements, value.elements, strict=False)]
+        return (
+            [s for t, v in pairs for s in _into(tree, t, v, reset)] if _apart(tree, pairs) else []
+        )
+    return _into(tree, target, value, reset) if repeatable(target) else []
+
+
+def _apart(tree: Tree, pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]]) -> bool:
+    """Whether no value reads what a write before it has changed."""
+    before = [(tree.code(t), v) for i, (t, _) in enumerate(pairs) for _, v in pairs[i + 1 :]]
+    return not any(same(tree, n, code) for code, value in before for n in walk(value))
+
+
+def _into(
+    tree: Tree, target: cst.BaseExpression, value: cst.BaseExpression, reset: bool
+) -> list[cst.BaseCompoundStatement | cst.BaseSmallStatement]:
+    copy = make("{x}.copy_({v})", x=target, v=_attached(value))
+    written = [_augmented(tree, target, value) or copy]
+    return [*written, make("{x}.grad = None", x=target)] if reset else [*written]
+
+
+def _line(statement: cst.BaseCompoundStatement | cst.BaseSmallStatement) -> cst.BaseStatement:
+    if isinstance(statement, cst.BaseSmallStatement):
+        return cst.SimpleStatementLine([statement])
+    return statement
+
+
+def _attached(value: cst.BaseExpression) -> cst.BaseExpression:
+    """`x` of `x.detach()` and `x.data`."""
+    function = value.func if isinstance(value, cst.Call) and not value.args else value
+    ends = isinstance(function, cst.Attribute) and function.attr.value == (
+        "data" if function is value else "detach"
+    )
+    if not ends or not isinstance(function, cst.Attribute):
+        return value
+    return _attached(function.value.with_changes(lpar=[], rpar=[]))
 
 
 def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
@@ -279,13 +351,14 @@ _AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {
 }
 
 
-def _augmented(tree: Tree, statement: cst.Assign) -> cst.AugAssign | None:
-    value = statement.value
-    if len(statement.targets) != 1 or not isinstance(value, cst.BinaryOperation):
+def _augmented(
+    tree: Tree, target: cst.BaseExpression, value: cst.BaseExpression
+) -> cst.AugAssign | None:
+    value = _attached(value)
+    if not isinstance(value, cst.BinaryOperation):
         return None
-    target = statement.targets[0].target
     operator = _AUGMENTED.get(type(value.operator))
-    if operator is None or not same(tree, value.left, tree.code(target)):
+    if operator is None or not same(tree, _attached(value.left), tree.code(target)):
         return None
     if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
         return None
