@@ -25,6 +25,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, What, label
 
 from .cut_between import CutBetween, cut_event, cuts_between
+from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
 
@@ -50,6 +51,8 @@ class Details:
     source: str  #: the used tensor, where it can be named in the place of the input
     asked: Place | None  #: where the input is asked for
     several: bool  #: inputs, and nothing is known of this one
+    whole: str = ""  #: of which parts are asked for that were taken beside the graph
+    parts: tuple[PartAsked, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -62,17 +65,21 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     roots, shown = handed_on(scene, backward_roots(scene), asked)
     cuts = _in_callback(scene) if shown is None else cuts_between(scene, roots, shown)
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
-    made = maker(scene, shown)
+    parts = None if cuts else side_parts(scene, shown, asked)
+    made = maker(scene, shown) if parts is None else None
     visible = None if used is None else name_seen_at(scene, shown, used)
     name = "" if shown is None else shown.text
     if shown is given and len(listed) == 1 and index > 0:
         name, shown = f"{name}[{index}]", None
     fact = tensor_fact(scene, tensor, name)
     other = visible or _name(scene, used)
+    other = parts.whole if parts is not None else other
     blamed = tuple(dict.fromkeys((cut_event(scene, c), c.way) for c in cuts))
     cut_place = blamed[0][0].place if blamed else None
     created = () if made is None else (scene.event_at(What.CREATED, made),)
     variant = "cut" if cuts else _variant(tensor, used, other)
+    taken = () if parts is None else parts.makers
+    variant = "derived" if taken else variant
     same = bool(visible) and used is not tensor and _same_numbers(tensor, used)
     nameable = shown is not None and same
     return finding_from_message(
@@ -83,24 +90,30 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "tensor": name or (fact.names[0] if fact.names else ""),
             "index": str(index),
             "root": roots[0].text if roots else asked_by_library(scene),
-            "maker": "" if made is None else made.text,
+            "maker": next((m.text for m in (*taken, made) if m is not None), ""),
             "used": other,
             "cut": "" if cut_place is None else _cut_text(cuts[0], cut_place),
             "cut_place": "" if cut_place is None else label(cut_place),
             "inputs": str(len(differentiated(scene))),
         },
-        at=cut_place or shown or given,
+        at=cut_place or next(iter(taken), None) or shown or given,
         variant=variant,
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
-        more=(*(e for e, _ in blamed[1:]), *created),
+        more=(
+            *(e for e, _ in blamed[1:]),
+            *(scene.event_at(What.CAUSE, m) for m in taken[1:]),
+            *created,
+        ),
     ).with_details(
         Details(
             cuts=tuple((event.place, way) for event, way in blamed),
             unrecorded=scene.places_at([c.spot for c in cuts if c.off is not None]),
-            source=other if nameable and not blamed else "",
+            source=other if nameable and not blamed and not taken else "",
             asked=scene.place_at(asked or given),
             several=len(differentiated(scene)) != 1 and not variant,
+            whole="" if parts is None else parts.whole,
+            parts=() if parts is None else parts.asked,
         )
     )
 

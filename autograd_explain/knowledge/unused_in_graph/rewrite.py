@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Place
+from autograd_explain.model import Place, Span
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
@@ -14,12 +14,14 @@ from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     node_at,
+    replacement,
     round_trip_in_torch,
     tensors_instead_of_copy,
     without_cut,
 )
 
 from .diagnose import Details
+from .side_part import PartAsked
 from .unused import unused_allowed, unused_as_zeros
 
 
@@ -48,6 +50,36 @@ def _uncut(program: Program, place: Place | None, way: CutKind | OffBy) -> list[
     return _without_copy(program, place) if way is CutKind.COPY else []
 
 
+def _part_taken_last(site: Site[Details]) -> Edits | None:
+    """`grad(u, x[:, :1])[0]` -> `grad(u, x)[0][:, :1]`, at every call that is asked for a part."""
+    program, patches = site.program, []
+    for part in reversed(site.details.parts):  # the last of two at one point comes first
+        patches += [
+            *replacement(program, part.argument, site.details.whole),
+            *_taken(program, part),
+        ]
+    return apply_patches(patches)
+
+
+def _taken(program: Program, part: PartAsked) -> list[Patch]:
+    """The part of the gradient, behind the expression or as a statement for the name of it."""
+    source = program.source_at(part.argument)
+    statement = program.statement_at(part.argument)
+    span = part.result.span if part.result is not None else None
+    if source is None or (span is None and part.result is not None):
+        return []
+    text = part.index
+    if span is None:
+        span = source.span(statement)
+        lines = source.text.split("\n")
+        if span is None or lines[span.end_line - 1][span.end_column :].strip():
+            return []
+        indent = lines[span.line - 1][: span.column]
+        text = f"\n{indent}{part.target} = {part.target}{part.index}"
+    end = span.end_line, span.end_column
+    return [Patch(source, Span(*end, *end), text)]
+
+
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:
     """`torch.from_numpy(x.detach().numpy())` -> `x`."""
     node, source = node_at(program, place), program.source_at(place)
@@ -60,6 +92,7 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
 propose: Propose[Details] = by_table(
     Fix("record", _recorded, intended_difference=True),
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
+    Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
     Fix(
         "use_source",
         lambda s: expression_replaced(s.program, s.place, s.details.source),
