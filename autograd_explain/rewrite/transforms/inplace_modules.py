@@ -30,6 +30,7 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
+from .call_edits import line_before, line_behind
 
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
 
@@ -85,14 +86,12 @@ def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits
     other, statement = made[-1] if made else (tree, failing)
     assert statement is not None
     name = fresh(other, statement, "module")
-    loop = cst.parse_statement(
+    loop = (
         f"for {name} in {owner}.modules():\n"
         f'    if hasattr({name}, "inplace"):\n'
         f"        {name}.inplace = False\n"
     )
-    assert isinstance(loop, cst.For)
-    draft = Draft(other)
-    return (draft.after if made else draft.before)(statement, [loop]).edits()
+    return (line_behind if made else line_before)(program, other.place(statement), loop)
 
 
 def _is_called_for_its_write(program: Program, flag: _Flag) -> bool:

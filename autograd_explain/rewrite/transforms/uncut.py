@@ -193,16 +193,9 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     if name not in _SAME and name not in _OTHER:
         return []
     called = f"{torch}.{_OTHER.get(name, name)}"
-    first = node.args[0] if node.args and name not in _OF_LISTS else None
-    inner = None if first is None or not is_list(program, first) else source.span(first)
-    ends = () if inner is None else _around(source, inner, f"{torch}.stack(")
+    listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
+    ends = _in_call(source, node.args[0], f"{torch}.stack") if listed else ()
     return [Patch(source, span, called), *_renamed(source, node), *ends]
-
-
-def _around(source: Source, span: Span, call: str) -> Iterator[Patch]:
-    """A call opened before a range and closed behind it."""
-    yield Patch(source, Span(span.line, span.column, span.line, span.column), call)
-    yield Patch(source, Span(span.end_line, span.end_column, span.end_line, span.end_column), ")")
 
 
 def is_list(program: Program, node: ast.expr) -> bool:
