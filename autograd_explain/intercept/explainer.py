@@ -102,6 +102,8 @@ class Explainer:
                     return self._crossed(apart, visit)
                 incident = self._incident(Kind.ERROR, message_of(cause), visit, exception=cause)
                 verifier = self._verifier(visit) or self._later(visit, incident.program)
+                if isinstance(verifier, Verifier):
+                    incident = replace(incident, evidence=verifier.evidence_of(incident))
                 if progress is not None and isinstance(verifier, Verifier):
                     found = self._awaited(incident, visit, verifier, progress)
                 else:

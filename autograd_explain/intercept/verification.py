@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..incident import Incident
 from ..model import Finding, Reason, Rewrite, What
@@ -108,6 +108,14 @@ class Verifier:
 
         with self._share(incident, _HALF) as request:
             return origin_of_nonfinite(request)
+
+    def evidence_of(self, incident: Incident) -> dict[str, Any]:
+        """What another run of the cell tells of a failure, where its message is not enough."""
+        from ..verification import is_of_anomaly_mode
+
+        if not is_of_anomaly_mode(incident.message):
+            return {}
+        return {"origin": self.origin_of_nonfinite(incident)}
 
     def severed_values(self, incident: Incident) -> tuple[SeveredValue, ...]:
         """What losses of the cell depend on and its gradients lack."""

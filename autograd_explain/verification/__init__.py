@@ -32,6 +32,7 @@ from .plan import (
     Reference,
     SeveredValue,
     Stage,
+    is_of_anomaly_mode,
     reference_for,
 )
 from .request import Request
@@ -59,6 +60,7 @@ __all__ = [
     "Stage",
     "evidence_against",
     "ignored_gradients",
+    "is_of_anomaly_mode",
     "loaded_since",
     "modules_now",
     "origin_of_nonfinite",

@@ -29,7 +29,7 @@ from .gradient_log import MAX_NODES, leaves_of
 from .history_mode import BackwardMode
 from .nonfinite_operand import Call, Operand, operand_of
 from .objects import names_in
-from .plan import UNREPAIRED, CodeRange, NonFinite, Stage
+from .plan import UNREPAIRED, CodeRange, NonFinite, Stage, is_of_anomaly_mode
 from .reference import replaced
 from .running import RunningFunctions
 from .tracked import tensors_in
@@ -109,6 +109,11 @@ class NonFiniteGradients(BackwardMode):
                     if lost:
                         self._explain(original, outputs, kept, kwargs)
                         self._name(lost)
+            except RuntimeError as error:
+                if not is_of_anomaly_mode(str(error)):
+                    raise
+                with torch._C.DisableTorchFunctionSubclass():
+                    self._explain(original, outputs, kept, kwargs)
             finally:
                 self._inside = False
             if self.found is not None:

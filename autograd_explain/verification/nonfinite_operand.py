@@ -3,6 +3,7 @@ to be moved: found by computing the operation alone, with other values at these 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,8 @@ def operand_of(call: Call, given: Sequence[Any]) -> Operand | None:
     """The operand to change; None where computing the call alone does not show it.
 
     `given` are the gradients that the call's results got, where its last node is the one."""
-    with torch._C.DisableTorchFunctionSubclass(), torch.enable_grad():
+    quiet = torch.autograd.set_detect_anomaly(False)  # the trial is to end with its NaN
+    with torch._C.DisableTorchFunctionSubclass(), torch.enable_grad(), quiet:
         try:
             return _operand(call, given)
         except Exception:  # an operation that cannot be computed alone
@@ -139,6 +141,18 @@ class _Trial:
                     mask |= other
         return masks
 
+    def infinity(self, mask: torch.Tensor) -> str:
+        """The one infinity that the call gives at some elements; "" where it gives another, or
+        where that depends on a second tensor."""
+        if len(self._call.given) != 1:
+            return ""
+        with torch.no_grad():
+            result = self._call.func(*self._call.args, **self._call.kwargs)
+        if not isinstance(result, torch.Tensor) or result.shape != mask.shape:
+            return ""
+        shown = _shown(result[mask])
+        return shown if shown in ("inf", "-inf") else ""
+
     def _weights(self, outputs: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
         """The gradients that came, where they fit; and ones."""
         came = [g for g in self._given if isinstance(g, torch.Tensor)]
@@ -161,14 +175,18 @@ def _repair(
 
     one = works(torch.where(mask, torch.ones_like(operand), operand))
     floor, ceiling = _limits(operand, operand[mask], works)
-    found = Repair(one, floor, ceiling)
-    return None if found == UNREPAIRED else found
+    if not (one or floor or ceiling):
+        return None
+    return Repair(one, floor, ceiling, trial.infinity(mask))
 
 
 def _limits(
     operand: torch.Tensor, bad: torch.Tensor, works: Callable[[torch.Tensor], bool]
 ) -> tuple[str, str]:
     """The bounds that keep it from an edge of its range, as text; "" where it needs none."""
+    most = int(math.log(torch.finfo(operand.dtype).max))  # of what an `exp` is given
+    if bool((bad > most).all()) and works(operand.clamp(max=most)):
+        return "", str(most)
     low, high = float(operand.min()), float(operand.max())
     at_low, at_high = bad == low, bad == high
     if not bool((at_low | at_high).all()) or not bool(operand.isfinite().all()):
@@ -194,5 +212,5 @@ def _shown(values: torch.Tensor) -> str:
     """A few numbers as text: the one that all are, or from where to where they lie."""
     if bool(values.isnan().any()):
         return "nan"
-    low, high = float(values.min()), float(values.max())
+    low, high = float(values.min()) + 0.0, float(values.max()) + 0.0  # of -0.0, too, 0.0
     return f"{low:g}" if low == high else f"{low:.4g} … {high:.4g}"

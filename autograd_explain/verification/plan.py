@@ -143,11 +143,13 @@ class CodeRange:
 @dataclass(frozen=True)
 class Repair:
     """What makes an operation's derivative finite: other values (1) at the elements in question,
-    or all of its operand no less than `floor`, no more than `ceiling` ("": no such bound)."""
+    or all of its operand no less than `floor`, no more than `ceiling` ("": no such bound).
+    `result` is the one infinity ("inf", "-inf") that it gives at these elements, if it does."""
 
     one: bool = False
     floor: str = ""
     ceiling: str = ""
+    result: str = ""
 
 
 UNREPAIRED = Repair()
@@ -239,6 +241,15 @@ _REFUSED = re.compile(
     r"|can't optimize a non-leaf Tensor"
 )
 _NO_GRADIENT = re.compile(r"The \.grad attribute of a Tensor that is not a leaf")
+
+
+#: What anomaly mode raises at the first node with a NaN (torch/csrc/autograd/engine.cpp).
+_NAN = re.compile(r"Function '[\w:<>]+' returned nan values")
+
+
+def is_of_anomaly_mode(message: str) -> bool:
+    """Whether anomaly mode has ended a backward because a gradient was NaN."""
+    return _NAN.search(message) is not None
 
 
 #: Of what the recorder tells.

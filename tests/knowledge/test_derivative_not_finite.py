@@ -131,8 +131,9 @@ ROWS = {
         "class Gate(nn.Module):\n    def forward(self, v):\n"
         "        return F.softplus(v).sum() + v.reciprocal().mul(0).nan_to_num().sum()\n"
         "loss = Gate()(w)",
-        "derivative", "v.reciprocal()", "v", "0", "clamp_input",
-        "return F.softplus(v).sum() + v.clamp_min(1e-12).reciprocal().mul(0).nan_to_num().sum()",
+        "derivative", "v.reciprocal()", "v", "0", "where_around",
+        'return F.softplus(v).sum() + torch.where(v == 0, float("inf"), '
+        "torch.where(v == 0, 1.0, v).reciprocal()).mul(0).nan_to_num().sum()",
     ),
     "a Function of one's own": Row(
         "class Root(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, v):\n"

@@ -1,4 +1,4 @@
-"""Where a NaN of the backward pass comes from: the node, its forward line, its saved input.
+"""Where a NaN of the backward pass comes from: the node, and its line of the forward pass.
 
 With anomaly mode on, torch keeps the Python stack of the forward call in the node's metadata
 (`traceback_`, torch/csrc/autograd/python_anomaly_mode.cpp).
@@ -14,94 +14,129 @@ from dataclasses import dataclass
 import torch
 
 from ...model import Place
-from ...program import Program, Source
-from ..dataflow import ExprAt
+from ...program import Source
 from ..live.graph import GraphNode
 from ..scene import Scene
 
 _FRAME = re.compile(r'File "(.+?)", line (\d+), in ')
-#: At which value of which operand the derivative is infinite or undefined.
-_EDGES = {
-    "SqrtBackward0": (0, "0"),
-    "RsqrtBackward0": (0, "0"),
-    "LogBackward0": (0, "0"),
-    "Log2Backward0": (0, "0"),
-    "Log10Backward0": (0, "0"),
-    "DivBackward0": (1, "0"),
-    "ReciprocalBackward0": (0, "0"),
-    "AcosBackward0": (0, "1"),
-    "AsinBackward0": (0, "1"),
-    "Atan2Backward0": (0, "0"),
-}
 #: Functions whose node is named after another one.
-_ALIASES = {"square": ("pow",), "divide": ("div",), "norm": ("linalgvectornorm",)}
+_ALIASES = {
+    "square": ("pow",),
+    "div": ("reciprocal",),
+    "divide": ("div", "reciprocal"),
+    "norm": ("linalgvectornorm",),
+}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Edge:
+    """The operand (by its place) and its value ("": where the result overflows) at which a
+    derivative is infinite or undefined, what the result is there ("" where it is a finite number),
+    and bounds that keep away from it."""
+
+    operand: int
+    value: str
+    result: str = ""
+    floor: str = ""
+    ceiling: str = ""
+
+
+_ROOT, _LOG = Edge(0, "0", floor="1e-12"), Edge(0, "0", "-inf", floor="1e-12")
+_INVERSE = Edge(0, "0", "inf")
+_ARC = Edge(0, "1", floor="-0.999999", ceiling="0.999999")
+_EDGES = {
+    "ExpBackward0": Edge(0, ""),
+    "Expm1Backward0": Edge(0, ""),
+    "SqrtBackward0": _ROOT,
+    "RsqrtBackward0": _INVERSE,
+    "LogBackward0": _LOG,
+    "Log2Backward0": _LOG,
+    "Log10Backward0": _LOG,
+    "DivBackward0": Edge(1, "0"),
+    "ReciprocalBackward0": _INVERSE,
+    "AcosBackward0": _ARC,
+    "AsinBackward0": _ARC,
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line of the forward stack."""
+
+    filename: str
+    line: int
+    columns: None = None
+
+
+@dataclass(frozen=True)
 class NanSource:
-    """`operation` is the expression at `place` that recorded the node `name`; `value` ("0", "1",
-    "inf", "nan") stands in its `operand`, whose live tensor is `tensor` where it has a name."""
+    """A node whose derivative may be at fault, the user's lines that recorded it, innermost
+    first, and the edge at which its derivative is infinite; None where none is known."""
 
-    name: str
-    place: Place | None
-    operation: ast.expr | None
-    operand: str = ""
-    value: str = ""
-    tensor: torch.Tensor | None = None
+    node: str
+    frames: tuple[Frame, ...]
+    edge: Edge | None = None
+    name: str = ""
+
+    @property
+    def operand(self) -> int:
+        return -1 if self.edge is None else self.edge.operand
 
 
-def find(scene: Scene) -> NanSource | None:
-    """The operation that the NaN comes from; None where the graph does not show it.
+def sources(scene: Scene) -> tuple[NanSource, ...]:
+    """The operations that the NaN may come from, the likeliest first.
 
-    Anomaly mode names the first node with a NaN.  Where that one got an infinite gradient, what
-    to change is the operation behind it, towards the root, that made it infinite.  The nodes that
-    ran have freed what they saved, so the values are those of the user's names.
+    Anomaly mode names the first node with a NaN.  One whose own derivative is finite got an
+    infinite gradient: then an operation behind it, towards the root, made it infinite.
     """
-    name = scene.match.captures.get("op", "")
+    named = _failed(scene, scene.match.captures.get("op", ""))
+    found = [_source(scene, node) for node in named]
+    if not any(source.edge for source in found):
+        found += [_source(scene, node) for node in _behind(scene, named)]
+    return tuple(dict.fromkeys(found))
+
+
+def _failed(scene: Scene, name: str) -> Sequence[GraphNode]:
+    """The nodes of this name of which one failed; one alone where what it saved is freed.
+
+    The engine runs nodes in the falling order of their numbers (`ReadyQueue`,
+    torch/csrc/autograd/engine.h), so the oldest that ran is the one.
+    """
     named = [n for n in scene.graph.nodes if n.name == name]
-    for node in (*named, *_behind(scene, named)):
-        found = _source(scene, node)
-        if found.value:
-            return found
-    return _source(scene, named[0]) if len(named) == 1 else None
+    ran = [n for n in named if n.freed_slots]
+    return [min(ran, key=lambda n: n.sequence)] if ran else named
 
 
 def _behind(scene: Scene, named: Sequence[GraphNode]) -> Iterator[GraphNode]:
-    """The nodes whose gradients flow into the named one, nearest first, of known edges only."""
-    pending, seen = list(named[:1]), set[int]()
+    """The nodes with an edge whose gradients flow into the named ones, nearest first."""
+    pending, seen = list(named), set[int]()
     while pending and len(seen) < 200:
         for parent in scene.graph.parents(pending.pop(0)):
             if id(parent) not in seen:
                 seen.add(id(parent))
-                pending.append(parent)
-                if parent.name in _EDGES:
+                edge = _edge(parent)
+                if edge is not None and edge.value:
                     yield parent
+                else:
+                    pending.append(parent)
+
+
+def _edge(node: GraphNode) -> Edge | None:
+    if node.name != "PowBackward0":
+        return _EDGES.get(node.name)
+    exponent = getattr(node.node, "_saved_exponent", 1)
+    if not isinstance(exponent, (int, float)) or exponent >= 1:
+        return None
+    return _ROOT if exponent > 0 else _INVERSE
 
 
 def _source(scene: Scene, node: GraphNode) -> NanSource:
-    source, place, call = _forward(scene.program, node)
-    if source is None or place is None or call is None:
-        return NanSource(node.name, place, None)
-    at = source.place(call.lineno, place.function, call)
-    position, edge = _EDGES.get(node.name, (0, ""))
-    operands = _operands(call)
-    for number, operand in enumerate(operands):
-        tensor = _live(scene, source, operand)
-        values = ("nan", "inf", *((edge,) if edge and number == position else ()))
-        found = None if tensor is None else next((v for v in values if _holds(tensor, v)), None)
-        if found is not None:
-            return NanSource(node.name, at, call, ast.unparse(operand), found, tensor)
-    return NanSource(node.name, at, call)
+    own = (f for f in _frames(node) if scene.program.source(f.filename) is not None)
+    return NanSource(node.name, tuple(own), _edge(node))
 
 
-def _live(scene: Scene, source: Source, operand: ast.expr) -> torch.Tensor | None:
-    """The operand's value where it has a name that still holds it."""
-    slicer = scene.slicer
-    value = slicer.value(ExprAt(slicer.top(source), operand))
-    return value if isinstance(value, torch.Tensor) else None
-
-
-def _holds(tensor: torch.Tensor, value: str) -> bool:
+def holds(tensor: torch.Tensor, value: str) -> bool:
+    """Whether a value ("nan", "inf", "0" or, of either sign, "1") stands in a tensor."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return False
     if value == "nan":
@@ -111,23 +146,11 @@ def _holds(tensor: torch.Tensor, value: str) -> bool:
     return bool((tensor.abs() == float(value)).any())
 
 
-def _forward(
-    program: Program, node: GraphNode
-) -> tuple[Source | None, Place | None, ast.expr | None]:
-    """The innermost user line of the forward call, and the operation there."""
-    for filename, line in _frames(node):
-        source = program.source(filename)
-        if source is not None:
-            place = program.place(filename, line)
-            return source, place, operation_named(source, line, node.name)
-    return None, None, None
-
-
-def _frames(node: GraphNode) -> Iterator[tuple[str, int]]:
+def _frames(node: GraphNode) -> Iterator[Frame]:
     """The frames of the forward stack, innermost first."""
     lines = node.node.metadata.get("traceback_", ())
     text = "".join(map(str, lines))
-    yield from ((m[1], int(m[2])) for m in reversed(list(_FRAME.finditer(text))))
+    yield from (Frame(m[1], int(m[2])) for m in reversed(list(_FRAME.finditer(text))))
 
 
 def operation_named(source: Source, line: int, name: str) -> ast.expr | None:
@@ -149,16 +172,6 @@ def _word(node: ast.expr) -> str:
         return name.strip("_").replace("_", "").lower()
     kinds = {ast.Div: "div", ast.Mult: "mul", ast.Pow: "pow", ast.Sub: "sub", ast.Add: "add"}
     return kinds.get(type(node.op), "") if isinstance(node, ast.BinOp) else ""
-
-
-def _operands(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if not isinstance(node, ast.Call):
-        return []
-    inner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    of_torch = inner is None or ast.unparse(inner) in ("torch", "F")
-    return [*([] if of_torch or inner is None else [inner]), *node.args]
 
 
 def forward_operation(scene: Scene, name: str) -> tuple[Place, str] | None:

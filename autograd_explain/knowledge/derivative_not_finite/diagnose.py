@@ -44,13 +44,15 @@ EXAMPLE = {
 @dataclass(frozen=True)
 class Details:
     """The operand to change, and what was found to make the derivative finite: 1 instead of the
-    values at fault, or bounds."""
+    values at fault, or bounds.  `result` ("inf") is what the operation gives at that value, where
+    it is no finite number and the loss is one: something behind it takes it out."""
 
     operand: Place | None = None
     value: str = ""
     one: bool = False
     floor: str = ""
     ceiling: str = ""
+    result: str = ""
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -81,7 +83,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=_tensors(scene, named[0][1] if named else None, names, found),
         events=(*events, *(() if failed is None else (failed,))),
         variant=_variant(stage, found),
-        details=_details(origin, found),
+        details=details_of(origin, found),
         awaited=names,
     )
 
@@ -128,8 +130,15 @@ def _variant(stage: str, found: Operation | None) -> str:
     return stage if found.operand is not None else f"{stage}_line"
 
 
-def _details(origin: NonFinite | None, found: Operation | None) -> Details:
+def details_of(origin: NonFinite | None, found: Operation | None) -> Details:
     if origin is None or found is None or found.operand is None:
         return Details()
     repair = origin.repair
-    return Details(found.operand_place, origin.value, repair.one, repair.floor, repair.ceiling)
+    return Details(
+        found.operand_place,
+        origin.value,
+        repair.one,
+        repair.floor,
+        repair.ceiling,
+        repair.result if origin.stage.value == "derivative" else "",
+    )

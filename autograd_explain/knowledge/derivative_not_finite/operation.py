@@ -5,18 +5,39 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from autograd_explain.inspect.facts.nan_source import operation_named
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
 
-if TYPE_CHECKING:
-    from autograd_explain.verification import NonFinite
-    from autograd_explain.verification.plan import CodeRange
-
 #: What functions are called on that are no tensors.
 _NAMESPACES = frozenset({"torch", "F", "nn", "functional"})
+
+
+class Line(Protocol):
+    """A line that a frame stood at, and the columns of what was evaluated there, where known."""
+
+    @property
+    def filename(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def columns(self) -> tuple[int, int, int, int] | None: ...
+
+
+class Recorded(Protocol):
+    """A node of the graph, the function of torch's that made it ("": not known), the place of the
+    operand at fault (-1: not known), and the lines, innermost first."""
+
+    @property
+    def frames(self) -> Sequence[Line]: ...
+    @property
+    def node(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def operand(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +54,10 @@ class Operation:
     chain: tuple[Place, ...] = ()
     read: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
-
-    def tells(self, function: str) -> bool:
-        """Whether the expression shows which function of torch's it is."""
-        return self.is_operator or function.strip("_") in self.text
+    node: ast.expr | ast.stmt | None = None
 
 
-def operation_at(program: Program, origin: NonFinite) -> Operation | None:
+def operation_at(program: Program, origin: Recorded) -> Operation | None:
     """None where no line of the user's is known."""
     known = [(s, r) for r in origin.frames if (s := program.source(r.filename)) is not None]
     if not known:
@@ -61,6 +79,7 @@ def operation_at(program: Program, origin: NonFinite) -> Operation | None:
         chain,
         () if operand is None else _read(operand),
         _given(source, node),
+        node,
     )
 
 
@@ -80,7 +99,7 @@ def _given(source: Source, node: ast.AST) -> tuple[str, ...]:
     return tuple(ast.unparse(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute)))
 
 
-def _node(source: Source, at: CodeRange) -> ast.expr | ast.stmt | None:
+def _node(source: Source, at: Line) -> ast.expr | ast.stmt | None:
     """The innermost expression or statement with exactly this range."""
     found = [
         n
@@ -91,17 +110,25 @@ def _node(source: Source, at: CodeRange) -> ast.expr | ast.stmt | None:
     return next((n for n in found if isinstance(n, ast.expr)), found[0] if found else None)
 
 
-def _operand(node: ast.expr | ast.stmt, origin: NonFinite) -> ast.expr | None:
-    operands: Sequence[ast.expr] = ()
+def _operand(node: ast.expr | ast.stmt, origin: Recorded) -> ast.expr | None:
+    found = operands(node)
+    # `1 / x` is x.__rtruediv__(1), or a reciprocal
+    if isinstance(node, ast.BinOp) and origin.name.startswith("__r"):
+        found.reverse()
+    elif isinstance(node, ast.BinOp) and origin.node.startswith("Reciprocal"):
+        found = [node.right]
+    return found[origin.operand] if 0 <= origin.operand < len(found) else None
+
+
+def operands(node: ast.AST | None) -> list[ast.expr]:
+    """What an operator or a function of torch's is given; of a method its tensor is the first."""
     if isinstance(node, ast.BinOp):
-        operands = (node.left, node.right)
-        if origin.name.startswith("__r"):  # `1 / x` is x.__rtruediv__(1)
-            operands = (node.right, node.left)
-    elif isinstance(node, ast.UnaryOp):
-        operands = (node.operand,)
-    elif isinstance(node, ast.Call) and not any(isinstance(a, ast.Starred) for a in node.args):
-        operands = (*_receiver(node), *node.args)
-    return operands[origin.operand] if 0 <= origin.operand < len(operands) else None
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
+        return []
+    return [*_receiver(node), *node.args]
 
 
 def _receiver(call: ast.Call) -> tuple[ast.expr, ...]:

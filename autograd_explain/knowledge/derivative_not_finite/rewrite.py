@@ -1,6 +1,7 @@
 """The repair inside the operation: what it computes of the values at fault reaches nobody."""
 
 import ast
+from dataclasses import replace
 
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, called_name
@@ -16,6 +17,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 )
 
 from .diagnose import Details
+from .operation import operands
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
@@ -39,26 +41,17 @@ def _masked_alike(site: Site[Details]) -> Edits | None:
         return None
     call, first = choice
     number = next(
-        (n for n, o in enumerate(_operands(operation)) if source.span(o) == place.span), -1
+        (n for n, o in enumerate(operands(operation)) if source.span(o) == place.span), -1
     )
     alike = [n for n in ast.walk(call.args[2 if first else 1]) if _is_alike(n, operation)]
     if number < 0 or not alike:
         return None
     patches = _with_mask(program, place, call, first)
     for other in alike:
-        operand = _operands(other)[number]
+        operand = operands(other)[number]
         at = source.place(operand.lineno, None, operand)
         patches += _with_mask(program, at, call, not first)
     return apply_patches(patches)
-
-
-def _operands(node: ast.AST) -> list[ast.expr]:
-    """Of an operator or a call; what a method is called on is the first."""
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if not isinstance(node, ast.Call):
-        return []
-    return [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
 
 
 def _is_alike(node: ast.AST, other: ast.AST) -> bool:
@@ -67,7 +60,7 @@ def _is_alike(node: ast.AST, other: ast.AST) -> bool:
         return type(node.op) is type(other.op)
     if not isinstance(node, ast.Call) or not isinstance(other, ast.Call):
         return False
-    return called_name(node) == called_name(other) and len(_operands(node)) == len(_operands(other))
+    return called_name(node) == called_name(other) and len(operands(node)) == len(operands(other))
 
 
 def _with_mask(program: Program, place: Place, call: ast.Call, first: bool) -> list[Patch]:
@@ -93,6 +86,44 @@ def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | No
             return None
         inner = outer
     return None
+
+
+def _masked_around(site: Site[Details]) -> Edits | None:
+    """`x.pow(-1)` -> `torch.where(x == 0, float("inf"), torch.where(x == 0, 1.0, x).pow(-1))`.
+
+    Of an operand that is read more than once, so it has to have no effect of its own."""
+    program, place, details = site.program, site.details.operand, site.details
+    node, operation = node_at(program, place), node_at(program, site.place)
+    torch = None if place is None else torch_at(program, place)
+    if node is None or place is None or operation is None or torch is None:
+        return None
+    if any(isinstance(n, (ast.Call, ast.Await, ast.NamedExpr)) for n in ast.walk(node)):
+        return None
+    tested = f"{operand(program, place, node)} == 0"
+    safe = f"{torch}.where({tested}, 1.0, {code_of(program, place, node)})"
+    around = f'{torch}.where({tested}, float("{details.result}"), ', ")"
+    return apply_patches(_between(_in_place_of(program, place, safe), program, site.place, *around))
+
+
+def _between(
+    inner: list[Patch], program: Program, place: Place, before: str, behind: str
+) -> list[Patch]:
+    """What replaces a part of an expression, with a text put before and behind the whole."""
+    source, node = program.source_at(place), node_at(program, place)
+    whole = None if source is None or node is None else source.span(node)
+    if source is None or whole is None or len(inner) != 1:
+        return []
+    patch = inner[0]
+    start, end = (whole.line, whole.column), (whole.end_line, whole.end_column)
+    if start == (patch.span.line, patch.span.column):
+        patch, before = replace(patch, text=before + patch.text), ""
+    if end == (patch.span.end_line, patch.span.end_column):
+        patch, behind = replace(patch, text=patch.text + behind), ""
+    return [
+        *([Patch(source, Span(*start, *start), before)] if before else []),
+        patch,
+        *([Patch(source, Span(*end, *end), behind)] if behind else []),
+    ]
 
 
 def _bounded(site: Site[Details]) -> Edits | None:
@@ -153,6 +184,11 @@ def _has_bounds(details: Details) -> bool:
     return bool(details.floor or details.ceiling)
 
 
+def _is_taken_out(details: Details) -> bool:
+    """An infinity at 0 that something behind the operation takes out."""
+    return bool(details.one and details.result and details.value == "0")
+
+
 def _is_divisor(details: Details) -> bool:
     """Zero among numbers of both signs: of a division, mostly."""
     return details.one and details.value == "0" and not _has_bounds(details)
@@ -161,6 +197,7 @@ def _is_divisor(details: Details) -> bool:
 propose: Propose[Details] = by_table(
     Fix("where_inside", _masked, when=lambda d: d.one),
     Fix("where_inside", _masked_alike, when=lambda d: d.one),
+    Fix("where_around", _masked_around, when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
     Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
     Fix("nonzero", _other_than_zero, when=_is_divisor, changes=True),
