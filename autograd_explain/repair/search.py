@@ -212,14 +212,10 @@ def _worth_showing(found: Sequence[_Tried], finding: Finding, request: Request) 
         if _says_something(candidate, rewrite, request):
             edited = apply(request.program, rewrite.edits)
             stays = place is None or (edited is not None and edited.place(place) is not None)
-            if stays or not _shorter(rewrite):
+            lines = [(lines_of(e.old_source), lines_of(e.new_source)) for e in rewrite.edits]
+            if stays or sum(len(new) - len(old) for old, new in lines) >= 0:
                 kept.append((candidate, rewrite))
     return kept
-
-
-def _shorter(rewrite: Rewrite) -> bool:
-    edits = rewrite.edits
-    return sum(len(lines_of(e.new_source)) - len(lines_of(e.old_source)) for e in edits) < 0
 
 
 def _weighed(found: Sequence[_Tried], request: Request) -> list[_Tried]:

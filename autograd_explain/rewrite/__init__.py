@@ -112,49 +112,15 @@ _HOMES = {
 }
 _MODULE = {name: module for module, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "Edited",
-    "Edits",
-    "Fix",
-    "Proposal",
-    "Propose",
-    "Site",
-    "apply",
-    "at_place",
-    "block_instead_of_switch",
-    "by_table",
-    "clone_alias",
-    "clone_argument",
-    "clone_before_write",
-    "clone_operand",
-    "clone_result",
-    "clone_unpacked",
-    "detach_after",
-    "detach_expression",
-    "detach_use",
-    "differing",
-    "dtype_in_constructor",
-    "functional_write",
-    "keep_graph",
-    "last_update",
-    "merge",
-    "module_list",
-    "module_not_inplace",
-    "move_after",
-    "move_before",
-    "out_of_place",
-    "parameter_attribute",
-    "recompute_before",
-    "remove_grad_switch",
-    "remove_statement",
-    "repeat_after",
-    "requires_grad_last",
-    "then",
-    "toggled_run",
-    "torch_at",
-    "under_no_grad",
-    "zero_grad_after",
-]
+__all__ = ["Edited", "Edits", "Fix", "Proposal", "Propose", "Site", "apply", "at_place"]
+__all__ += ["block_instead_of_switch", "by_table", "clone_alias", "clone_argument"]
+__all__ += ["clone_before_write", "clone_operand", "clone_result", "clone_unpacked", "detach_after"]
+__all__ += ["detach_expression", "detach_use", "differing", "dtype_in_constructor"]
+__all__ += ["functional_write", "keep_graph", "last_update", "merge", "module_list"]
+__all__ += ["module_not_inplace", "move_after", "move_before", "out_of_place"]
+__all__ += ["parameter_attribute", "recompute_before", "remove_grad_switch", "remove_statement"]
+__all__ += ["repeat_after", "requires_grad_last", "then", "toggled_run", "torch_at"]
+__all__ += ["under_no_grad", "zero_grad_after"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,6 @@ from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, 
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.keep_gradient import (
     FLAG,
-    detached_leaf,
     flag_moved,
     in_place_update,
     new_leaf,
@@ -54,7 +53,7 @@ def _new_leaves(site: Site[Details]) -> Edits | None:
 
 def _detached(site: Site[Details]) -> Edits | None:
     update = site.details.update
-    return None if update is None else detached_leaf(site.program, site.place, update.flagged)
+    return None if update is None else new_leaf(site.program, site.place, update.flagged)
 
 
 def _is_alone(details: Details) -> bool:

@@ -13,7 +13,8 @@ def _with_none(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if node is None:
         return None
-    values = [code_of(site.program, site.place, n) for n in _elements(node)]
+    elements = node.elts if isinstance(node, ast.Tuple) else [node]
+    values = [code_of(site.program, site.place, n) for n in elements]
     new = _new_values(site.details, values)
     return None if new is None else expression_replaced(site.program, site.place, ", ".join(new))
 
@@ -39,10 +40,6 @@ def _times_incoming(site: Site[Details]) -> Edits | None:
 
 
 _FACTORS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
-
-
-def _elements(node: ast.expr) -> list[ast.expr]:
-    return list(node.elts) if isinstance(node, ast.Tuple) else [node]
 
 
 def _new_values(details: Details, values: list[str]) -> list[str] | None:

@@ -61,8 +61,9 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     attributes = list(_attributes(forward, ctx))
     if not all(_is_constant(value, known) for _, value in attributes):
         return False
-    save = next((n for n in walk(forward) if _is_call(n, f"{ctx}.save_for_backward")), None)
-    saved = [dotted(a.value) or "" for a in positional(save)] if isinstance(save, cst.Call) else []
+    calls = (n for n in walk(forward) if isinstance(n, cst.Call))
+    save = next((c for c in calls if dotted(c.func) == f"{ctx}.save_for_backward"), None)
+    saved = [dotted(a.value) or "" for a in positional(save)] if save is not None else []
     lost = [name for name in saved if name not in known]
     if not lost:
         return True
@@ -77,7 +78,7 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     found = {value.value: name for name, value in attributes if isinstance(value, cst.Name)}
     kept = [n for n in saved if n in known]
     kept += [n for n in leaves if n not in kept and n not in found]
-    assert isinstance(save, cst.Call)
+    assert save is not None
     draft.replace(save, save.with_changes(args=[cst.Arg(cst.Name(n)) for n in kept]))
     own = positional_parameters(backward)[:1]
     lines = [make(f"{n} = {own[0]}.{found[n]}") for n in leaves if n in found]
@@ -145,10 +146,6 @@ def _is_constant(node: cst.BaseExpression, known: set[str]) -> bool:
         return node.value in known or node.value in ("True", "False", "None")
     words = {n.attr.value for n in walk(node) if isinstance(n, cst.Attribute)}
     return not words.isdisjoint(_ABOUT_SHAPE)
-
-
-def _is_call(node: cst.CSTNode, path: str) -> bool:
-    return isinstance(node, cst.Call) and dotted(node.func) == path
 
 
 def _unpacks(statement: Statement) -> bool:

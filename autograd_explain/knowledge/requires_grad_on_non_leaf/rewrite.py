@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
-from autograd_explain.rewrite.transforms.keep_gradient import detached_leaf
+from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
@@ -38,7 +38,7 @@ def _detached(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("new_leaf", at_place(detached_leaf, flagged=True), when=lambda d: d.replaced),
+    Fix("new_leaf", at_place(new_leaf, flagged=True), when=lambda d: d.replaced),
     Fix("retain_grad", _retained, when=lambda d: d.wanted and not d.replaced),
     Fix("detach", _detached, when=lambda d: not d.wanted),
 )

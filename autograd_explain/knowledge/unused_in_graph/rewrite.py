@@ -54,10 +54,8 @@ def _part_taken_last(site: Site[Details]) -> Edits | None:
     """`grad(u, x[:, :1])[0]` -> `grad(u, x)[0][:, :1]`, at every call that is asked for a part."""
     program, patches = site.program, []
     for part in reversed(site.details.parts):  # the last of two at one point comes first
-        patches += [
-            *replacement(program, part.argument, site.details.whole),
-            *_taken(program, part),
-        ]
+        patches += replacement(program, part.argument, site.details.whole)
+        patches += _taken(program, part)
     return apply_patches(patches)
 
 

@@ -23,10 +23,10 @@ from ..engine.cst_tools import (
     walk,
 )
 from ..engine.cst_tools import statement as make
-from ..engine.draft import Draft
+from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statements_in, tree_at
+from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import is_off, run_between, with_guard
 from .uncut import apply_patches, called, flag_removed
 
@@ -55,26 +55,22 @@ def retained(program: Program, finding: Finding) -> Edits | None:
 
 def _at_the_parameter(program: Program, place: Place | None, names: set[str]) -> Edits | None:
     """The call as the first line of the function that reads the gradient of what it is given."""
-    tree = None if place is None else tree_at(program, place)
-    statement = None if tree is None or place is None else tree.statement(place)
-    if tree is None or statement is None:
+    tree, statement = statement_at(program, place)
+    function = None if statement is None else tree.scope_of(statement)
+    if not isinstance(function, cst.FunctionDef):
         return None
-    function = tree.scope_of(statement)
-    inside = statements_in(function.body) if isinstance(function, cst.FunctionDef) else []
-    given = positional_parameters(function) if isinstance(function, cst.FunctionDef) else []
+    given = positional_parameters(function)
     meant = [name for name in given if name in names and name != "self"]
-    if not inside or len(meant) != 1:
+    if len(meant) != 1:
         return None
-    draft = Draft(tree)
-    draft.before(inside[0], [_call(program, cst.Name(meant[0]))])
-    return draft.edits()
+    first = statements_in(function.body)[0]
+    return Draft(tree).before(first, [_call(program, cst.Name(meant[0]))]).edits()
 
 
 def gradient_of_whole(program: Program, place: Place) -> Edits | None:
     """`x[k].grad` -> `x.grad[k]`, `x.view(n).grad` -> `x.grad.view(n)`, wherever the statement
     reads one: a part that is taken anew has no gradient, the tensor that it is a part of has."""
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     if statement is None:
         return None
     draft = Draft(tree)
@@ -102,13 +98,10 @@ def _after_all(program: Program, places: list[Place | None], names: set[str]) ->
     for place in places:
         if place is None:
             return None
-        tree = tree_at(program, place)
-        draft = drafts.setdefault((place.cell, place.file), Draft(tree))
+        draft = drafts.setdefault((place.cell, place.file), Draft(tree_at(program, place)))
         if not _after(program, draft, place, names):
             return None
-    edits = [draft.edit() for draft in drafts.values()]
-    whole = tuple(e for e in edits if e is not None)
-    return whole if whole and len(whole) == len(edits) else None
+    return every(drafts.values())
 
 
 def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> bool:
@@ -134,11 +127,9 @@ def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> boo
 
 
 def _names_one(program: Program, place: Place | None, names: set[str]) -> bool:
-    tree = None if place is None else tree_at(program, place)
-    statement = None if tree is None or place is None else tree.statement(place)
-    if tree is None or statement is None:
-        return False
-    leaves = (leaf for target in targets(statement) for leaf in unpacked(target))
+    tree, statement = statement_at(program, place)
+    written = [] if statement is None else targets(statement)
+    leaves = [leaf for target in written for leaf in unpacked(target)]
     return any(same(tree, leaf, name) for leaf in leaves for name in names)
 
 
@@ -195,24 +186,19 @@ def flag_moved(program: Program, finding: Finding) -> Edits | None:
     return apply_patches([*removed, *added]) if removed and added else None
 
 
-def new_leaf(program: Program, place: Place) -> Edits | None:
-    """The computed value cut from its graph and made a leaf: `(…).detach().requires_grad_()`."""
-    return apply_patches(called(program, place, f"detach().{FLAG}"))
-
-
 FLAG = "requires_grad_"
 
 
-def detached_leaf(program: Program, place: Place, flagged: bool) -> Edits | None:
-    """The same, without asking for the gradient where the program does that itself (`flagged`)."""
+def new_leaf(program: Program, place: Place, flagged: bool = False) -> Edits | None:
+    """The computed value cut from its graph and made a leaf: `(…).detach().requires_grad_()`;
+    without asking for the gradient where the program does that itself (`flagged`)."""
     return apply_patches(called(program, place, "detach" if flagged else f"detach().{FLAG}"))
 
 
 def in_place_update(program: Program, place: Place, reset: bool = True) -> Edits | None:
     """`x = f(x)` -> `x.copy_(f(x))` under no_grad, at each statement of the block up to `place`
     that gives x a new value computed from it.  `reset`: and its gradient anew behind the last."""
-    tree = tree_at(program, place)
-    statement = tree.statement(place)
+    tree, statement = statement_at(program, place)
     guard = imports_at(program, place).local("torch.no_grad")
     run = _updates(tree, statement) if isinstance(statement, cst.Assign) else []
     if guard is None or not run:
@@ -259,9 +245,7 @@ def updates_in_place(
         if not any(is_off(imports, s) for s in tree.ancestors(statement)):
             lines = [with_guard(guard, cst.IndentedBlock([_line(s) for s in lines]))]
         draft.instead(statement, lines)
-    edits = [draft.edit() for draft in drafts.values()]
-    whole = tuple(e for e in edits if e is not None)
-    return whole if whole and len(whole) == len(edits) else None
+    return every(drafts.values())
 
 
 def _written(
@@ -318,11 +302,10 @@ def _attached(value: cst.BaseExpression) -> cst.BaseExpression:
 
 def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
     """The assignments of the block, up to `last`, of a name by what is computed from it."""
-    block, target = tree.block_of(last), targets(last)[0]
-    if block is None or len(last.targets) != 1 or not repeatable(target):
+    target = targets(last)[0]
+    if len(last.targets) != 1 or not repeatable(target):
         return []
-    inside = statements_in(block)
-    code, end = tree.code(target), next(i for i, s in enumerate(inside) if s is last)
+    (inside, end), code = tree.siblings(last), tree.code(target)
     return [
         s
         for s in inside[: end + 1]
@@ -367,7 +350,6 @@ def _augmented(
 
 def _resets(tree: Tree, statement: Statement, target: cst.BaseExpression) -> bool:
     """Whether the same block clears the gradient already."""
-    block = tree.block_of(statement)
     path = dotted(target)
-    code = "" if block is None else "".join(tree.code(s) for s in statements_in(block))
+    code = "".join(tree.code(s) for s in tree.siblings(statement)[0])
     return path is not None and (f"{path}.grad.zero_" in code or f"{path}.grad = None" in code)
