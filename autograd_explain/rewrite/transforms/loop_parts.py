@@ -20,8 +20,10 @@ def part_is_unseen(tree: Tree, statement: Statement, node: cst.Name) -> bool:
         if isinstance(around, cst.BaseComp) and parts is not None:
             bound = {id(n) for f in clauses(around) for n in walk(f.target)}
             alone = len(_uses(around, node.value, bound)) == 1
-            listed = isinstance(parts, cst.Name) and _is_read_later(tree, statement, parts)
-            return alone and not listed
+            if not isinstance(parts, cst.Name):
+                return alone
+            own = is_own_variable(tree, statement, parts.value)
+            return alone and own and not read_later(tree, statement, parts.value)
         if isinstance(around, cst.For) and isinstance(parts, cst.Call):
             alone = len(_uses(statement, node.value)) == 1
             return alone and not read_later(tree, statement, node.value)
@@ -52,8 +54,3 @@ def _last_name(call: cst.Call) -> str:
 
 
 _PARTS = words("unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit")
-
-
-def _is_read_later(tree: Tree, statement: Statement, name: cst.Name) -> bool:
-    own = is_own_variable(tree, statement, name.value)
-    return not own or read_later(tree, statement, name.value)
