@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from knowledge.played import added, edited, explained, play
 
-from autograd_explain.model import Diagnosis
+from autograd_explain.model import Diagnosis, Outcome
 
 NETWORKS = """
 import torch
@@ -143,3 +143,46 @@ for real in data:
     assert found.rewrites
     for rewrite in found.rewrites:
         assert play(edited(cells, rewrite)).diagnosis is None
+
+
+ACTOR_CRITIC = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+actor, critic = nn.Linear(4, 3), nn.Linear(4, 1)
+states, picked, returns = torch.randn(6, 4), torch.tensor([0, 2, 1, 1, 0, 2]), torch.randn(6)
+"""
+ADVANTAGE = """
+values = critic(states).squeeze(1)
+advantages = returns - values
+chances = actor(states).log_softmax(1)
+policy_loss = -((advantages - advantages.mean()) * chances[range(6), picked]).mean()
+value_loss = advantages.square().mean()
+"""
+ENTROPY = """
+chances = actor(states).log_softmax(1)
+policy_loss = -(returns * chances[range(6), picked]).mean()
+entropy_loss = (chances * chances.exp()).sum(1).mean()
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.parametrize("losses", [("policy_loss", "value_loss"), ("value_loss", "policy_loss")])
+def test_the_weight_of_a_log_probability_is_detached(
+    losses: tuple[str, str], watched: bool
+) -> None:
+    """Whichever backward comes first; that the program as written agrees says nothing."""
+    last = "\n".join(f"{loss}.backward()" for loss in losses)
+    cells = (ACTOR_CRITIC, ADVANTAGE + last)
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None and found.finding.cause == "second_backward"
+    assert found.rewrites[0].fix == "detach_weight"
+    assert not any(r.outcome is Outcome.VERIFIED for r in found.rewrites)
+    (line,) = added(cells, edited(cells, found.rewrites[0]))
+    assert line.count(".detach()") == 2
+
+
+def test_what_does_not_weigh_it_keeps_the_graph() -> None:
+    cells = (ACTOR_CRITIC, ENTROPY + "policy_loss.backward()\nentropy_loss.backward()")
+    found = play(cells).diagnosis
+    assert found is not None and proposed(found)[0] == "retain_graph"

@@ -16,6 +16,7 @@ from .carried_state import CarriedState, StateKind
 from .evidence import Evidence
 from .held_leaf import replaces_held_leaf
 from .reason import Why
+from .weight import weighs_log_probability
 
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _MANY = 400
@@ -37,6 +38,7 @@ class Details:
     attribute_uses: tuple[Place, ...] = ()  #: of what was made there
     stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
     first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
+    weights: tuple[Place, ...] = ()  #: where a loss reads it as the weight of a log-probability
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
@@ -65,6 +67,7 @@ def details_of(
         stepped=known.stepped is not None,
         stored=storing,
         first_uses=first_uses,
+        weights=_weights(scene, known),
         inputs=inputs,
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
     )
@@ -95,7 +98,20 @@ def _first_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     part = known.part
     if part.first is None or part.whole or any(s.writes is not False for s in known.steps):
         return ()
-    return _reads_of(scene, known)
+    return _reads_of(scene, known, _earlier_loss(scene, known), known.roots)
+
+
+def _weights(scene: Scene, known: Evidence) -> tuple[Place, ...]:
+    """Where one of the losses reads the shared part, if it only weighs a log-probability there."""
+    earlier, shared = _earlier_loss(scene, known), known.part.boundary.node
+    if earlier is None or known.part.whole:
+        return ()
+    value = scene.slicer.value(earlier)
+    if weighs_log_probability(value, shared):
+        return _reads_of(scene, known, earlier, known.roots)
+    if len(known.roots) == len(scene.roots) == 1 and weighs_log_probability(*scene.roots, shared):
+        return _reads_of(scene, known, known.roots[0], (earlier,))
+    return ()
 
 
 def _inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:
@@ -111,22 +127,27 @@ def _inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:
     )
 
 
-def _reads_of(scene: Scene, known: Evidence) -> tuple[Place, ...]:
-    """The expressions that hand the values of the shared part to the earlier backward's loss.
+def _earlier_loss(scene: Scene, known: Evidence) -> ExprAt | None:
+    return _loss_of(scene, known.calls.first)
 
-    None of them leads to the failing loss.  () where one of the values reaches the earlier loss in
-    another way: ending the graph at the rest would be no repair.
+
+def _reads_of(
+    scene: Scene, known: Evidence, loss: ExprAt | None, others: tuple[ExprAt, ...]
+) -> tuple[Place, ...]:
+    """The expressions that hand the values of the shared part to a backward's loss.
+
+    None of them leads to the other losses.  () where one of the values reaches the loss in another
+    way: ending the graph at the rest would be no repair.
     """
     statements = [binding.statement for binding in known.part.shared]
-    earlier = _loss_of(scene, known.calls.first)
-    if earlier is None or not statements or None in statements:
+    if loss is None or not statements or None in statements:
         return ()
-    needed = {id(s) for root in known.roots for s in _trail(scene, root, statements)}
+    needed = {id(s) for root in others for s in _trail(scene, root, statements)}
     found: list[ExprAt] = []
     for statement in statements:
         mine = [
             next((s for s in reversed(via) if id(s.node) not in needed), None)
-            for via in _reads(scene, earlier, statement)
+            for via in _reads(scene, loss, statement)
         ]
         if not mine or None in mine:
             return ()

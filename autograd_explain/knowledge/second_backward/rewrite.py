@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.model import Finding, Role, What
+from autograd_explain.model import Finding, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
@@ -227,6 +227,9 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
+    elif weight := detached_at(program, *details.weights):
+        changes = Safety.CHANGES_MEANING
+        yield Proposal("detach_weight", weight, changes, intended_difference=True, corrects=True)
     elif details.why is Why.SHARED_STEPPED:
         yield from _detached_first(finding, program)
     yield from _of_table(finding, program)
