@@ -3,9 +3,11 @@ and without a watched cell; the values are those of a function that has returned
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+import torch
 from knowledge.played import added, edited, play
 from notebook import cells_of, run_cells
 
@@ -19,6 +21,13 @@ torch.autograd.set_detect_anomaly(True, check_nan=True)
 w = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 # %%
 """
+
+
+@pytest.fixture(autouse=True)
+def _anomaly_mode() -> Iterator[None]:
+    """The notebooks turn it on for the whole process."""
+    with torch.autograd.set_detect_anomaly(False):
+        yield
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,34 @@ def forward(x):
     return acts["two"].sum()
 forward(w).backward()
 """
+LIBRARY = """
+from types import SimpleNamespace
+net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+def encode(x):
+    maps = [net[0](x)]
+    maps.append(maps[0].softmax(1))
+    return SimpleNamespace(maps=tuple(maps), loss=net[1](maps[1]).mean())
+"""
+PROPERTY = """
+class Kernel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw_scale = nn.Parameter(torch.zeros(2))
+        self.floor = 0.1
+    @property
+    def scale(self):
+        return nn.functional.softplus(self.raw_scale) + self.floor
+kernel = Kernel()
+(kernel.scale * torch.rand(2)).sum().backward()
+"""
 PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
+    "results that a loop goes through after the backward": (
+        LIBRARY + "def summed(x):\n    out = encode(x)\n    out.loss.backward()\n    total = 0\n"
+        "    for m in out.maps:\n        total = total + m.grad.sum()\n    return total\n"
+        "# %%\nsummed(torch.rand(2, 3))\n",
+        "m",
+        ["for item in out.maps:", "item.retain_grad()"],
+    ),
     "parts of a vector by name": (
         PARTS + "# %%\nsens = {n: getattr(spring, n).grad for n in ('k', 'c', 'm')}\n",
         "spring.k",
@@ -130,3 +157,11 @@ def test_a_loss_is_one_that_backward_was_called_on() -> None:
     cells = cells_of(TORCH + "# %%" + PARTS + "# %%\nprint(loss.grad)\n")
     found = play(cells).diagnosis
     assert found is not None and found.finding.variant == "root"
+
+
+def test_a_property_is_read_of_the_parameter_behind_it() -> None:
+    cells = cells_of(TORCH + "# %%" + PROPERTY + "# %%\nprint(kernel.scale.grad)\n")
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.variant == "property"
+    repaired = edited(cells, found.rewrites[0])
+    assert repaired[-1].strip() == "print(kernel.raw_scale.grad)"

@@ -64,13 +64,15 @@ def _pairs(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     return [(target, value)]
 
 
-def _may_update(scene: Scene, target: ast.expr, value: ExprAt) -> bool:
-    """Whether the target is read where its value is computed, or an item is set in a loop."""
+def _may_update(scene: Scene, source: Source, target: ast.expr, value: ast.expr) -> bool:
+    """Whether the target is read where its value is computed, or an item is set in a loop; the
+    dataflow is asked for a name alone, as it reads the whole cell."""
     if isinstance(target, ast.Subscript):
-        return any(isinstance(n, (ast.BinOp, ast.Call)) for n in ast.walk(value.node))
-    text, read = ast.unparse(target), [value.node]
-    if isinstance(value.node, ast.Name):
-        read = [m.node for m in scene.slicer.makers(value)]
+        return any(isinstance(n, (ast.BinOp, ast.Call)) for n in ast.walk(value))
+    read: list[ast.AST] = [value]
+    if isinstance(value, ast.Name):
+        read = [m.node for m in scene.slicer.makers(scene.slicer.at(source, value))]
+    text = ast.unparse(target)
     return any(
         isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == text
         for node in read
@@ -81,9 +83,9 @@ def _may_update(scene: Scene, target: ast.expr, value: ExprAt) -> bool:
 def _update(
     scene: Scene, source: Source, node: ast.Assign, target: ast.expr, value: ast.expr
 ) -> LeafUpdate | None:
-    whole, shown = scene.slicer.at(source, value), scene.slicer.at(source, target)
-    if not _may_update(scene, target, whole):
+    if not _may_update(scene, source, target, value):
         return None
+    whole, shown = scene.slicer.at(source, value), scene.slicer.at(source, target)
     if isinstance(value, ast.ListComp):  # `[p - lr * p.grad for p in params]`
         whole, shown = whole.inside(value.elt), whole.inside(value.generators[0].target)
     for maker in scene.slicer.makers(whole):

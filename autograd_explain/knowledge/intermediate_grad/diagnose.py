@@ -3,15 +3,17 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import attribute_read
 from autograd_explain.inspect.facts.grad_access import (
     is_started_from,
+    leaf_of_property,
     non_leaf_read,
     told,
     unseen_read,
     whole_with_gradient,
 )
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, What, label
+from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
 
@@ -21,6 +23,8 @@ class Details:
     """What the rewrites go by: whether a part of a leaf was asked, which has it itself."""
 
     of_whole: bool = False
+    read: Place | None = None  #: the property that was read, where
+    leaf: str = ""  #: the one leaf that it is computed from
 
 
 EXAMPLE = {
@@ -28,6 +32,7 @@ EXAMPLE = {
     "maker": "torch.tanh(self.inner(x))",
     "place": "In[1]:13",
     "node": "TanhBackward0",
+    "leaf": "",
 }
 
 
@@ -47,6 +52,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "maker": "" if maker is None else maker.text,
             "place": "" if maker is None else label(scene.place_at(maker)),
             "node": culprit.grad_fn or "",
+            "leaf": "",
         },
         tensors=facts,
         events=(*made, scene.failed()),
@@ -61,6 +67,18 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
     if read is None:
         return None
     tensor, maker = read
+    shown, leaf = attribute_read(scene, "grad"), leaf_of_property(scene)
+    if shown is not None and leaf:
+        place = scene.place_at(shown)
+        return Finding(
+            cause="intermediate_grad",
+            confidence=Confidence.LIKELY,
+            facts={"tensor": shown.text, "maker": "", "place": "", "node": "", "leaf": leaf},
+            tensors=(tensor,),
+            events=(Event(What.CAUSE, place), scene.failed()),
+            variant="property",
+            details=Details(read=place, leaf=leaf),
+        )
     made = () if maker is None else (scene.event_at(What.CAUSE, maker),)
     of_whole = whole_with_gradient(scene) is not None
     return Finding(
@@ -71,6 +89,7 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
             "maker": "" if maker is None else maker.text,
             "place": "" if maker is None else label(scene.place_at(maker)),
             "node": "",
+            "leaf": "",
         },
         tensors=(tensor,),
         events=(*made, scene.failed()),

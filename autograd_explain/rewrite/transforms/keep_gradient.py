@@ -26,7 +26,7 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .grad_mode import is_off, run_between, with_guard
 from .uncut import apply_patches, called, flag_removed
 
@@ -50,7 +50,27 @@ def retained(program: Program, finding: Finding) -> Edits | None:
         edits = _after_all(program, [place], names) if _names_one(program, place, names) else None
         if edits:
             return edits
-    return _at_the_parameter(program, finding.place(What.FAILED), names)
+    place = finding.place(What.FAILED)
+    return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
+
+
+def _before_backward(program: Program, place: Place | None, names: set[str]) -> Edits | None:
+    """The call in front of the backward before the reading, for a part of what the same block got
+    from a call: `out.maps[-1].retain_grad()`, or in a loop over such parts."""
+    tree, statement = statement_at(program, place)
+    if statement is None:
+        return None
+    loops = [n for n in tree.loops(statement) if isinstance(n, cst.For)]
+    over = next((n for n in loops if any(same(tree, n.target, name) for name in names)), None)
+    anchor, part = (
+        (statement, _read_part(tree, statement, names)) if over is None else (over, over.iter)
+    )
+    block, at = tree.siblings(anchor)
+    started = [s for s in block[:at] if _calls_backward(s)]
+    if part is None or not started or not _is_got_anew(block, started[-1], anchor, part):
+        return None
+    new = _call(program, part) if over is None else _each(program, tree, started[-1], part)
+    return Draft(tree).before(started[-1], [new]).edits()
 
 
 def _at_the_parameter(program: Program, place: Place | None, names: set[str]) -> Edits | None:
@@ -65,6 +85,31 @@ def _at_the_parameter(program: Program, place: Place | None, names: set[str]) ->
         return None
     first = statements_in(function.body)[0]
     return Draft(tree).before(first, [_call(program, cst.Name(meant[0]))]).edits()
+
+
+def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExpression | None:
+    read = (n.value for n in head(statement) if isinstance(n, cst.Attribute))
+    parts = (n for n in read if not isinstance(n, cst.Name))
+    return next((n for n in parts if any(same(tree, n, name) for name in names)), None)
+
+
+def _calls_backward(statement: Statement) -> bool:
+    called = (n.func for n in walk(statement) if isinstance(n, cst.Call))
+    return any(isinstance(f, cst.Attribute) and f.attr.value == "backward" for f in called)
+
+
+def _is_got_anew(
+    block: list[Statement], backward: Statement, reading: Statement, part: cst.BaseExpression
+) -> bool:
+    """Whether what `part` is a part of came from a call in front of the backward, and is the same
+    at the reading."""
+    root = next((n.value for n in walk(part) if isinstance(n, cst.Name)), "")
+    giving = [s for s in block if any(dotted(t) == root for t in targets(s))]
+    before = [s for s in giving if position(block, s) < position(block, backward)]
+    later = [s for s in giving[len(before) :] if position(block, s) < position(block, reading)]
+    last = before[-1] if before else None
+    called = isinstance(last, cst.Assign) and isinstance(last.value, cst.Call)
+    return called and not later and repeatable(part)
 
 
 def gradient_of_whole(program: Program, place: Place) -> Edits | None:
