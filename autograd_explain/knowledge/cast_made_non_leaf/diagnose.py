@@ -43,6 +43,7 @@ class Details:
     update: ReplacedLeaf | None  #: `w = w - lr * w.grad`
     named: bool  #: the leaf has a name of its own
     updates: tuple[Rebinding, ...] = ()  #: all those of the round
+    recorded: bool = False  #: autograd recorded the update
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -71,6 +72,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             update=found.replaced,
             named=found.renamed_leaf,
             updates=_rebindings(scene, _with(found, updates)),
+            recorded=found.replaced is not None,
         ),
     )
 
@@ -116,7 +118,7 @@ def _of_updates(
         ),
         events=(*made, scene.failed()),
         variant="unrecorded" if found is None else "update",
-        details=Details(None, False, _rebindings(scene, updates)),
+        details=Details(None, False, _rebindings(scene, updates), recorded=found is not None),
     )
 
 

@@ -44,8 +44,7 @@ def _in_place(site: Site[Details], augmented: bool = False) -> Edits | None:
 def _new_leaves(site: Site[Details]) -> Edits | None:
     """Each round begins with tensors that ask for their gradient; there is none to reset."""
     updates = [u for u in site.details.updates if u.last]
-    recorded = site.finding.variant == "update"
-    method = f"detach().{FLAG}" if recorded else FLAG
+    method = f"detach().{FLAG}" if site.details.recorded else FLAG
     if not updates or any(u.cleared for u in updates):
         return None
     return apply_patches(p for u in updates for p in called(site.program, u.value, method))

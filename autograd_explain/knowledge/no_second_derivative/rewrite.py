@@ -153,4 +153,4 @@ def _unpacks(statement: Statement) -> bool:
     return (dotted(value) or "").endswith(".saved_tensors") if value is not None else False
 
 
-propose: Propose[None] = by_table(Fix("differentiable", at_place(_differentiable)))
+propose: Propose[object] = by_table(Fix("differentiable", at_place(_differentiable)))
