@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs",
         type=int,
-        default=80,
+        default=60,
         help="how many random correct training programs the recorder watches",
     )
     parser.addoption(
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-notebooks",
         action="store_true",
-        help="under check run all notebooks of tests/expected instead of a third",
+        help="under check run all notebooks of tests/expected instead of a quarter",
     )
 
 
