@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from knowledge.played import added, edited, play
+from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 from notebook import installed
 
@@ -200,14 +200,12 @@ def library(tmp_path: Path) -> Iterator[None]:
 def test_program(name: str) -> None:
     text, cause, line, lines = PROGRAMS[name]
     cells = cells_of(BEGIN + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    finding = found.diagnosis.finding
+    found = explained(cells)
+    finding = found.finding
     place = finding.place(What.CAUSE)
     assert (finding.cause, place and place.source) == (cause, line)
     if lines:
-        repaired = edited(cells, found.diagnosis.rewrites[0])
+        repaired = edited(cells, found.rewrites[0])
         assert added(cells, repaired) == lines
         run(repaired)
 

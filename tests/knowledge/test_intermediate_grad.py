@@ -6,7 +6,7 @@ A row is a notebook, the name shown first, and the lines that the rewrite brings
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, play
+from knowledge.played import edited, explained, play
 
 from autograd_explain.render.topic_content import cells_of
 
@@ -121,14 +121,11 @@ print(c.grad)
 def test_kept(name: str) -> None:
     text, shown, lines = PROGRAMS[name]
     cells = cells_of(TORCH + "# %%" + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    diagnosis = found.diagnosis
-    assert diagnosis.finding.cause == "intermediate_grad"
-    assert diagnosis.finding.variant == ""
-    assert diagnosis.finding.tensors[0].names[0] == shown
-    before, after = "\n".join(cells), "\n".join(edited(cells, diagnosis.rewrites[0]))
+    found = explained(cells)
+    assert found.finding.cause == "intermediate_grad"
+    assert found.finding.variant == ""
+    assert found.finding.tensors[0].names[0] == shown
+    before, after = "\n".join(cells), "\n".join(edited(cells, found.rewrites[0]))
     new = [line.strip() for line in after.splitlines() if line not in before.splitlines()]
     assert new == lines
 

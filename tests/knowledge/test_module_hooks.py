@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from knowledge.played import added, edited, play
+from knowledge.played import added, edited, explained
 from knowledge.test_cases import run
 from notebook import installed
 
@@ -90,17 +90,15 @@ def library(tmp_path: Path) -> Iterator[None]:
 def test_program(name: str) -> None:
     text, line, hook = PROGRAMS[name]
     cells = cells_of(BEGIN + text + RUN)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    place = found.diagnosis.finding.place(What.CAUSE)
-    assert found.diagnosis.finding.cause == "multi_view_written"
+    found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    assert found.finding.cause == "multi_view_written"
     assert place is not None
     assert place.source == line
     if hook is None:
-        assert not found.diagnosis.rewrites
+        assert not found.rewrites
         return
-    repaired = edited(cells, found.diagnosis.rewrites[0])
+    repaired = edited(cells, found.rewrites[0])
     assert [s.strip() for s in added(cells, repaired)][:3] == [
         s.format(hook=hook).strip() for s in HOOKED
     ]

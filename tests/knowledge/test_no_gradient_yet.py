@@ -6,7 +6,7 @@ A row is a notebook and the lines that the first rewrite brings in.
 from __future__ import annotations
 
 import pytest
-from knowledge.played import added, edited, play
+from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 
 from autograd_explain.model import What
@@ -56,10 +56,8 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
 def test_alias(name: str) -> None:
     text, lines = PROGRAMS[name]
     cells = cells_of(START + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    found = explained(cells)
+    finding, rewrites = found.finding, found.rewrites
     assert (finding.cause, finding.variant) == ("no_gradient_yet", "alias")
     repaired = edited(cells, rewrites[0])
     before = [line for cell in cells for line in cell.splitlines()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited, play
+from knowledge.played import edited, explained
 from knowledge.test_cases import run
 
 from autograd_explain.render.topic_content import cells_of
@@ -40,10 +40,8 @@ PROGRAMS: dict[str, tuple[str, list[str]]] = {
 def test_program(name: str) -> None:
     text, lines = PROGRAMS[name]
     cells = cells_of(BEGIN + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    assert found.diagnosis.finding.cause == "non_leaf_in_optimizer"
-    repaired = edited(cells, found.diagnosis.rewrites[0])
+    found = explained(cells)
+    assert found.finding.cause == "non_leaf_in_optimizer"
+    repaired = edited(cells, found.rewrites[0])
     assert [line for line in repaired[-1].splitlines() if line not in cells[-1]] == lines
     run(repaired)

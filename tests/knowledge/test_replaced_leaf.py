@@ -6,7 +6,7 @@ A row is a notebook, the cause, and the lines that the first rewrite brings in.
 from __future__ import annotations
 
 import pytest
-from knowledge.played import added, edited, play
+from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 
 from autograd_explain.model import What
@@ -191,11 +191,9 @@ assert not torch.equal(image, x)
 def test_program(name: str) -> None:
     text, cause, lines = PROGRAMS[name]
     cells = cells_of(BEGIN + text)
-    found = play(cells)
-    assert found.trouble == ""
-    assert found.diagnosis is not None
-    assert found.diagnosis.finding.cause == cause
-    repaired = edited(cells, found.diagnosis.rewrites[0])
+    found = explained(cells)
+    assert found.finding.cause == cause
+    repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == lines
     run(repaired)
 
