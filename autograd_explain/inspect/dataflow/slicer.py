@@ -70,6 +70,7 @@ class Slicer:
         """An expression that the user did not write there, as if it stood at `at`."""
         index = self.index(at.scope.source)
         for parent in ast.walk(node):
+            ast.copy_location(parent, at.node)
             for child in ast.iter_child_nodes(parent):
                 index.parents[child] = parent
         around = index.parents.get(at.node)

@@ -81,7 +81,5 @@ def live_spot(scene: Scene, tensor: torch.Tensor) -> ExprAt | None:
         node, head = expression_of(name), head_of(name)
         at = next((s for s in reversed(spots) if head in s.scope.values), None)
         if node is not None and at is not None:
-            for part in ast.walk(node):
-                ast.copy_location(part, at.node)
             return slicer.imagined(at, node)
     return None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,11 +11,12 @@ import torch
 from ...model import Event, Role, TensorFact
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import attribute, class_attribute, is_tensor
+from ..live.class_source import parsed
 from ..scene import Scene
 from .expressions import attribute_read
 from .non_leaf import NonLeaf, analyse, events, fact
 from .sibling_grad_reads import read_alike, spelled
-from .torch_call import calls_in, elements
+from .torch_call import calls_in, elements, gone_back_from
 from .value_names import stored_names
 
 
@@ -62,20 +61,13 @@ def leaf_of_property(scene: Scene) -> str:
 
 def _read_by(getter: Any) -> tuple[str, ...]:
     """The attributes of its object that a getter reads."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(getter)))
-    except (OSError, TypeError, SyntaxError):
+    tree = parsed(getter)
+    function = tree.body[0] if tree is not None and tree.body else None
+    if not isinstance(function, ast.FunctionDef) or not function.args.args:
         return ()
-    function = tree.body[0]
-    given = function.args.args if isinstance(function, ast.FunctionDef) else []
-    return tuple(
-        node.attr
-        for node in ast.walk(function)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and given
-        and node.value.id == given[0].arg
-    )
+    own = function.args.args[0].arg
+    nodes = (n for n in ast.walk(function) if isinstance(n, ast.Attribute))
+    return tuple(n.attr for n in nodes if isinstance(n.value, ast.Name) and n.value.id == own)
 
 
 def whole_with_gradient(scene: Scene) -> ExprAt | None:
@@ -128,9 +120,8 @@ def is_started_from(scene: Scene, found: NonLeaf) -> bool:
         return False
     slicer, names = scene.slicer, {*stored_names(scene, found.maker)}
     for call in calls_in(scene, "backward"):
-        owner, given = call.receiver, call.argument(0, "tensors")
-        roots = [] if owner is None else [owner]
-        for root in roots + ([] if given is None else elements(scene, given)):
+        given = gone_back_from(scene, call)
+        for root in [] if given is None else elements(scene, given):
             if ast.unparse(root.node) in names:
                 return True
             if any(m.node is found.maker.node for m in slicer.makers(root)):

@@ -176,8 +176,5 @@ def _before(scene: Scene, update: LeafUpdate) -> list[ExprAt]:
     if head is None:
         return []
     node = ast.parse(ast.unparse(update.target.node), mode="eval").body
-    for part in ast.walk(node):
-        ast.copy_location(part, head)
-    at = update.target.inside(head)
-    imagined = scene.slicer.imagined(at, node)
+    imagined = scene.slicer.imagined(update.target.inside(head), node)
     return [*scene.slicer.makers(imagined), *computation(scene, imagined, 40)]

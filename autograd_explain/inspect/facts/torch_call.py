@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
 
+from ...isolation.type_checks import is_a
 from ...model import Role, TensorFact
 from ...program import called_name
 from ..dataflow import ExprAt, Slicer
@@ -45,14 +47,16 @@ def failing_call(scene: Scene, *names: str) -> ExprAt | None:
 def backward_roots(scene: Scene) -> list[ExprAt]:
     """What backward or grad was called on, one expression for each where they are listed."""
     call = failing_call(scene, "backward", "grad")
-    if call is None:
-        return []
-    given = call.argument(0, "tensors", "outputs")
-    owner = call.receiver
-    module = owner is not None and type(scene.slicer.value(owner)).__name__ == "module"
-    if call.called == "backward" and not module and owner is not None:
-        return [owner]
+    given = None if call is None else gone_back_from(scene, call)
     return [] if given is None else elements(scene, given)
+
+
+def gone_back_from(scene: Scene, call: ExprAt) -> ExprAt | None:
+    """What a call of backward or grad goes back from, a list of it where one is given: `loss` of
+    `loss.backward()`, of `torch.autograd.backward(loss)` and of `torch.autograd.grad(loss, x)`."""
+    owner = call.receiver
+    of_module = owner is None or is_a(scene.slicer.value(owner), ModuleType)
+    return call.argument(0, "tensors", "outputs") if of_module or call.called == "grad" else owner
 
 
 def differentiated(scene: Scene) -> tuple[Any, ...]:

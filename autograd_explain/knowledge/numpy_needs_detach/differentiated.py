@@ -11,10 +11,9 @@ from autograd_explain.inspect.dataflow import CutKind, ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.safe_lookup import is_module
 from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.torch_call import calls_in, gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
-
-_GRADIENTS = ("backward", "grad")
 
 
 class Part(Enum):
@@ -47,11 +46,8 @@ def differentiated(scene: Scene, failing: ExprAt) -> Differentiated | None:
 
 def _roots(scene: Scene) -> Iterator[ExprAt]:
     """`loss` of `loss.backward()` and of `torch.autograd.grad(loss, x)`."""
-    for source, call in scene.index.calls(*_GRADIENTS, of="torch"):
-        spot = scene.slicer.at(source, call)
-        given = spot.receiver if spot.called == "backward" else spot.argument(0, "outputs")
-        if given is not None and not (isinstance(given.node, ast.Name) and given.text == "torch"):
-            yield given
+    losses = (gone_back_from(scene, call) for call in calls_in(scene, "backward", "grad"))
+    return (loss for loss in losses if loss is not None)
 
 
 def _forward(scene: Scene, failing: ExprAt) -> Iterator[ExprAt]:

@@ -17,6 +17,7 @@ from autograd_explain.inspect.dataflow import CutKind, ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.gradient_trace import elements_of
 from autograd_explain.inspect.dataflow.safe_lookup import is_module
+from autograd_explain.inspect.facts.torch_call import calls_in, gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
@@ -73,13 +74,8 @@ def _outputs(scene: Scene, call: ExprAt) -> str:
 
 
 def _other_losses(scene: Scene) -> Iterator[ExprAt]:
-    for source, call in scene.index.calls("backward", of="torch"):
-        spot = scene.slicer.at(source, call)
-        owner = spot.receiver
-        if owner is not None and is_module(scene.slicer.value(owner)):
-            owner = spot.argument(0, "tensors")
-        if owner is not None:
-            yield owner
+    losses = (gone_back_from(scene, call) for call in calls_in(scene, "backward"))
+    return (loss for loss in losses if loss is not None)
 
 
 def _derivatives(scene: Scene, root: ExprAt, weights: set[int]) -> list[ExprAt]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
@@ -128,7 +129,8 @@ def _inputs(scene: Scene, known: Evidence) -> tuple[Place, ...]:
 
 
 def _earlier_loss(scene: Scene, known: Evidence) -> ExprAt | None:
-    return _loss_of(scene, known.calls.first)
+    first = known.calls.first
+    return None if first is None else gone_back_from(scene, first)
 
 
 def _reads_of(
@@ -183,13 +185,3 @@ def _stands_in(scene: Scene, spot: ExprAt | None, statement: ast.stmt | None) ->
             return True
         spot = spot.scope.call
     return False
-
-
-def _loss_of(scene: Scene, call: ExprAt | None) -> ExprAt | None:
-    """`loss` of `loss.backward()` or `grad(loss, …)`."""
-    if call is None:
-        return None
-    owner = call.receiver
-    if owner is None or type(scene.slicer.value(owner)).__name__ == "module":
-        return call.argument(0, "tensors", "outputs")
-    return owner

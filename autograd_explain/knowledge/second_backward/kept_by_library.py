@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +12,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, evaluate
+from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import items, table_of
 from autograd_explain.model import Place
@@ -64,9 +63,8 @@ def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
 
 def _is_cache(owner: Any, attribute: str) -> bool:
     """Whether the class sets the attribute to None, and else to what is not computed from it."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(type(owner))))
-    except (OSError, TypeError, SyntaxError):
+    tree = parsed(type(owner))
+    if tree is None:
         return False
     pairs = [
         (target, value)

@@ -126,8 +126,6 @@ def _is_seen(scene: Scene, whole: ExprAt, spot: ExprAt, tensor: torch.Tensor) ->
         own = isinstance(body, FUNCTIONS) and {*parameters(body)}
         return not any((own and n in own) or all_bindings(body, n) for n in names)
     there = ast.parse(whole.text, mode="eval").body
-    for part in ast.walk(there):
-        ast.copy_location(part, spot.node)
     return _live(scene, scene.slicer.imagined(spot, there)) is tensor
 
 
