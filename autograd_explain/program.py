@@ -215,8 +215,12 @@ def _variables(function: ast.AST) -> Iterator[str]:
 
 def called_name(node: ast.AST) -> str:
     """The last name of what a call calls: `SGD` of `torch.optim.SGD(…)`; "" for anything else."""
-    function = getattr(node, "func", None)
-    return str(getattr(function, "attr", getattr(function, "id", "")))
+    return last_name(getattr(node, "func", None))
+
+
+def last_name(node: ast.AST | None) -> str:
+    """`weight` of `net[0].weight` and of `weight`; "" for what has no name."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def expression_of(text: str) -> ast.expr | None:

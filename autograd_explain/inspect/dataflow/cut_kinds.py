@@ -9,7 +9,7 @@ import ast
 from enum import Enum
 from typing import Any
 
-from ...program import called_name
+from ...program import called_name, last_name
 from . import safe_lookup
 from .expression import ExprAt
 from .protocol import Slicing
@@ -137,7 +137,7 @@ def _library(function: Any) -> str:
 
 def _names_integer_type(node: ast.Call) -> bool:
     for argument in (*node.args, *(k.value for k in node.keywords if k.arg in (None, "dtype"))):
-        name = getattr(argument, "attr", getattr(argument, "id", ""))
+        name = last_name(argument)
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             name = argument.value.rsplit(".", 1)[-1]
         if name in _INTEGER_TYPES:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ...program import called_name
+from ...program import called_name, last_name
 from ...program_index import index_of
 from .expression import ExprAt, Scope
 from .reaching_definitions import FUNCTIONS
@@ -65,7 +65,7 @@ def is_inference(off: Off | None) -> bool:
         return False
     node = off.node
     nodes = [i.context_expr for i in node.items] if isinstance(node, ast.With) else [node]
-    return any("inference_mode" in (called_name(n), _name(n)) for n in nodes)
+    return any("inference_mode" in (called_name(n), last_name(n)) for n in nodes)
 
 
 def _states(slicer: Slicer, spot: ExprAt) -> Iterator[tuple[bool, Off | None]]:
@@ -141,16 +141,12 @@ def _from_generator(
 
 def _decorated(scope: Scope) -> tuple[bool | None, Off | None]:
     for decorator in getattr(scope.body, "decorator_list", ()):
-        name = called_name(decorator) if isinstance(decorator, ast.Call) else _name(decorator)
+        name = called_name(decorator) if isinstance(decorator, ast.Call) else last_name(decorator)
         if name in _OFF:
             return False, Off(OffBy.DECORATOR, scope, decorator)
         if name in _ON:
             return True, None
     return None, None
-
-
-def _name(node: ast.AST) -> str:
-    return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def mode(slicer: Slicer, scope: Scope, manager: ast.expr) -> bool | None:

@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator, Sequence
 
 from ...arguments import FunctionNode, positional_parameters
-from ...program import Source
+from ...program import Source, called_name
 from ...program_index import functions_of
 from .reaching_definitions import (
     FUNCTIONS,
@@ -143,9 +143,7 @@ def is_container(node: ast.AST) -> bool:
         return not node.elts
     if isinstance(node, ast.Dict):
         return not node.keys
-    name = getattr(
-        getattr(node, "func", None), "id", getattr(getattr(node, "func", None), "attr", "")
-    )
+    name = called_name(node)
     return name in ("list", "dict", "defaultdict", "deque", "OrderedDict", "set") and not (
         name in ("list", "set", "deque") and bool(getattr(node, "args", None))
     )

@@ -22,7 +22,7 @@ import torch
 from ...arguments import parameters
 from ...incident import LiveFrame
 from ...isolation.type_checks import bases, class_table, items, table_of
-from ...program import Source, expression_of, is_installed
+from ...program import Source, expression_of, is_installed, last_name
 from ...program_index import functions_of
 from ..dataflow import Cut, ExprAt, GradientTrace, Scope, best_cut
 from ..dataflow.failing_expression import expression_at
@@ -158,8 +158,7 @@ class _LibraryFrame:
 
 
 def _words(node: ast.AST) -> set[str]:
-    names = (getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(node))
-    return {name for name in names if isinstance(name, str) and name} - {"self"}
+    return {last_name(n) for n in ast.walk(node)} - {"", "self"}
 
 
 def _words_on_the_way(frames: list[_LibraryFrame]) -> set[str]:

@@ -13,7 +13,7 @@ import torch
 
 from ...arguments import parameters
 from ...model import Place
-from ...program import Program, Source, called_name, own_nodes
+from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import Definition, index_of
 from ..dataflow import ExprAt
 from ..scene import Scene
@@ -92,7 +92,7 @@ def _bodies(scene: Scene, source: Source, call: ast.Call) -> Iterator[Definition
     if live is not None:
         yield live
         return
-    yield from scene.index.functions(str(getattr(given, "attr", getattr(given, "id", ""))))
+    yield from scene.index.functions(last_name(given))
 
 
 def _run_by(scene: Scene, body: Definition) -> Iterator[Definition]:

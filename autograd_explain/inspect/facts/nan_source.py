@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from ...model import Place
-from ...program import Source
+from ...program import Source, called_name
 from ..live.graph import GraphNode
 from ..scene import Scene
 
@@ -168,8 +168,7 @@ def operation_named(source: Source, line: int, name: str) -> ast.expr | None:
 
 def _word(node: ast.expr) -> str:
     if isinstance(node, ast.Call):
-        name = str(getattr(node.func, "attr", getattr(node.func, "id", "")))
-        return name.strip("_").replace("_", "").lower()
+        return called_name(node).strip("_").replace("_", "").lower()
     kinds = {ast.Div: "div", ast.Mult: "mul", ast.Pow: "pow", ast.Sub: "sub", ast.Add: "add"}
     return kinds.get(type(node.op), "") if isinstance(node, ast.BinOp) else ""
 

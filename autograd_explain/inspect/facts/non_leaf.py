@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ...model import Event, Relation, Role, TensorFact, What
+from ...program import called_name
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
 from ..dataflow.grad_mode import switched_off_around
@@ -214,8 +215,7 @@ def fits_node(node: ast.AST, name: str) -> bool:
         return stem in ("Select", "Slice", "Index", "Squeeze", "Unsqueeze", "AsStrided", "Unbind")
     if isinstance(node, ast.Attribute):
         return node.attr in ("T", "mT", "H", "real", "imag")
-    called = getattr(node, "func", None)
-    attr = getattr(called, "attr", getattr(called, "id", ""))
+    attr = called_name(node)
     plain = attr.replace("_", "").lower()
     if attr in _METHODS.get(stem, ()):
         return True

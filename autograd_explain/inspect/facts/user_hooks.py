@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...arguments import positional_parameters
 from ...model import Place
-from ...program import Program, Source, called_name
+from ...program import Program, Source, called_name, last_name
 from ...program_index import Definition, index_of
 
 _REGISTERS = ("register_hook", "register_post_accumulate_grad_hook", "register_prehook",
@@ -67,7 +67,7 @@ def _meant(program: Program, source: Source, given: ast.expr) -> list[Definition
         maker = index.called(source, given)
         returned = () if maker is None else maker.returned
         return [d for r in returned if maker is not None for d in _meant(program, maker.source, r)]
-    name = str(getattr(given, "attr", getattr(given, "id", "")))
+    name = last_name(given)
     return index.functions(name)
 
 

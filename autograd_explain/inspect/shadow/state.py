@@ -13,7 +13,7 @@ import torch
 
 from ...incident import Incident, LiveFrame
 from ...isolation.type_checks import is_a
-from ...program import Program, Source
+from ...program import Program, Source, called_name
 from .arrival import FailurePoint
 from .budget import NotMade, RunBudget, RunLimits, TooBig
 from .callbacks import calls_of, entered_from, is_call, twin_behind
@@ -140,7 +140,7 @@ class ShadowState:
         self, site: Site, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """A call of something the walk does not know; progress bars hand their items through."""
-        name = name or _called(site)
+        name = name or called_name(site.node)
         self.miss(site)
         self.budget.spend(1)
         self.failure.arrive(site, (*args, *kwargs.values()), name)
@@ -321,9 +321,3 @@ _AUTOGRAD = (
 def _is_autograd(error: Exception) -> bool:
     text = str(error) if isinstance(error, RuntimeError) else ""
     return any(part in text for part in _AUTOGRAD)
-
-
-def _called(site: Site) -> str:
-    """The name a call is written with."""
-    func = getattr(site.node, "func", None)
-    return str(getattr(func, "attr", getattr(func, "id", "")))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program
+from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, merge
 from autograd_explain.rewrite.analysis.effects import fresh
@@ -125,7 +125,7 @@ def _counter(program: Program, place: Place) -> _Counted | None:
     calls = [
         (source, call)
         for source, call in index_of(program).calls("checkpoint", of="torch")
-        if call.args and getattr(call.args[0], "attr", getattr(call.args[0], "id", "")) == name
+        if call.args and last_name(call.args[0]) == name
     ]
     if len(calls) != 1 or any(index_of(program).calls_of(name)):
         return None

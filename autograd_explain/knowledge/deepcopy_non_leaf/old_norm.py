@@ -17,7 +17,7 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.program import called_name
+from autograd_explain.program import called_name, last_name
 
 _HOOKS = {
     ("torch.nn.utils.weight_norm", "WeightNorm"): "weight_norm",
@@ -104,7 +104,7 @@ def _is_relied_on(scene: Scene) -> bool:
 def _reads_parts(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and node.value.endswith(_PARTS)
-    name = str(getattr(node, "attr", getattr(node, "id", "")))
+    name = last_name(node)
     removed = name in ("remove_weight_norm", "remove_spectral_norm")
     return removed or (isinstance(node, ast.Attribute) and name.endswith(_PARTS))
 

@@ -16,6 +16,7 @@ from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.dataflow.syntax import stored
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.nodes import GraphTraversal
+from autograd_explain.program import called_name
 
 _LARGEST_GRAPH = 2_000
 
@@ -47,8 +48,7 @@ def makes_parameter(node: ast.AST) -> bool:
     """`nn.Parameter(…)`, and `None` for a name that is to stay empty."""
     if isinstance(node, ast.Constant):
         return True
-    function = getattr(node, "func", None)
-    return getattr(function, "attr", getattr(function, "id", "")) == "Parameter"
+    return called_name(node) == "Parameter"
 
 
 def is_trained_through(tensor: torch.Tensor, given: Iterable[torch.Tensor]) -> bool:

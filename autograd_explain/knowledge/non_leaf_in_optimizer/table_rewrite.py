@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program, called_name, own_nodes
+from autograd_explain.program import Program, called_name, last_name, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
@@ -78,7 +78,7 @@ def _runs_in_forward(program: Program, name: str) -> bool:
         calls[node.name] = calls.get(node.name, set()) | made
     for _, call in index_of(program).calls("register_forward_pre_hook", of="torch"):
         given = [n for a in call.args for n in ast.walk(a)]
-        hooked |= {str(getattr(n, "attr", getattr(n, "id", ""))) for n in given}
+        hooked |= {last_name(n) for n in given}
     reached, pending = set(), [*_FORWARD, *hooked]
     while pending:
         function = pending.pop()

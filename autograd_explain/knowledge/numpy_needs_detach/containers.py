@@ -13,6 +13,7 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.reaching_definitions import BindingIndex, key_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import elements, is_a, items
+from autograd_explain.program import last_name
 
 _PLAIN = (list, tuple, deque)
 _FILLS = frozenset(
@@ -108,7 +109,7 @@ def _computes_with_arguments(scene: Scene, function: ExprAt) -> bool:
     """Whether a function computes with the tensors it is given: torch's do, a helper may."""
     slicer = scene.slicer
     assert isinstance(function.node, ast.expr)
-    name = getattr(function.node, "attr", getattr(function.node, "id", ""))
+    name = last_name(function.node)
     if name in _FILLS or name in _SHOWS:
         return False
     callee = slicer.callee(function.inside(ast.Call(function.node, [], [])))

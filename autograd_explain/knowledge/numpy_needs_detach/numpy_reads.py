@@ -18,6 +18,7 @@ from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
 from autograd_explain.inspect.dataflow.syntax import definition, returns
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.program import last_name
 
 from .containers import items_of
 
@@ -198,7 +199,7 @@ def _used_elsewhere(scene: Scene, node: ast.expr) -> bool:
     """Whether a function has further users, who need what it returns as it is."""
     if isinstance(node, ast.Lambda):
         return False
-    name = getattr(node, "attr", getattr(node, "id", ""))
+    name = last_name(node)
     uses = [
         n
         for _, n in scene.index.nodes(ast.expr)

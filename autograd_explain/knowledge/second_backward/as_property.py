@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program, called_name
+from autograd_explain.program import Program, called_name, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import bound_in, effects, local_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, head, keyword, literal_bool, walk
@@ -141,7 +141,7 @@ def _is_changed(program: Program, name: str) -> bool:
     for source, node in index_of(program).nodes(ast.AST):
         if isinstance(node, ast.Constant) and node.value == name:
             return True
-        if getattr(node, "id", getattr(node, "attr", "")) in _FIELDS:
+        if last_name(node) in _FIELDS:
             return True
         if isinstance(node, ast.Attribute) and node.attr == name:
             stores += not isinstance(node.ctx, ast.Load)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program
+from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import (
@@ -60,7 +60,7 @@ def reset_anew(program: Program, maker: Place, state: str) -> Edits | None:
     places = [
         source.place(call.lineno, None, call)
         for source, call in index_of(program).calls(*_FILLS, of="torch")
-        if isinstance(call.func, ast.Attribute) and _last(call.func.value) == name
+        if isinstance(call.func, ast.Attribute) and last_name(call.func.value) == name
     ]
     if places:
         together = dict.fromkeys(p for place in places for p in _beside(program, place))
@@ -150,10 +150,6 @@ def _resets(function: cst.FunctionDef, begun: Mapping[str, cst.BaseExpression]) 
 
 def _is_alike(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
     return one.deep_equals(other) or (_is_zeros(one) and _is_zeros(other))
-
-
-def _last(node: ast.expr) -> str:
-    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def _first_value(tree: Tree, loop: cst.For | cst.While, state: str) -> Statement | None:

@@ -19,7 +19,7 @@ from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import LineId, Place
-from autograd_explain.program import Source, expression_of
+from autograd_explain.program import Source, expression_of, last_name
 from autograd_explain.program_index import Definition, ProgramIndex
 
 from .freed_part import FreedPart
@@ -204,7 +204,7 @@ def _given(
 def _named(node: ast.expr, name: str) -> bool:
     while isinstance(node, ast.Subscript):
         node = node.value
-    return getattr(node, "attr", getattr(node, "id", "")) == name
+    return last_name(node) == name
 
 
 def _depth(node: ast.expr) -> int:

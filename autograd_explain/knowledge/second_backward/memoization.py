@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autograd_explain.model import Place
-from autograd_explain.program import Function, Program, Source, own_nodes
+from autograd_explain.program import Function, Program, Source, last_name, own_nodes
 from autograd_explain.program_index import ProgramIndex, index_of
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
@@ -69,7 +69,7 @@ def _decorated(lines: list[_Line]) -> Memoized | None:
 
 def _last(decorator: ast.expr) -> str:
     node = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return str(getattr(node, "attr", getattr(node, "id", "")))
+    return last_name(node)
 
 
 def _called(outer: list[_Line], function: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from autograd_explain.model import Place
-from autograd_explain.program import Program, Source
+from autograd_explain.program import Program, Source, called_name
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
@@ -50,8 +50,7 @@ def _call(program: Program, place: Place) -> ast.Call | None:
         return None
     around = []
     for node in ast.walk(source.tree):
-        name = getattr(node, "func", None)
-        if isinstance(node, ast.Call) and getattr(name, "attr", getattr(name, "id", "")) == "grad":
+        if isinstance(node, ast.Call) and called_name(node) == "grad":
             own = source.span(node)
             if own is not None and (own.line, own.column) <= (span.line, span.column):
                 if (span.end_line, span.end_column) <= (own.end_line, own.end_column):

@@ -223,6 +223,14 @@ def method_name(node: cst.CSTNode) -> str:
     return function.attr.value if isinstance(function, cst.Attribute) else ""
 
 
+def called_name(node: cst.CSTNode) -> str:
+    """The last name of what a call calls, `chunk` of `x.chunk(2)` and of `chunk(x, 2)`; "" for
+    anything else."""
+    function = node.func if isinstance(node, cst.Call) else None
+    name = function.attr if isinstance(function, cst.Attribute) else function
+    return name.value if isinstance(name, cst.Name) else ""
+
+
 def whole_value(statement: Statement) -> cst.BaseExpression | None:
     """The one value that a statement assigns or returns; None where it is unpacked."""
     if isinstance(statement, (cst.AnnAssign, cst.Return)):

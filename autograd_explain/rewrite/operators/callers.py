@@ -10,7 +10,14 @@ import libcst as cst
 from ...arguments import bind
 from ...program_index import index_of
 from ..analysis.effects import local_names, used_names
-from ..engine.cst_tools import Renamed, given_by, head, positional_parameters, repeatable
+from ..engine.cst_tools import (
+    Renamed,
+    called_name,
+    given_by,
+    head,
+    positional_parameters,
+    repeatable,
+)
 from ..engine.draft import Draft
 from ..engine.edits import merge
 from ..engine.proposal import Edits
@@ -55,13 +62,8 @@ def _calls(site: Site, function: cst.FunctionDef) -> Iterator[tuple[Tree, Statem
         tree = site.tree if source is site.tree.source else tree_of(site.program, source)
         for statement in tree.statements:
             for node in head(statement):
-                if isinstance(node, cst.Call) and _last_name(node) == name:
+                if isinstance(node, cst.Call) and called_name(node) == name:
                     yield tree, statement, node
-
-
-def _last_name(call: cst.Call) -> str:
-    function = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    return function.value if isinstance(function, cst.Name) else ""
 
 
 def _given(parameters: list[str], call: cst.Call) -> dict[str, cst.BaseExpression]:

@@ -8,6 +8,7 @@ from functools import partial
 import libcst as cst
 
 from ..analysis.effects import effects
+from ..engine.cst_tools import method_name
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
@@ -125,10 +126,7 @@ def _made_above(site: Site, name: str) -> cst.Assign | None:
 
 def _chain(site: Site) -> list[Statement]:
     """The assignments above whose values lead here, in the order of the text."""
-    if not any(
-        isinstance(c.func, cst.Attribute) and c.func.attr.value in ("backward", "grad", "step")
-        for c in site.calls
-    ):
+    if not any(method_name(c) in ("backward", "grad", "step") for c in site.calls):
         return []
     wanted = {path.partition(".")[0] for path in effects(site.statement).reads}
     found: list[Statement] = []

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...arguments import bound_arguments, default, parameters
-from ...program import Program, Source, called_name, own_nodes
+from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import Imports
 
@@ -32,7 +32,7 @@ def may_be_array(program: Program, name: str) -> bool:
             for value in _given(node, nodes, name):
                 if any(_is_array(n, imports) for n in _parts(value)):
                     return True
-                pending += (last for n in _parts(value) if (last := _last(n)) != "self")
+                pending += (last for n in _parts(value) if (last := last_name(n)) != "self")
     return False
 
 
@@ -55,7 +55,7 @@ def _nodes(program: Program) -> Iterator[_Node]:
 def _given(node: ast.AST, nodes: list[_Node], name: str) -> Iterator[ast.expr]:
     """The values that a node gives to a name."""
     if isinstance(node, ast.Assign):
-        if any(_last(leaf) == name for target in node.targets for leaf in _leaves(target)):
+        if any(last_name(leaf) == name for target in node.targets for leaf in _leaves(target)):
             yield node.value
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         yield from _arguments(node, nodes, name)
@@ -103,7 +103,3 @@ def _is_array(node: ast.expr, imports: Imports) -> bool:
     if isinstance(node, ast.Call):
         return called_name(node) == "numpy"
     return imports.full(ast.unparse(node)).startswith("numpy.")
-
-
-def _last(node: ast.AST) -> str:
-    return str(getattr(node, "attr", getattr(node, "id", "")))

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 import libcst as cst
 
 from ...model import Finding, Place, Relation, What
-from ...program import Program
+from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
 from ..engine.cst_tools import (
     dotted,
     expression,
     head,
+    method_name,
     positional_parameters,
     repeatable,
     same,
@@ -66,7 +67,7 @@ def _before_backward(program: Program, place: Place | None, names: set[str]) -> 
         (statement, _read_part(tree, statement, names)) if over is None else (over, over.iter)
     )
     block, at = tree.siblings(anchor)
-    started = [s for s in block[:at] if _calls_backward(s)]
+    started = [s for s in block[:at] if any(method_name(n) == "backward" for n in walk(s))]
     if part is None or not started or not _is_got_anew(block, started[-1], anchor, part):
         return None
     new = _call(program, part) if over is None else _each(program, tree, started[-1], part)
@@ -91,11 +92,6 @@ def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExp
     read = (n.value for n in head(statement) if isinstance(n, cst.Attribute))
     parts = (n for n in read if not isinstance(n, cst.Name))
     return next((n for n in parts if any(same(tree, n, name) for name in names)), None)
-
-
-def _calls_backward(statement: Statement) -> bool:
-    called = (n.func for n in walk(statement) if isinstance(n, cst.Call))
-    return any(isinstance(f, cst.Attribute) and f.attr.value == "backward" for f in called)
 
 
 def _is_got_anew(
@@ -215,7 +211,7 @@ def _each(
 
 def _ever_off(program: Program) -> bool:
     nodes = index_of(program).nodes(ast.expr, naming=_OFF)
-    return any(getattr(n, "attr", getattr(n, "id", "")) in _OFF for _, n in nodes)
+    return any(last_name(n) in _OFF for _, n in nodes)
 
 
 def flag_moved(program: Program, finding: Finding) -> Edits | None:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from ..analysis.effects import is_own_variable, iterated, read_later
 from ..analysis.inplace_names import words
-from ..engine.cst_tools import clauses, dotted, unpacked, walk
+from ..engine.cst_tools import called_name, clauses, unpacked, walk
 from ..engine.tree import Statement, Tree
 
 
@@ -44,13 +44,8 @@ def _taken(around: cst.CSTNode, name: str) -> cst.Call | cst.Name | None:
             made = iterated(clause.iter, clause.target, name)
             if isinstance(made, cst.Name):
                 return made
-            return made if isinstance(made, cst.Call) and _last_name(made) in _PARTS else None
+            return made if isinstance(made, cst.Call) and called_name(made) in _PARTS else None
     return None
-
-
-def _last_name(call: cst.Call) -> str:
-    method = call.func if isinstance(call.func, cst.Attribute) else None
-    return method.attr.value if method is not None else dotted(call.func) or ""
 
 
 _PARTS = words("unbind chunk split split_with_sizes tensor_split hsplit vsplit dsplit")
