@@ -89,9 +89,7 @@ def full_backward_hooks(program: Program) -> list[ModuleHook]:
             place=source.place(call.lineno, _function_name(source, call), call),
             module=ast.unparse(call.func.value),
             hook=ast.unparse(given),
-            looks=all(map(_only_looks, found))
-            if (found := _meant(program, source, given))
-            else False,
+            looks=_only_look(_meant(program, source, given)),
         )
         for source, call, given in _registered(program, "register_full_backward_hook")
     ]
@@ -105,7 +103,7 @@ def _function_name(source: Source, call: ast.Call) -> str | None:
 _KEEPS = frozenset({"append", "extend", "update", "add", "print"})
 
 
-def _look(hooks: list[Definition]) -> bool:
+def _only_look(hooks: list[Definition]) -> bool:
     return bool(hooks) and all(map(_only_looks, hooks))
 
 

@@ -205,8 +205,7 @@ def _each(
 ) -> cst.For:
     name = cst.Name(fresh(tree, statement, "item"))
     call = _call(program, name)
-    line = call if isinstance(call, cst.If) else cst.SimpleStatementLine([call])
-    return cst.For(name, target, cst.IndentedBlock([line]))
+    return cst.For(name, target, cst.IndentedBlock([_line(call)]))
 
 
 def _ever_off(program: Program) -> bool:
