@@ -34,7 +34,7 @@ Computed again
 End of the graph
     detach_expression(program, place, expr=None, *, state=False)
     detach_use(program, place, expr, *, state=False, or_none=False)
-    detach_after(program, place, expr, *, state=False)
+    detach_after(program, place, *exprs, state=False)
     keep_graph(program, place)
 Leaves and gradients
     dtype_in_constructor(program, place)

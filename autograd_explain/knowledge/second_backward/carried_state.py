@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from enum import Enum
+from types import FrameType
 
 import torch
 
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
+from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
 
@@ -28,10 +30,16 @@ class StateKind(Enum):
 
 @dataclass(frozen=True)
 class CarriedState:
-    """`name` is how the failing line spells it, "" where it does not reach it."""
+    """`name` is how the failing line spells it, "" where it does not reach it.
+
+    `others` are attributes of the same object that are carried with it, `loop` what a loop around
+    the failing line carries where that does not reach the value itself.
+    """
 
     name: str = ""
     kind: StateKind = StateKind.UNKNOWN
+    others: tuple[str, ...] = ()
+    loop: LoopCarried | None = None
 
 
 def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
@@ -49,10 +57,19 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
             if any(called.endswith(method) for called in appends):  # a list that grows
                 return CarriedState(name, StateKind.LIST)
         if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
-            return CarriedState(name, StateKind.TENSOR)
+            return CarriedState(name, StateKind.TENSOR, _with_it(part, name, frame))
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return CarriedState(name, StateKind.TUPLE)
-    return CarriedState()
+    return CarriedState(loop=carried_by_loop(scene, part.old))
+
+
+def _with_it(part: FreedPart, name: str, frame: FrameType) -> tuple[str, ...]:
+    """Other attributes of the object that keep what the new part uses of the old one."""
+    owner, dot, attribute = name.rpartition(".")
+    kept = [n.rpartition(".")[2] for binding in part.shared for n in binding.names if "." in n]
+    others = [f"{owner}.{n}" for n in dict.fromkeys(kept) if dot and n != attribute]
+    found = ((n, in_frame(expression_of(n), frame)) for n in others)
+    return tuple(n for n, v in found if isinstance(v, torch.Tensor) and not v.is_leaf)
 
 
 def _is_read(part: FreedPart, value: torch.Tensor) -> bool:

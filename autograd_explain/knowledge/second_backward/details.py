@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
@@ -31,6 +32,8 @@ class Details:
     tensor: str = ""
     state: str = ""  #: the name under which the failing line reaches it
     state_kind: StateKind = StateKind.UNKNOWN
+    others: tuple[str, ...] = ()  #: what the same object carries with it
+    loop: LoopCarried | None = None  #: what a loop around the failing line carries
     stepped: bool = False  #: an optimizer stepped in between
     use: Place | None = None  #: where the new part begins, at the level of the failing line
     old: tuple[Place, ...] = ()  #: the statements that computed the old part, at that level
@@ -65,6 +68,8 @@ def details_of(
         tensor=tensor,
         state=state.name,
         state_kind=state.kind,
+        others=state.others,
+        loop=state.loop,
         stepped=known.stepped is not None,
         stored=storing,
         first_uses=first_uses,

@@ -137,9 +137,12 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
     if failed is not None and name:
         again = bound_again(program, failed, name)
         if again is None:
-            yield detach_after(program, failed, name, state=several)
+            yield detach_after(program, failed, name, *finding.details.others, state=several)
         else:
             yield detach_expression(program, again, name, state=several)
+    if (loop := finding.details.loop) is not None:
+        yield detach_after(program, loop.place, *loop.names, state=loop.several)
+        return  # where the value is made, an inner loop may need its graph
     if reader is not None and not name:
         tensor = finding.details.tensor
         none = _may_be_none(program, tensor)

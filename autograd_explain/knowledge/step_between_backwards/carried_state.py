@@ -9,16 +9,15 @@ import torch
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import carried_name
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
+from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
 
 
-def carried_across(scene: Scene, moment: TraceEvent) -> tuple[str, str]:
-    """A state that a loop around the failing line carries past a moment with its graph.
-
-    Its name at the failing line, and "tensor" or "tuple"; two empty texts where there is none.
-    """
+def carried_across(scene: Scene, moment: TraceEvent) -> LoopCarried | None:
+    """What a loop around the failing line carries past a moment with its graph, by the names that
+    it has there."""
     graph, loops = scene.graph, failing_loops(scene)
     makers = {id(n): scene.history.maker(n) for n in graph.inner}
     old = [n for n in graph.nodes if (m := makers.get(id(n))) and m.order < moment.order]
@@ -31,11 +30,9 @@ def carried_across(scene: Scene, moment: TraceEvent) -> tuple[str, str]:
             if not name or _begins_anew(loops, name, reader):
                 continue
             value = in_frame(expression_of(name), scene.incident.user_frames[-1].frame)
-            if isinstance(value, torch.Tensor):
-                return name, "tensor"
-            if isinstance(value, tuple):
-                return name, "tuple"
-    return "", ""
+            if isinstance(value, (torch.Tensor, tuple)) and scene.place is not None:
+                return LoopCarried(scene.place, (name,), isinstance(value, tuple))
+    return carried_by_loop(scene, old) if loops else None
 
 
 def _begins_anew(loops: FailingLoops, name: str, reader: TraceEvent | None) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
     culprit,
@@ -51,8 +52,7 @@ class Details:
     whole: tuple[Place, ...]  #: what computed any part of the graph; () where too much did
     shares_gradients: bool
     trains_others: bool  #: it does, and what the optimizer updates lies behind the others alone
-    state: str  #: what the loop carries on
-    several: bool  #: it is a tuple of tensors
+    carried: LoopCarried | None  #: what the loop carries on
 
 
 def diagnose(scene: Scene) -> Finding[Details | None] | None:
@@ -63,7 +63,7 @@ def diagnose(scene: Scene) -> Finding[Details | None] | None:
     guilty, maker, place = found.guilty, found.maker, scene.place
     optimizer = found.optimizers[0] if found.optimizers else ""
     shared = _shares_gradients(scene, found)
-    state, kind = ("", "") if guilty is None else carried_across(scene, guilty)
+    carried = None if guilty is None else carried_across(scene, guilty)
     return Finding(
         cause="step_between_backwards",
         # Held by an optimizer, yet no `step()` seen: likely, but another write may have done it.
@@ -79,13 +79,13 @@ def diagnose(scene: Scene) -> Finding[Details | None] | None:
             "failed": place.source if place else "",
             "failed_place": label(place),
             "optimizer": optimizer,
-            "state": state,
-            "state_kind": kind,
+            "state": carried.names[0] if carried else "",
+            "state_kind": ("tuple" if carried.several else "tensor") if carried else "",
         },
         tensors=(fact, *_roots(scene)),
         events=events(scene, found),
         variant="shares_gradients" if shared else "",
-        details=_details(scene, found, shared, state, kind == "tuple"),
+        details=_details(scene, found, shared, carried),
     )
 
 
@@ -94,7 +94,7 @@ def _roots(scene: Scene) -> tuple[TensorFact, ...]:
 
 
 def _details(
-    scene: Scene, found: Overwrite, shared: bool, state: str, several: bool
+    scene: Scene, found: Overwrite, shared: bool, carried: LoopCarried | None
 ) -> Details | None:
     """None where the step is not known."""
     if found.guilty is None:
@@ -104,7 +104,7 @@ def _details(
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)
     others = shared and _trains_others(scene, found)
-    return Details(step, failed, distinct(rest), kept, whole, shared, others, state, several)
+    return Details(step, failed, distinct(rest), kept, whole, shared, others, carried)
 
 
 def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
-from autograd_explain.model import Finding, Place, Role, What
+from autograd_explain.model import Finding, Place, Role
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import detach_after, move_after, toggled_run
@@ -44,9 +44,8 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
     later = [Proposal("move_step", moved, intended_difference=True)] if moved else []
     first, last = differing("recompute", again), iter(later)
     yield from chain(*((first, last) if details.shares_gradients else (last, first)))
-    if details.state:  # that the loop carries on: without the graph of the rounds before the step
-        failure = finding.place(What.FAILED)
-        edits = detach_after(program, failure, details.state, state=details.several)
+    if (state := details.carried) is not None:  # without the graph of the rounds before the step
+        edits = detach_after(program, state.place, *state.names, state=state.several)
         yield from differing("detach_state", edits)
 
 

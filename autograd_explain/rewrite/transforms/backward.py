@@ -40,15 +40,15 @@ def keep_graph(program: Program, place: Place | None) -> Edits | None:
 
 
 def detach_after(
-    program: Program, place: Place | None, expr: str, *, state: bool = False
+    program: Program, place: Place | None, *exprs: str, state: bool = False
 ) -> Edits | None:
-    """A line `h = h.detach()` after the statement at `place`; `state`: h is a tuple of tensors."""
+    """Lines `h = h.detach()` after the statement at `place`; `state`: each is a tuple."""
     tree, found = statement_at(program, place)
     if found is None:
         return None
-    node = expression(expr)
     value = "tuple(s.detach() for s in {x})" if state else "{x}.detach()"
-    return Draft(tree).after(found, [statement("{x} = " + value, x=node)]).edits()
+    lines = [statement("{x} = " + value, x=expression(expr)) for expr in exprs]
+    return Draft(tree).after(found, lines).edits()
 
 
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:
