@@ -21,6 +21,102 @@ torch.manual_seed(0)
 """
 
 PROGRAMS = {
+    "two states that the loop unpacks and a loop inside makes": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = nn.LSTMCell(1, 3), nn.Linear(3, 1)
+    def forward(self, x, h, c):
+        for t in range(x.size(1)):
+            h, c = self.cell(x[:, t], (h, c))
+        return self.out(h), h, c
+net = Net()
+# %%
+h0, c0 = torch.zeros(2, 3), torch.zeros(2, 3)
+for _ in range(3):
+    pred, h0, c0 = net(torch.randn(2, 4, 1), h0, c0)
+    loss = pred.pow(2).mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "    c0 = c0.detach()",
+    ),
+    "two states of an object": (
+        """
+class Filter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(0.5))
+        self.mean, self.spread = torch.zeros(2), torch.ones(2)
+    def update(self, y):
+        self.mean = self.mean + self.gain * (y - self.mean)
+        self.spread = self.spread * self.gain
+        return (y - self.mean).pow(2).sum() / self.spread.sum()
+kalman = Filter()
+# %%
+for y in torch.randn(3, 2):
+    nll = kalman.update(y)
+    nll.backward()
+""",
+        "second_backward",
+        "carried",
+        "    kalman.mean = kalman.mean.detach()",
+    ),
+    "a state that gets its next value behind the backward": (
+        """
+w = nn.Parameter(torch.rand(3, 3))
+def roll(h, steps):
+    for _ in range(steps):
+        h = torch.tanh(h @ w)
+    return h
+# %%
+h = torch.ones(1, 3)
+for _ in range(3):
+    after = roll(h, 4)
+    loss = after.sum()
+    loss.backward()
+    h = after
+""",
+        "second_backward",
+        "carried",
+        "    h = after.detach()",
+    ),
+    "two states that a loop hands to the function that goes backward": (
+        """
+cell, out = nn.LSTMCell(1, 3), nn.Linear(3, 1)
+def train_step(x, h, c):
+    for t in range(x.size(1)):
+        h, c = cell(x[:, t], (h, c))
+    out(h).pow(2).mean().backward()
+    return h, c
+# %%
+h, c = torch.zeros(2, 3), torch.zeros(2, 3)
+for _ in range(3):
+    h, c = train_step(torch.randn(2, 4, 1), h, c)
+""",
+        "second_backward",
+        "carried",
+        "    c = c.detach()",
+    ),
+    "a state that a loop hands to the function that goes backward": (
+        """
+cell, out = nn.GRUCell(1, 3), nn.Linear(3, 1)
+def train_step(x, h):
+    for t in range(x.size(1)):
+        h = cell(x[:, t], h)
+    out(h).pow(2).mean().backward()
+    return h
+# %%
+hidden = torch.zeros(2, 3)
+for _ in range(3):
+    hidden = train_step(torch.randn(2, 4, 1), hidden)
+""",
+        "second_backward",
+        "carried",
+        "    h = h.detach()",
+    ),
     "gradient penalty that the loss adds up": (
         """
 critic = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))

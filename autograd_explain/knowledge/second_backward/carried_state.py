@@ -11,8 +11,10 @@ import torch
 
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
+from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Place
 from autograd_explain.program import expression_of
 
 from .culprit import without_item
@@ -57,19 +59,29 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
             if any(called.endswith(method) for called in appends):  # a list that grows
                 return CarriedState(name, StateKind.LIST)
         if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
-            return CarriedState(name, StateKind.TENSOR, _with_it(part, name, frame))
+            return CarriedState(name, StateKind.TENSOR, _with_it(scene, part, name, frame))
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return CarriedState(name, StateKind.TUPLE)
     return CarriedState(loop=carried_by_loop(scene, part.old))
 
 
-def _with_it(part: FreedPart, name: str, frame: FrameType) -> tuple[str, ...]:
-    """Other attributes of the object that keep what the new part uses of the old one."""
-    owner, dot, attribute = name.rpartition(".")
-    kept = [n.rpartition(".")[2] for binding in part.shared for n in binding.names if "." in n]
-    others = [f"{owner}.{n}" for n in dict.fromkeys(kept) if dot and n != attribute]
-    found = ((n, in_frame(expression_of(n), frame)) for n in others)
+def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tuple[str, ...]:
+    """What else the object, or the failing function, keeps of the old part for the new one."""
+    owner, dot, _ = name.rpartition(".")
+    kept = [n for binding in part.shared if dot or _is_here(scene, binding) for n in binding.names]
+    others = [owner + dot + n.rpartition(".")[2] for n in kept if ("." in n) == bool(dot)]
+    found = ((n, in_frame(expression_of(n), frame)) for n in dict.fromkeys(others) if n != name)
     return tuple(n for n, v in found if isinstance(v, torch.Tensor) and not v.is_leaf)
+
+
+def _is_here(scene: Scene, binding: Binding) -> bool:
+    """Whether it stands in the function that failed: its names are that function's."""
+    here, there = scene.place, binding.place
+    return here is not None and _home(here) == _home(there)
+
+
+def _home(place: Place) -> tuple[int | None, str | None, str | None]:
+    return place.cell, place.file, place.function
 
 
 def _is_read(part: FreedPart, value: torch.Tensor) -> bool:
