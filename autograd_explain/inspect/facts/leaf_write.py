@@ -37,8 +37,8 @@ class Purpose(Enum):
 @dataclass(frozen=True, eq=False)
 class LeafWrite:
     """A refused write: `leaf` is None where the written expression cannot be read without
-    running code (then `tensor_names` still holds it as spelled).  `module` is the in-place module
-    that wrote it, as the statement calls it."""
+    running code (then `tensor_names` still holds it as spelled).  `module` is the in-place module,
+    or what a library defines, that wrote it, as the statement calls it."""
 
     write: SourceWrite
     frame: LiveFrame
@@ -78,7 +78,9 @@ def find_leaf_write(scene: Scene) -> LeafWrite | None:
     statement = scene.program.statement_at(scene.place)
     write = None if statement is None else write_of(statement)
     if write is None:
-        return None if statement is None else _by_module(scene, statement, frames[-1])
+        if statement is None:
+            return None
+        return _by_module(scene, statement, frames[-1]) or _by_library(scene, statement, frames[-1])
     write, value = written_tensor(write, frames[-1])
     return _found(scene, write, _handed_on(scene, write.target) if value is MISSING else value)
 
@@ -100,6 +102,21 @@ def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite
             if call is None:
                 return None
             write = SourceWrite(Form.CALL, statement, call.args[0], in_place_op(module))
+            return _found(scene, write, given, ast.unparse(call.func))
+    return None
+
+
+def _by_library(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite | None:
+    """The write of library code that the statement hands the leaf to: the one leaf that the frame
+    which raised holds."""
+    live = scene.incident.frames[-1]
+    held = {id(t): t for v in live.frame.f_locals.values() if _is_refused(t := _leaf_of(v))}
+    given = next(iter(held.values()), None)
+    if live is frame or len(held) != 1 or given is None:
+        return None
+    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n.args):
+        if in_frame(call.args[0], frame.frame) is given:
+            write = SourceWrite(Form.CALL, statement, call.args[0], "")
             return _found(scene, write, given, ast.unparse(call.func))
     return None
 
@@ -203,8 +220,8 @@ def _alike(scene: Scene, found: LeafWrite) -> Iterator[Place]:
                 yield source.place(call.lineno, scene.place.function, call)
 
 
-def _is_refused(tensor: torch.Tensor) -> bool:
-    return tensor.is_leaf and tensor.requires_grad
+def _is_refused(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and tensor.is_leaf and tensor.requires_grad
 
 
 def _leaf_fact(scene: Scene, found: LeafWrite) -> TensorFact:

@@ -132,7 +132,7 @@ def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:
 
 
 def clone_argument(program: Program, place: Place, callee: str) -> Edits | None:
-    """One call of an in-place module is given a copy: `self.act(x)` -> `self.act(x.clone())`."""
+    """One call of what writes its first argument gets a copy: `act(x)` -> `act(x.clone())`."""
     tree = tree_at(program, place)
     calls = [
         node
@@ -140,7 +140,7 @@ def clone_argument(program: Program, place: Place, callee: str) -> Edits | None:
         for node in head(statement)
         if isinstance(node, cst.Call) and same(tree, node.func, callee)
     ]
-    if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].args[0].star:
+    if len(calls) != 1 or not calls[0].args or calls[0].args[0].star or calls[0].args[0].keyword:
         return None
     given = calls[0].args[0].value
     return Draft(tree).replace(given, method(given, "clone()")).edits()
