@@ -34,7 +34,10 @@ class CellRun:
     warned: set[tuple[str, Place | None]] = field(default_factory=set)
     check: WatchedCell | None = None
     later: LaterVerification | None = None
-    severed: tuple[SeveredValue, ...] | None = None  #: what another run of it has shown
+    #: What another run of it has shown, by the written stops that it looked at.
+    severed: dict[frozenset[tuple[str, int]], tuple[SeveredValue, ...]] = field(
+        default_factory=dict
+    )
 
     def options(self, settings: Options) -> Options:
         """The settings, with what the cell's own check asked for."""

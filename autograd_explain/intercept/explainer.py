@@ -183,7 +183,9 @@ class Explainer:
         verifier = self._verifier(visit)
         with guarded("severed"):
             if isinstance(verifier, Verifier):
-                incident = self._incident(Kind.SILENT, "", visit, signal=signal.name)
+                incident = self._incident(
+                    Kind.SILENT, "", visit, signal=signal.name, evidence=signal.evidence
+                )
                 return is_lost(signal, _severed(visit, verifier, incident), incident.program)
         return False
 
@@ -335,10 +337,12 @@ class Explainer:
 
 
 def _severed(visit: CellRun, verifier: Verifier, incident: Incident) -> tuple[SeveredValue, ...]:
-    """Run once for all that is asked of a cell."""
-    if visit.severed is None:
-        visit.severed = verifier.severed_values(incident)
-    return visit.severed
+    """Run once for all that is asked of a cell; once more where there are written stops to look
+    at."""
+    stops = incident.evidence.get("stops", frozenset())
+    if stops not in visit.severed:
+        visit.severed[stops] = verifier.severed_values(incident)
+    return visit.severed[stops]
 
 
 def _shown_by_running(

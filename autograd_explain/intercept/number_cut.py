@@ -1,4 +1,5 @@
-"""A number that was taken from a tensor, of which nothing tells whether a loss depends on it."""
+"""A number that was taken from a tensor, or a sample that was drawn: nothing but another run tells
+whether a loss depends on it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from ..record.signal import Signal
     from ..verification import SeveredValue
 
-_WAYS = ("number", "copy")
+_WAYS = ("number", "copy", "sample")
 
 
 def is_number_cut(signal: Signal) -> bool:

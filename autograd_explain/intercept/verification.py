@@ -122,7 +122,8 @@ class Verifier:
         from ..verification import severed_values
 
         with self._share(incident, _LITTLE) as request:
-            return severed_values(request)
+            stops = incident.evidence.get("stops", frozenset())
+            return severed_values(replace(request, stops=stops))
 
     def ignored_gradients(self, incident: Incident) -> tuple[IgnoredGradient, ...]:
         """Which gradients of the cell's custom Functions do not depend on what comes in."""

@@ -18,9 +18,10 @@ from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
-from .detect.number_into_loss import flows_into, may_flow
+from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
+from .detect.partial_cuts import of_samples
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
@@ -164,11 +165,11 @@ class Recording:
 
     def _partial_cuts(self) -> tuple[Signal, ...]:
         """Where values left the graph that a loss may depend on."""
+        moments = self.moments(self.program)
         with quiet():
-            found = self.suspicion.partial_cuts()
+            found = self.suspicion.partial_cuts(self.sites, lambda s: is_helper(moments.spot(s)))
         if found is None:
             return ()
-        moments = self.moments(self.program)
         spots = {
             role: [(m, s) for m in marks if (s := moments.spot(m.site)) is not None]
             for role, marks in found.marks.items()
@@ -177,7 +178,7 @@ class Recording:
             (mark, root)
             for root, into in spots["backward"]
             for mark, spot in spots["cut"]
-            if may_flow(spot, into)
+            if mark.site in found.evidence["traced"] or may_flow(spot, into)
         ]
         marks = {
             "cut": tuple(dict.fromkeys(mark for mark, _ in flows)),
@@ -188,7 +189,7 @@ class Recording:
     def _suspects(self) -> list[CandidateFault]:
         with quiet():
             self.suspicion.ended_cell(self.sites.namespace)
-            found = list(self.suspicion.suspects())
+            found = [of_samples(s, self.sites) for s in self.suspicion.suspects()]
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, self.suspicion.gradients, self.log)
                 found = told_once(found, owners, self.sites.namespace)

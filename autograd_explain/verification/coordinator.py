@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -30,8 +30,8 @@ from .pool import ForkPool, Limits, Pool, SpawnPool
 from .process import can_fork
 from .redefine import redefinitions
 from .replay import Job, Mode, ReplaySession, Result
+from .rounds import Moved, Round, candidates, is_lacking, moved_away, severed
 from .sandbox import ForbiddenEffect, Sandbox
-from .severed import candidates, severed
 from .snapshot import Snapshot
 
 _MODES = {
@@ -234,11 +234,21 @@ class _Trials:
         results = dict(self._pool.run({"first": job, "second": job}))
         before = results["first"].rounds
         moves = candidates(before, results["second"].rounds)
-        jobs = {str(number): replace(job, moved=moved) for number, moved in enumerate(moves)}
-        after = {int(key): result.rounds for key, result in self._pool.run(jobs)}
-        found = [severed(moved, before, after[number]) for number, moved in enumerate(moves)]
-        told = tuple(value for value in found if value is not None)
+        after = self._moved(job, moves)
+        found = {m: value for m in moves if (value := severed(m, before, after[m])) is not None}
+        away = {m: moved_away(m, before, after[m]) for m in found}
+        after = self._moved(job, [far for moves in away.values() for far in moves])
+        told = tuple(
+            value
+            for m, value in found.items()
+            if all(is_lacking(far, before, after[far]) for far in away[m])
+        )
         return Verdict(ORIGINAL, Outcome.RUNS, Reason(), severed=told)
+
+    def _moved(self, job: Job, moves: Sequence[Moved]) -> Mapping[Moved, tuple[Round, ...]]:
+        """The rounds of a run for each of the moves."""
+        jobs = {str(number): replace(job, moved=moved) for number, moved in enumerate(moves)}
+        return {moves[int(key)]: result.rounds for key, result in self._pool.run(jobs)}
 
     def _first_jobs(self) -> Mapping[str, Job]:
         jobs = {"plain": self._job(Mode.PLAIN)}
@@ -279,6 +289,7 @@ class _Trials:
             megabytes=plan.megabytes,
             awaited=plan.awaited,
             awaits_steps=plan.awaits_steps,
+            stops=plan.stops,
             device=plan.device,
             hiding=plan.hiding,
         )

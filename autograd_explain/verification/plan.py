@@ -41,8 +41,9 @@ class Plan:
     `shared` runs the prefix once for all replays.  `gradients` also asks which gradients of the
     original program differ from the reference; `against` asks nothing of the trials but what
     speaks against them.  `device`: the session uses one.  `nonfinite` asks only where the numbers
-    of the original stop being finite, `severed` which values its gradients lack, `ignored` which
-    gradients do not depend on what comes in; `was_nonfinite` and `was_zero` are awaited tensors
+    of the original stop being finite, `severed` which values its gradients lack (`stops` are the
+    files and lines of written stops that it looks at), `ignored` which gradients do not depend on
+    what comes in; `was_nonfinite` and `was_zero` are awaited tensors
     whose gradient is not finite, or 0.
     `earlier`: the cells that ran before the state was copied; edits of them and of files give the
     functions that live other code, and the state stays the one that they made.
@@ -71,6 +72,7 @@ class Plan:
     device: bool = False
     nonfinite: bool = False
     severed: bool = False
+    stops: frozenset[tuple[str, int]] = frozenset()
     ignored: bool = False
     was_nonfinite: tuple[str, ...] = ()
     was_zero: tuple[str, ...] = ()
@@ -181,11 +183,13 @@ class NonFinite:
 @dataclass(frozen=True)
 class SeveredValue:
     """A value that a loss depends on and that left the graph at `place`; `leaves` are names of
-    those behind it that the backward reaches by another way, `lost` of those that it does not."""
+    those behind it that the backward reaches by another way, `lost` of those that it does not.
+    `drawn`: it is a sample of a distribution, which could have computed it."""
 
     place: tuple[CodeRange, ...]
     leaves: tuple[str, ...]
     lost: tuple[str, ...] = ()
+    drawn: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,10 @@ from .own_gradients import own_gradients
 from .plan import IgnoredGradient, NonFinite
 from .redefine import Redefinition, redefine
 from .reference import SavedCopies, retained_graphs
+from .rounds import Moved, Round
 from .running import RunningFunctions
 from .sandbox import ForbiddenEffect, Sandbox
-from .severed import Moved, Round, SeveredValues
+from .severed import SeveredValues
 from .shell import ReplayShell, install
 from .snapshot import Snapshot, take_snapshot
 from .tracked import UntrackedWrites
@@ -69,8 +70,8 @@ class Job:
     `against` are references to compare with; `files` are new texts of the user's files, read when
     they are imported; `redefined` those whose functions live already; `failed` the cells that may
     fail because they had failed in the session.  `limit` are the bytes that a snapshot may take,
-    `megabytes` by how much the process may grow.  `device` and
-    `hiding` are as in Plan.
+    `megabytes` by how much the process may grow.  `stops`, `device`
+    and `hiding` are as in Plan.
     """
 
     cells: tuple[Cell, ...]
@@ -90,6 +91,7 @@ class Job:
     nudge: Nudge | None = None
     shift: Shift | None = None
     moved: Moved | None = None
+    stops: frozenset[tuple[str, int]] = frozenset()
     device: bool = False
     hiding: bool = True
 
@@ -217,7 +219,7 @@ class ReplaySession:
         running = RunningFunctions(files)
         every = job.mode is Mode.NONFINITE_VALUES
         numbers = NonFiniteGradients(self.namespace, running, values=every)
-        values = SeveredValues(self.namespace, running, job.moved)
+        values = SeveredValues(self.namespace, running, job.moved, job.stops)
         mends = job.mode is Mode.OWN_DERIVATIVES
         ignored = IgnoredGradients(self.namespace, running, mends)
         try:

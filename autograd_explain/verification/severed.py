@@ -1,27 +1,17 @@
 """Values that leave the graph on their way into a loss, though its gradient needs them.
 
-A number or an array that was computed in the round of a backward, and that the loss of this
-backward depends on, is a term that the gradient knows nothing of.  Whether the loss does is found
-by running the cell again with that value moved a little, where it left.  The program may well
-mean it.  A derivative by torch.autograd.grad without `create_graph` is such a value, too, but as a
-step it is meant so: one with respect to what is trained, or that the same weights are applied to
-again (an adversarial example, a sample, a first-order update).  A `.detach()` or `no_grad` that
-was written is taken at its word, unless NumPy asked for it; and so is a number that weighs other
-terms: there the gradients follow it, too.  An array or the number of one parameter is a target, an
-old value or a sample where the gradients of the very leaves behind it follow (a semi-gradient, a
-ratio of policies); a weight of other terms where no layer reads it.  What leaves inside the
-`forward` of a custom Function, its `backward` speaks for.
+Whether a loss depends on one is found by running the cell again with that value moved a little,
+where it left; `rounds.py` tells whether the program may mean it.
 """
 
 from __future__ import annotations
 
-import math
 import random
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
@@ -29,22 +19,22 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..custom_function import forward_frames
 from ..nodes import GraphTraversal
-from .dependence import same_numbers, told_apart
+from .dependence import told_apart
 from .differences import direction
 from .gradient_log import MAX_NODES, leaves_of
 from .history_mode import BackwardMode
 from .nonfinite import Found, frames
 from .objects import names_in
-from .plan import CodeRange, SeveredValue
+from .plan import CodeRange
+from .rounds import STEP, Left, Moved, Read, Round, Stop
 from .running import RunningFunctions
+from .stopped import Followed, StoppedValues
 from .tracked import has_history, tensors_in
 
-_STEP = 1e-2
 _FAR = 0.5  #: for a derivative: a penalty may make a small part of a loss
 _SEED = 20_240_613
 _MAX_ROUNDS = 3
 _MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
-_MAX_TRIED = 6
 _MAX_DERIVATIVES = 40
 _CREATE_GRAPH, _INPUTS = 2, 3  #: arguments of the engine, after its outputs
 
@@ -65,60 +55,6 @@ _MAX_READ = 5_000
 _DATA: Any = torch.Tensor.data.__get__  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
-class Left:
-    """What left the graph at a line, in one round.
-
-    `leaves` are names of those behind it that the backward reached by another way, `lost` of those
-    that it did not reach; `single` says
-    that one number of one leaf alone is behind it; `scalar` that it was a number.  `free`: it left
-    by a call that gives no choice (`item`, `tolist`, a copy), or nothing between it and the leaves
-    is shared with what the loss does know.  `begun` is the round in which it left first.  `step`
-    says of a derivative that it may be meant as one, and is None of other values; `others` are the
-    leaves behind it, by identity, that it is not with respect to.  `given` tells the gradients of
-    `leaves` apart from other ones.
-    """
-
-    leaves: tuple[str, ...]
-    lost: tuple[str, ...]
-    single: bool
-    scalar: bool
-    free: bool
-    begun: int
-    step: bool | None = None
-    others: frozenset[int] = frozenset()
-    given: tuple[float, ...] = ()
-
-
-class Read(NamedTuple):
-    """What tells apart a value without a history to which a layer has applied these leaves."""
-
-    value: float
-    leaves: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Round:
-    """A backward: its loss, what tells its gradients apart, what left before it, and what layers
-    have read by then.  `whole` is False for torch.autograd.grad."""
-
-    loss: float
-    given: tuple[float, ...]
-    left: Mapping[tuple[CodeRange, ...], Left]
-    read: tuple[Read, ...] = ()
-    whole: bool = True
-
-
-@dataclass(frozen=True)
-class Moved:
-    """The values that leave at a line in the round `begun` are to be moved, and the loss of this
-    round is to be looked at."""
-
-    round: int
-    begun: int
-    place: tuple[CodeRange, ...]
-
-
 @dataclass
 class _Leaving:
     sources: list[torch.Tensor]
@@ -126,6 +62,13 @@ class _Leaving:
     chosen: bool  #: a written `.detach()` or `.data`
     begun: int
     looks: int = 0
+    stopped: Stop | None = None
+    array: bool = False
+
+    def look(self, sources: Iterable[torch.Tensor]) -> None:
+        if self.looks < _MAX_LOOKS:
+            self.looks += 1
+            self.sources += sources
 
 
 @dataclass(eq=False)
@@ -154,17 +97,21 @@ class SeveredValues(BackwardMode):
         namespace: Mapping[str, Any],
         running: RunningFunctions,
         moved: Moved | None = None,
+        asked: Collection[tuple[str, int]] = (),
     ) -> None:
+        """`asked` are the lines of written stops to look at."""
         super().__init__()
         self.found: list[Round] = []
         self._namespace = namespace
         self._running = running
         self._moved = moved
+        self._asked = asked
+        self._stopped = StoppedValues()
+        self._shared: set[CodeRange] = set()
         self._since = sequence()
         self._leaving: dict[tuple[CodeRange, ...], _Leaving] = {}
         self._detached: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        #: What was computed of derivatives; held, so that their identities stay theirs.
-        self._computed: dict[int, tuple[torch.Tensor, tuple[_Derivative, ...]]] = {}
+        self._computed = Followed()  #: of derivatives
         self._derivatives: dict[tuple[int, tuple[CodeRange, ...]], _Derivative] = {}
         self._stepped: set[int] = set()
         self._read: list[Read] = []
@@ -175,7 +122,7 @@ class SeveredValues(BackwardMode):
         """Run the body."""
         hook = register_optimizer_step_pre_hook(self._note_step)
         try:
-            with super().watch():
+            with self._stopped.watch() if self._asked else nullcontext(), super().watch():
                 yield
         finally:
             hook.remove()
@@ -204,14 +151,15 @@ class SeveredValues(BackwardMode):
             self._computed_on(given, result)
         if name in _LAYERS and len(self._read) < _MAX_READ:
             self._read_by_layer(given)
-        if not given or not (name == "data" or name in _KNOWN):
+        if not given or not (self._asked or name == "data" or name in _KNOWN):
             return result
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
             if name in _ON_THE_WAY:
                 self._passed_on(given[0], result)
-                return result
-            sources = self._sources(name, given)
-            return self._left(name, sources, result) if sources else result
+            elif name == "data" or name in _KNOWN:
+                sources = self._sources(name, given)
+                result = self._left(name, sources, result) if sources else result
+            return self._stop(name, given, result) if self._asked else result
 
     def _read_by_layer(self, given: Sequence[torch.Tensor]) -> None:
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
@@ -223,13 +171,55 @@ class SeveredValues(BackwardMode):
 
     def _computed_on(self, given: Iterable[torch.Tensor], result: Any) -> None:
         """What is computed of a derivative, and whether the weights behind it are in it again."""
-        known = [self._computed[id(t)][1] for t in given if id(t) in self._computed]
-        behind = tuple(dict.fromkeys(d for found in known for d in found))
+        behind = self._computed.origins(given)
         for derivative in behind:
             derivative.again |= any(id(t) in derivative.others for t in given)
         if behind:
-            for made in tensors_in((result,)):
-                self._computed[id(made)] = made, behind
+            self._computed.add(tensors_in((result,)), behind)
+
+    def _stop(self, name: str, given: Sequence[torch.Tensor], result: Any) -> Any:
+        """What is stopped at a line that was asked about, and what is made of it."""
+        made = [t for t in tensors_in((result,)) if t.is_floating_point()]
+        live = [t for t in given if t.requires_grad and t.is_floating_point()]
+        if made:
+            self._stopped.used(given, name in _WRITTEN)
+        if made and not any(t.requires_grad for t in made) and (live or name in _WRITTEN):
+            place = frames()[:1]
+            if place and self._is_asked(place):
+                if not live and any(t.is_floating_point() for t in given):
+                    self._shared.add(place[0])
+                elif live and forward_frames(sys._getframe()) is None:
+                    result = self._stopped_at(place, live, given, result)
+        self._stopped.computed(name, given, result)
+        return result
+
+    def _is_asked(self, place: tuple[CodeRange, ...]) -> bool:
+        return (place[0].filename, place[0].line) in self._asked
+
+    def _is_new(self, tensor: torch.Tensor) -> bool:
+        """A leaf, or computed in this round."""
+        computed = has_history(tensor)
+        return not computed or tensor.grad_fn._sequence_nr() >= self._since  # type: ignore[union-attr]
+
+    def _stopped_at(
+        self,
+        place: tuple[CodeRange, ...],
+        live: Iterable[torch.Tensor],
+        given: Iterable[torch.Tensor],
+        result: Any,
+    ) -> Any:
+        sources = [t for t in map(_viewed, live) if self._is_new(t)]
+        if not sources:
+            return result
+        stop = Stop.DRAWN if self._stopped.is_drawn else Stop.TERM
+        known = self._leaving.setdefault(place, _Leaving([], False, True, len(self.found)))
+        known.stopped = stop
+        known.look(sources)
+        step = self._step_at(place)
+        if step:
+            result = _put(given, _changed(result, step), result)
+        self._stopped.add(result, place)
+        return result
 
     def _passed_on(self, given: torch.Tensor, result: Any) -> None:
         """Remember of which value with a graph a detached one is."""
@@ -261,18 +251,19 @@ class SeveredValues(BackwardMode):
         place = frames()[:1]
         if not place or forward_frames(sys._getframe()) is not None:
             return result
+        if name == "data" and self._is_asked(place):
+            return result
         numbers = all(t.numel() == 1 for t in sources)
         chosen = name == "data" or name in _ARRAYS
         known = self._leaving.setdefault(place, _Leaving([], numbers, chosen, len(self.found)))
-        if known.looks < _MAX_LOOKS:
-            known.looks += 1
-            known.sources += sources
+        known.look(sources)
+        known.array = name in _ARRAYS
         return _changed(result, self._step_at(place))
 
     def _step_at(self, place: tuple[CodeRange, ...]) -> float:
         moved = self._moved
         asked = moved is not None and moved.begun == len(self.found) and moved.place == place
-        return _STEP if asked else 0.0
+        return moved.step if moved is not None and asked else 0.0
 
     def _derived(self, roots: list[torch.Tensor], inputs: Any, result: Any) -> Any:
         """Derivatives without a graph leave it."""
@@ -281,17 +272,15 @@ class SeveredValues(BackwardMode):
             return result
         begun = len(self.found)
         known = self._leaving.setdefault(place, _Leaving([], False, False, begun))
-        if known.looks < _MAX_LOOKS:
-            known.looks += 1
-            known.sources += roots
+        known.look(roots)
         given = tuple(tensors_in((inputs,)))
         leaves = {id(t) for t in leaves_of(roots)[0]} - {id(t) for t in given}
         derivative = _Derivative(given, tuple(t._version for t in given), frozenset(leaves))
         derivative = self._derivatives.setdefault((known.begun, place), derivative)
-        step = _FAR if self._step_at(place) else 0.0
+        asked = self._step_at(place)
+        step = _FAR if asked == STEP else asked
         new = tuple(_changed(t, step) for t in result)
-        for tensor in tensors_in(new):
-            self._computed[id(tensor)] = tensor, (derivative,)
+        self._computed.add(tensors_in(new), (derivative,))
         return new
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -311,6 +300,7 @@ class SeveredValues(BackwardMode):
                 self.found.append(Round(loss, every, left, tuple(self._read), whole))
             if whole:
                 self._leaving.clear()
+                self._stopped.clear()
                 self._since = sequence()
                 self._wholes += 1
             if self._is_enough():
@@ -332,12 +322,13 @@ class SeveredValues(BackwardMode):
         names = self._running.names_of(given.keys()) | names_in(self._namespace)
         inside = _nodes(roots)
         return {
-            place: self._told(leaving, given, names, inside)
+            place: self._told(place, leaving, given, names, inside)
             for place, leaving in self._leaving.items()
         }
 
     def _told(
         self,
+        place: tuple[CodeRange, ...],
         leaving: _Leaving,
         given: Mapping[int, torch.Tensor | None],
         names: Mapping[int, str],
@@ -351,7 +342,21 @@ class SeveredValues(BackwardMode):
         one = all(t.numel() == 1 for t in behind.values()) or all(map(_of_element, leaving.sources))
         single = len(behind) == 1 and one
         own = told_apart(filter(_is_tensor, (given.get(key) for key in behind)))
-        return Left(partly, lost, single, leaving.scalar, not shared, leaving.begun, given=own)
+        left = Left(partly, lost, single, leaving.scalar, not shared, leaving.begun, given=own)
+        if leaving.stopped is not None:
+            return replace(left, stopped=self._why(place, leaving))
+        return replace(left, stopped=Stop.ARRAY) if shared and leaving.array else left
+
+    def _why(self, place: tuple[CodeRange, ...], leaving: _Leaving) -> Stop:
+        stopped, alike = self._stopped, self._stopped.weighs_alike(place)
+        zeros = stopped.nothing_left({at: kept.sources for at, kept in self._leaving.items()})
+        if alike is False or place in zeros or stopped.passed_through(place, leaving.sources):
+            return Stop.MEANT
+        if leaving.stopped is Stop.DRAWN and stopped.is_said(place):
+            return Stop.MEANT
+        if leaving.stopped is Stop.DRAWN:
+            return Stop.DENSITY if alike else Stop.DRAWN
+        return Stop.SHARED if place[0] in self._shared else Stop.TERM
 
 
 def _is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
@@ -359,6 +364,21 @@ def _is_tensor(value: Any) -> TypeGuard[torch.Tensor]:
 
 
 _KNOWN = _NUMBERS | _ARRAYS | _COPIES | _ON_THE_WAY
+_WRITTEN = ("detach", "data")
+
+
+def _viewed(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or what it is a view of where that was taken while no graph was recorded."""
+    base = tensor._base
+    return tensor if base is None or tensor.grad_fn is not None else base
+
+
+def _put(given: Iterable[torch.Tensor], new: Any, result: Any) -> Any:
+    """A new value for the result of an operation, which may have written one of its arguments."""
+    if isinstance(result, torch.Tensor) and any(result is t for t in given):
+        result.data.copy_(new)
+        return result
+    return new
 
 
 def _of_element(tensor: torch.Tensor) -> bool:
@@ -399,51 +419,3 @@ def _changed_list(value: Any, step: float, chance: random.Random) -> Any:
     if isinstance(value, list):
         return [_changed_list(v, step, chance) for v in value]
     return _changed(value, step * chance.uniform(-1, 1)) if isinstance(value, float) else value
-
-
-def candidates(first: Sequence[Round], second: Sequence[Round]) -> tuple[Moved, ...]:
-    """What to move, a line once; () where two runs of the program give different losses."""
-    losses = [[r.loss for r in rounds] for rounds in (first, second)]
-    if not all(map(math.isfinite, losses[0])) or not same_numbers(*losses):
-        return ()
-    found: dict[tuple[CodeRange, ...], Moved] = {}
-    for number, a_round in sorted(enumerate(first), key=lambda pair: not pair[1].whole):
-        for place, left in a_round.left.items():
-            if (left.leaves or left.lost) and left.free:
-                found.setdefault(place, Moved(number, left.begun, place))
-    return tuple(found.values())[:_MAX_TRIED]
-
-
-def severed(moved: Moved, before: Sequence[Round], after: Sequence[Round]) -> SeveredValue | None:
-    """What the gradient lacks; None where the loss does not depend on it, or where it may be
-    meant."""
-    if len(after) <= moved.round:
-        return None
-    old, new = before[moved.round], after[moved.round]
-    left = old.left[moved.place]
-    if same_numbers((old.loss,), (new.loss,)) or _may_be_meant(left, moved, old, new):
-        return None
-    return SeveredValue(moved.place, left.leaves, left.lost)
-
-
-def _may_be_meant(left: Left, moved: Moved, old: Round, new: Round) -> bool:
-    """Whether gradients follow the value in a way that stops it on purpose, too: as a step, a
-    target or a weight.  One that they do not follow is a term which they lack."""
-    if same_numbers(old.given, new.given):
-        return False
-    applied = _applied(old.read, new.read)
-    if left.step is not None:
-        return left.step or bool(applied & left.others)
-    if left.scalar and not left.single:
-        return True
-    again = new.left.get(moved.place)
-    own = again is None or not same_numbers(left.given, again.given)
-    return own or not (left.scalar or applied)
-
-
-def _applied(old: Sequence[Read], new: Sequence[Read]) -> set[int]:
-    """The leaves that layers have applied to another value than before."""
-    if len(old) != len(new):
-        return set()
-    pairs = zip(old, new, strict=True)
-    return {leaf for a, b in pairs if not same_numbers((a.value,), (b.value,)) for leaf in a.leaves}

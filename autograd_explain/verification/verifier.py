@@ -288,6 +288,7 @@ class _Trials:
             against=self._against,
             nonfinite=self._nonfinite,
             severed=self._severed,
+            stops=request.stops,
             ignored=self._ignored,
             awaited=request.awaited,
             awaits_steps=request.awaits_steps,

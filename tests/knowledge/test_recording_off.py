@@ -40,10 +40,12 @@ STEPS = """for _ in range(3):
 """
 
 
-@pytest.mark.parametrize("function", [DECORATED, BLOCK])
-def test_the_switch_goes_that_the_loss_of_the_lacking_optimizer_met(function: str) -> None:
+@pytest.mark.parametrize(("function", "line"), [(DECORATED, 1), (BLOCK, 2)])
+def test_the_switch_goes_that_the_loss_of_the_lacking_optimizer_met(
+    function: str, line: int
+) -> None:
     found = played((MODELS, function, STEPS)).diagnosis
     assert found is not None and found.finding.cause == "silent_cut"
     causes = [e.place for e in found.finding.events if e.what is What.CAUSE]
-    assert [(p.cell, p.line) for p in causes if p is not None] == [(2, 3)]
+    assert [(p.cell, p.line) for p in causes if p is not None] == [(2, line)]
     assert "no_grad" not in edited((MODELS, function, STEPS), found.rewrites[0])[1]

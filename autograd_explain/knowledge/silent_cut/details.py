@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.model import Place
 
 from .recording_off import RecordingOff
 
@@ -16,6 +17,7 @@ class Details:
     repairable: bool
     derivative: bool = False  #: torch.autograd.grad gave it
     off: RecordingOff | None = None
+    drawn: Place | None = None  #: where a distribution draws a sample
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

@@ -17,7 +17,7 @@ from autograd_explain.model import Certainty, Confidence, Finding, What, label
 
 from .details import Details, widest
 from .partial import of_partial_cut
-from .recording_off import recording_off
+from .recording_off import as_events, recording_off
 
 PATTERNS = ("graph-cut", "partial-cut")
 
@@ -46,12 +46,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
     names = tuple(name_of(scene, p) for p in lost) or shapes
     fact = culprit(scene, next(iter(lost), None), operand, first.target, *names[1:])
-    events = [
+    variant = _variant(scene, cuts)
+    off = recording_off(scene, cuts) if variant == "no_grad" else None
+    causes = [
         scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED)
         for m in (first, *(c for c in cuts if c is not first))
     ]
+    events = as_events(causes, off)
     events += [event(scene, What.FAILED, "backward") or event(scene, What.FAILED, "step")]
-    variant = _variant(scene, cuts)
     return Finding(
         cause="silent_cut",
         confidence=Confidence.PROVEN if moment(scene, "backward") else Confidence.LIKELY,
@@ -69,8 +71,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=variant,
         details=Details(
-            repairable=variant not in ("no_grad", "operation"),
-            off=recording_off(scene, cuts) if variant == "no_grad" else None,
+            repairable=variant not in ("no_grad", "operation", "sample"),
+            off=off,
+            drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
         awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
@@ -89,4 +92,7 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     if ops & {"item", "tolist", "__float__", "__int__"}:
         return "number"
     way = str(scene.incident.evidence.get("way", ""))
-    return way if way in ("copy", "written", "no_grad", "operation") else "detach"
+    return way if way in _WAYS else "detach"
+
+
+_WAYS = ("copy", "written", "no_grad", "operation", "sample")

@@ -11,6 +11,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
 
 from .details import Details, widest
+from .recording_off import RecordingOff, as_events, recording_off
 
 if TYPE_CHECKING:
     from autograd_explain.verification import SeveredValue
@@ -27,10 +28,13 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
         return None
     value, here = told[0]
     first = widest(here)
-    others = [widest(other) for _, other in told[1:]]
+    lines = {first.place.line_id: first}
+    lines |= {c.place.line_id: c for _, o in told[1:] if (c := widest(o)).place != first.place}
     operand = first.operands[0] if first.operands else ""
-    causes = [scene.event(What.CAUSE, c, certainty=Certainty.OBSERVED) for c in (first, *others)]
-    failed = event(scene, What.FAILED, "backward")
+    derivative = first.op == _DERIVATIVE
+    off = None if value.drawn or derivative else recording_off(scene, here)
+    causes = [scene.event(What.CAUSE, c, certainty=Certainty.OBSERVED) for c in lines.values()]
+    events = (*as_events(causes, off), event(scene, What.FAILED, "backward"))
     tensor = next((t.tensor for t in scene.names.tensors if t.name == value.leaves[0]), None)
     return Finding(
         cause="silent_cut",
@@ -46,10 +50,23 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "step": "",
         },
         tensors=(culprit(scene, tensor, *value.leaves),),
-        events=tuple(e for e in (*causes, failed) if e is not None),
-        variant="derivative" if first.op == _DERIVATIVE else "partial",
-        details=Details(repairable=True, derivative=first.op == _DERIVATIVE),
+        events=tuple(e for e in events if e is not None),
+        variant=_variant(value, off, derivative),
+        details=Details(
+            repairable=not value.drawn and off is None,
+            derivative=derivative,
+            off=off,
+            drawn=first.place if value.drawn else None,
+        ),
     )
+
+
+def _variant(value: SeveredValue, off: RecordingOff | None, derivative: bool) -> str:
+    if derivative:
+        return "derivative"
+    if value.drawn:
+        return "partial_sample"
+    return "partial" if off is None else "partial_no_grad"
 
 
 _DERIVATIVE = "grad"

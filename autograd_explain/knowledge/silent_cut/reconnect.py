@@ -196,7 +196,7 @@ def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
         if isinstance(parent, ast.Attribute) and parent.attr in _LEAVES:
             call = parents.get(parent)
             node = call if isinstance(call, ast.Call) and call.func is parent else parent
-        elif isinstance(parent, (ast.List, ast.ListComp, ast.Tuple)):
+        elif isinstance(parent, _MANY):
             return node, _rebuilding(parents.get(parent), parent)
         else:
             return node, _rebuilding(parent, node)
@@ -210,35 +210,38 @@ def _rebuilding(call: ast.AST | None, argument: ast.AST) -> ast.Call | None:
 
 def _made_again(program: Program, source: Source, node: ast.expr) -> ast.Call | None:
     """The one call that makes a tensor of the list that holds the value: `torch.tensor(terms)` of
-    `terms = [….item() for …]`."""
-    held = source.parents.get(node)
-    statement = None if held is None else source.parents.get(held)
-    if not isinstance(held, (ast.List, ast.ListComp)) or not isinstance(statement, ast.Assign):
-        return None
-    names = {ast.unparse(target) for target in statement.targets}
+    `terms = [….item() for …]` and of `terms.append(….item())`."""
+    names, held = _lists_of(source, node), source.parents.get(node)
     calls = [
         (where, call)
         for where, call in index_of(program).calls(*_RETURNS, of="torch")
         if call.args and ast.unparse(call.args[0]) in names
     ]
     scope = source.function_around(node)
-    if len(calls) != 1 or numbers_in(held) or calls[0][0] is not source:
+    numbers = isinstance(held, ast.expr) and numbers_in(held)
+    if len(calls) != 1 or numbers or calls[0][0] is not source:
         return None
     return calls[0][1] if source.function_around(calls[0][1]) is scope else None
+
+
+def _lists_of(source: Source, node: ast.expr) -> set[str]:
+    """The names of the list that a value is put into."""
+    held = source.parents.get(node)
+    statement = None if held is None else source.parents.get(held)
+    if isinstance(held, _MANY) and isinstance(statement, ast.Assign):
+        return {ast.unparse(target) for target in statement.targets}
+    if isinstance(held, ast.Call) and called_name(held) == "append" and held.args == [node]:
+        return {ast.unparse(held.func.value)} if isinstance(held.func, ast.Attribute) else set()
+    return set()
 
 
 def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
     """Whether the value, or a list of it, is kept under a name and made a tensor, or computed with
     by NumPy."""
-    names = set()
-    around = source.parents.get(node)
-    kept = (node, around) if isinstance(around, (ast.List, ast.ListComp, ast.Tuple)) else (node,)
-    for statement in ast.walk(source.tree):
-        if isinstance(statement, ast.Assign) and statement.value in kept:
-            names |= {ast.unparse(t) for t in statement.targets}
-        inner = isinstance(statement, ast.Call) and statement.args[:1] == [node]
-        if inner and isinstance(statement, ast.Call) and called_name(statement) == "append":
-            return True
+    names = _lists_of(source, node)
+    statement = source.parents.get(node)
+    if isinstance(statement, ast.Assign) and statement.value is node:
+        names = {ast.unparse(t) for t in statement.targets}
     if isinstance(node, ast.Call) and called_name(node) in ("numpy", "tolist"):
         return True
     return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS, of="torch"))
@@ -249,8 +252,11 @@ def _read(call: ast.Call) -> set[str]:
     return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
 
 
+_MANY = (ast.List, ast.ListComp, ast.Tuple)
+
+
 def _many(node: ast.expr) -> bool:
-    return isinstance(node, (ast.List, ast.ListComp, ast.Tuple))
+    return isinstance(node, _MANY)
 
 
 def _dtype(source: Source, call: ast.Call) -> str:

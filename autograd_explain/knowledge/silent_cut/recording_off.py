@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograd_explain.inspect.dataflow.grad_mode import Off, OffBy, switched_off_around
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Place
+from autograd_explain.model import Event, Place, What
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,14 @@ def recording_off(scene: Scene, cuts: list[TraceEvent]) -> RecordingOff | None:
     return RecordingOff(
         off.by, scene.slicer.place_of(off.scope, off.node), tuple(place for _, place in known)
     )
+
+
+def as_events(causes: list[Event | None], off: RecordingOff | None) -> list[Event | None]:
+    """Where a switch kept operations from being recorded, that is what to change."""
+    if off is None:
+        return causes
+    ran = [None if e is None else replace(e, what=What.DETACHED) for e in causes]
+    return [Event(What.CAUSE, off.place), *ran]
 
 
 def _around(scene: Scene, cut: TraceEvent) -> tuple[Off, Place] | None:

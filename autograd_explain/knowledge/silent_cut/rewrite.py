@@ -3,6 +3,7 @@
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.call_edits import renamed
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
@@ -35,6 +36,7 @@ def _recorded(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
+    Fix("rsample", lambda s: renamed(s.program, s.details.drawn, "{owner}.rsample"), changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
     Fix("record", _recorded, changes=True),

@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ..observe.call_sites import CallSites
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, tensors_in
 from .contents import Content
@@ -22,6 +23,7 @@ from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
+from .partial_cuts import partial_cut
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
@@ -86,7 +88,7 @@ class Detectors:
             del self._visits[site]
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        self.cuts.spread(args, kwargs, result)  # which asks no tensor
+        self.cuts.spread(args, kwargs, result)
 
     def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
         self.cuts.ended(args, result, Mark(site, self.log.clock))
@@ -109,6 +111,8 @@ class Detectors:
         self.overwrites.got_data(source, result, mark)
         if source.requires_grad:
             self.cuts.cut(source, result, mark, "data", memory)
+        else:
+            self.cuts.idle.add(site)
 
     def data_alias(self, tensor: Tensor) -> Aliased | None:
         """Of a `.data` alias, or a view of one, what it is an alias of."""
@@ -274,16 +278,12 @@ class Detectors:
             return None
         return CandidateFault("gradient-ignored", {"backward": (backward,)})
 
-    def partial_cuts(self) -> CandidateFault | None:
-        """Where values left the graph that a loss of the cell may depend on, and the backwards of
-        the cell, the last one first."""
-        backward = self.gradients.last_backward
-        cuts = sorted(self.cuts.fresh(self._told), key=lambda c: c.clock)
-        if backward.clock <= self._told or not cuts:
-            return None
+    def partial_cuts(
+        self, sites: CallSites, is_helper: Callable[[int], bool]
+    ) -> CandidateFault | None:
+        """Where values left the graph that a loss of the cell may depend on."""
         roots = sorted(self._roots.values(), key=lambda mark: mark.clock, reverse=True)
-        marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "backward": tuple(roots)}
-        return CandidateFault("partial-cut", marks)
+        return partial_cut(self.cuts, sites, roots, self._told, is_helper)
 
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""

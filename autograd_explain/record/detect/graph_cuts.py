@@ -16,7 +16,7 @@ from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn import Parameter
 
-from ..observe.tensor_facts import root, storage, tensors_in
+from ..observe.tensor_facts import quiet, root, storage, tensors_in
 from .finding import Mark, Weak, weak
 from .values import MAX_VALUES, Values
 
@@ -25,6 +25,7 @@ _MAX_WALK = 2_000
 _LOOKS = 2  #: how often one site's graph is walked for the leaves above it
 _ROUNDS = 2
 _NOTHING: frozenset[int] = frozenset()
+_SUMS = ("AddBackward0", "SubBackward0", "StackBackward0")
 
 
 @dataclass
@@ -46,6 +47,7 @@ class CutSite:
     fresh: int = 0  #: when a value last left that was computed after the backward before
     leaf: bool = False  #: what left became a leaf, as the first value of what is trained does too
     rounds: int = 0  #: of this cell, in which it did
+    added: int = 0  #: when a loss last had what left in the round as a term without a graph
     own: frozenset[int] = field(init=False)  #: its site alone
 
     def __post_init__(self) -> None:
@@ -53,11 +55,16 @@ class CutSite:
 
 
 class Cuts:
-    """All cuts by site; `traces` says which live tensors come from which cuts."""
+    """All cuts by site; `traces` says which live tensors come from which cuts, and to which of
+    them these were only added: the gradient of nothing depends on them.
+
+    `idle` are the sites at which values were detached that had no graph.
+    """
 
     def __init__(self) -> None:
         self.cuts: dict[int, CutSite] = {}
-        self.traces: dict[int, tuple[Weak, frozenset[int]]] = {}
+        self.traces: dict[int, tuple[Weak, frozenset[int], frozenset[int]]] = {}
+        self.idle: set[int] = set()
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
         self._since = 0
@@ -110,7 +117,9 @@ class Cuts:
         sites = cut.own | behind if behind else cut.own
         if isinstance(result, Tensor):
             cut.memory = memory or storage(result)
-            self._trace(result, sites)
+            # `detach_` is told before it runs; a leaf may get other values under no_grad.
+            alone = result is source or not result.requires_grad
+            self._trace(result, sites, sites if alone else _NOTHING)
         elif source.numel() <= MAX_VALUES:
             self.values.remember(result, sites)
 
@@ -150,7 +159,7 @@ class Cuts:
         for site in found if leaf else ():
             self.cuts[site].leaf = True
         if found:
-            self._trace(tensor, found)
+            self._trace(tensor, found, _NOTHING if leaf else found)
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """What comes from a traced argument is traced."""
@@ -165,11 +174,21 @@ class Cuts:
         for value in kwargs.values():
             found |= self._of(value)
         if found:
-            for out in tensors_in((result,)):
-                self._trace(out, found)
+            with quiet():
+                given = [
+                    known
+                    for t in tensors_in((*args, *kwargs.values()))
+                    if (known := self.traces.get(id(t))) is not None
+                ]
+                for out in tensors_in((result,)):
+                    self._trace(out, found, _added(given, found, out))
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         for tensor in roots if self.cuts else ():
+            known = self.traces.get(id(tensor))
+            for site in _NOTHING if known is None else known[2]:
+                if self.cuts[site].clock > self._previous:
+                    self.cuts[site].added = mark.clock
             for site in self._of(tensor) or self._of_leaf(tensor):
                 if self._is_made_anew(self.cuts[site]):
                     self.reached[site] = mark
@@ -194,6 +213,11 @@ class Cuts:
         the word detach."""
         ways = ("number", "numpy", "copy", "data", "derivative")
         return [c for c in self.cuts.values() if c.way in ways and c.fresh > since and c.above]
+
+    def traced(self, since: int) -> list[CutSite]:
+        """Where tensors left after a time that went into a loss."""
+        reached = (site for site, backward in self.reached.items() if backward.clock > since)
+        return [cut for site in reached if (cut := self.cuts[site]).above]
 
     def behind(self, tensor: Tensor) -> list[CutSite]:
         """Where the values of a tensor left the graph, the last call first."""
@@ -235,15 +259,35 @@ class Cuts:
         alike = (cut for cut in self.cuts.values() if cut.memory == kept != 0)
         return frozenset(cut.site for cut in alike if not _holds(cut, tensor))
 
-    def _trace(self, tensor: Tensor, sites: frozenset[int]) -> None:
+    def _trace(self, tensor: Tensor, sites: frozenset[int], added: frozenset[int]) -> None:
         key = id(tensor)
         known = self.traces.get(key)
         if known is not None:
-            if sites is not known[1] and not sites <= known[1]:
-                self.traces[key] = (known[0], known[1] | sites)
+            if not (sites <= known[1] and added <= known[2]):
+                self.traces[key] = (known[0], known[1] | sites, known[2] | added)
         elif len(self.traces) < _MAX_TRACES:
             gone = Weak(tensor, lambda _: self.traces.pop(key, None))
-            self.traces[key] = (gone, sites)
+            self.traces[key] = (gone, sites, added)
+
+
+def _added(
+    given: list[tuple[Weak, frozenset[int], frozenset[int]]], found: frozenset[int], out: Tensor
+) -> frozenset[int]:
+    """The cuts to which the result of these is only added, or has no graph itself."""
+    if not out.requires_grad:
+        return found
+    sums = _is_sum(out)
+    known = ((t, added) for gone, _, added in given if (t := gone()) is not None)
+    return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
+
+
+def _is_sum(out: Tensor) -> bool:
+    """Whether what it was last computed of are its terms.  A difference of many is mostly one from
+    a target or a baseline; several numbers in a row are the terms of a loss."""
+    node = None if out._base is not None else out.grad_fn
+    name = "" if node is None else node.name()
+    most = {"SubBackward0": 0, "StackBackward0": 1}.get(name, out.dim())
+    return name in _SUMS and out.dim() <= most
 
 
 def _holds(cut: CutSite, parameter: Tensor) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from ..observe.code_positions import CodePosition
 
 
-def flows_into(cut: CodePosition, root: CodePosition) -> bool:
+def flows_into(cut: CodePosition, root: CodePosition, *, held: bool = False) -> bool:
     """Whether what a statement computed is read, over any number of assignments in the same
-    scope, by the `loss` of `loss.backward()`."""
+    scope, by the `loss` of `loss.backward()`; with `held` also out of what holds it."""
     loss = _receiver(root.node)
     if cut.statement is None or cut.source is not root.source or not loss:
         return False
@@ -18,11 +18,11 @@ def flows_into(cut: CodePosition, root: CodePosition) -> bool:
     function = source.function_around(cut.statement)
     if function is not source.function_around(root.statement or cut.statement):
         return False
-    known = set(_targets(cut.statement))
+    known = set(_targets(cut.statement, held))
     within = ast.walk(function or source.tree)
     assignments = [n for n in within if isinstance(n, _ASSIGNING)]
     while loss not in known:
-        more = {t for a in assignments if _reads(a) & known for t in _targets(a)} - known
+        more = {t for a in assignments if _reads(a) & known for t in _targets(a, held)} - known
         if not more:
             return False
         known |= more
@@ -38,7 +38,7 @@ def may_flow(cut: CodePosition, root: CodePosition) -> bool:
     function = source.function_around(statement)
     same = source is root.source and function is source.function_around(root.statement or statement)
     if same and isinstance(statement, _ASSIGNING) and _receiver(root.node):
-        return flows_into(cut, root)
+        return flows_into(cut, root, held=True)
     if not isinstance(statement, ast.Expr):
         return True
     kept = _receiver(statement.value)  # `terms.append(x.item())`
@@ -48,6 +48,26 @@ def may_flow(cut: CodePosition, root: CodePosition) -> bool:
     return bool(kept) and any(kept in _reads(node) for node in read)
 
 
+def is_helper(spot: CodePosition | None) -> bool:
+    """Whether what is computed there is all that its function gives: `def sg(t): return
+    t.detach()`."""
+    node = None if spot is None else spot.node
+    if spot is None or node is None:
+        return False
+    around = next((n for n in spot.source.around(node) if isinstance(n, _FUNCTIONS)), None)
+    if isinstance(around, ast.Lambda):
+        return around.body is node
+    statement = spot.statement
+    if around is None or not isinstance(statement, ast.Return) or statement.value is not node:
+        return False
+    return around.body[-1] is statement and all(_is_text(s) for s in around.body[:-1])
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
 
@@ -59,11 +79,14 @@ def _receiver(node: ast.AST | None) -> str:
     return ast.unparse(node.func.value) if isinstance(node.func.value, named) else ""
 
 
-def _targets(statement: ast.AST) -> Iterator[str]:
+def _targets(statement: ast.AST, held: bool) -> Iterator[str]:
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     for target in targets:
-        if target is not None:
-            yield from (ast.unparse(e) for e in getattr(target, "elts", [target]))
+        for element in getattr(target, "elts", [] if target is None else [target]):
+            yield ast.unparse(element)
+            while held and isinstance(element, (ast.Subscript, ast.Attribute)):
+                element = element.value
+                yield ast.unparse(element)
 
 
 def _reads(statement: ast.AST) -> set[str]:

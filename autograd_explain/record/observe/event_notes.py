@@ -57,6 +57,7 @@ class EventNotes:
         self._traces = suspicion.traces
         self._aliased = suspicion.aliased
         self._spread = suspicion.spread
+        self._detaches = operations.number("detach")
 
     # Nodes
 
@@ -321,6 +322,9 @@ class EventNotes:
         if ends:
             site = self._here(frame, operation)
             self.suspicion.ended(args, result, site)
+        elif operation == self._detaches:
+            site = self._here(frame, operation)
+            self.suspicion.cuts.idle.add(site)
         if isinstance(source, Tensor):
             kept = storage(source)
             if result._base is not None or storage(result) == kept:

@@ -1,0 +1,85 @@
+"""Where values left the graph that a loss may depend on, while other terms reach what they came
+from: only another run of the cell tells whether it does, and whether its gradient lacks that.
+
+A `.detach()` or a `no_grad` that was written is taken at its word, but for three: where what left
+is a term of a loss of which nothing else is computed, so that no gradient at all knows of it; where
+the line detaches values that have no graph as well, as what a teacher and its student share does;
+and where a distribution drew a sample that it could have computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from types import CodeType
+
+from ..observe.call_sites import CallSites
+from ..observe.code_positions import line_of
+from .finding import CandidateFault, Mark
+from .graph_cuts import Cuts, CutSite
+
+#: Of what was written to stop a gradient, or ran where none is recorded.
+_STOPS = ("detach", "data", "no_grad", "written", "operation")
+_DISTRIBUTIONS = "/torch/distributions/"
+
+
+def partial_cut(
+    cuts: Cuts,
+    sites: CallSites,
+    roots: Sequence[Mark],
+    since: int,
+    is_helper: Callable[[int], bool],
+) -> CandidateFault | None:
+    """What to ask of another run: `cut` are the calls by which values left, `backward` the roots,
+    the last one first; `stops` are files and lines of those that were written as a stop.
+    `is_helper` says of a site that all which its function does is to stop a gradient."""
+    if not roots:
+        return None
+    stops = [cut for cut in cuts.traced(since) if cut.way in _STOPS]
+    idle = {_line(sites, site) for site in cuts.idle if stops}
+
+    def is_asked(cut: CutSite) -> bool:
+        if cut.added > since or is_drawn(sites, cut.site):
+            return True
+        return _line(sites, cut.site) in idle and not is_helper(cut.site)
+
+    asked = [cut for cut in stops if is_asked(cut)]
+    found = {cut.site: cut for cut in (*cuts.fresh(since), *asked)}
+    if not found:
+        return None
+    ordered = sorted(found.values(), key=lambda c: c.clock)
+    marks = {"cut": tuple(Mark(c.site, c.clock) for c in ordered), "backward": tuple(roots)}
+    traced = frozenset(cut.site for cut in asked)
+    lines = frozenset(_lines(sites, traced))
+    return CandidateFault("partial-cut", marks, {"stops": lines, "traced": traced})
+
+
+def of_samples(suspect: CandidateFault, sites: CallSites) -> CandidateFault:
+    """A cut by which parameters are lost, perhaps on purpose, told as a sample's where a
+    distribution drew one there: then another run tells whether it is in the loss's way."""
+    cut = suspect.marks["cut"][0].site if suspect.name == "graph-cut" else 0
+    if suspect.sure or not is_drawn(sites, cut):
+        return suspect
+    stops = frozenset(_lines(sites, (cut,)))
+    return replace(suspect, evidence={**suspect.evidence, "way": "sample", "stops": stops})
+
+
+def is_drawn(sites: CallSites, site: int) -> bool:
+    """Whether a call is made by the `sample` of a distribution of torch's."""
+    below = sites.all[site].below
+    return any(name == "sample" and _DISTRIBUTIONS in _posix(file) for file, name in below)
+
+
+def _posix(file: str) -> str:
+    return file.replace("\\", "/")
+
+
+def _line(sites: CallSites, site: int) -> tuple[CodeType, int] | None:
+    """The innermost of the user's lines, by its code and instruction."""
+    steps = sites.all[site].steps
+    return (steps[0].code, steps[0].instruction) if steps else None
+
+
+def _lines(sites: CallSites, cuts: Iterable[int]) -> Iterator[tuple[str, int]]:
+    found = (_line(sites, site) for site in cuts)
+    return ((at[0].co_filename, line_of(*at)) for at in found if at is not None)
