@@ -9,6 +9,7 @@ from ..model import Comparison, Kind, Outcome, Reason
 from .cells import Failure
 from .compare import Agreement
 from .plan import ORIGINAL, GradientDifference, Plan, Reference, Verdict, reference_for
+from .reference import STALE
 from .replay import NON_LEAF_WARNING, Result
 
 _OVERWRITTEN = "modified by an inplace operation"
@@ -95,8 +96,8 @@ def basis_of(
     if plan.reference is Reference.RETAINED_GRADIENTS and first.non_leaf:
         # The backward was over before this run: nothing has kept the gradient that was asked for.
         return Basis(first, why="older_graph", retry=True)
-    if first.doubts:
-        return Basis(first, why=sorted(first.doubts)[0])
+    if doubts := sorted(first.doubts - {STALE}):
+        return Basis(first, why=doubts[0])
     if not first.snapshot.complete:
         return Basis(first, why="too_large")
     if second is None or second.stopped:
@@ -171,6 +172,9 @@ def _compared(index: int, basis: Basis, result: Result) -> Verdict:
     why = _nothing_shown(agreement)
     if why:
         return _runs(index, replace(basis, why=why), comparison, result)
+    if basis.reference is not None and STALE in basis.reference.doubts:
+        # To keep what an update has made old agrees with the program as written, not as meant.
+        return _runs(index, replace(basis, why="ambiguous"), comparison, result)
     values = {"names": _joined(comparison.compared), "values": str(agreement.values)}
     if comparison.worst > 0:
         values["worst"] = f"{comparison.worst:.1e}"

@@ -21,6 +21,9 @@ from torch.autograd.function import BackwardCFunction
 from ..isolation.weak_references import ByTensor
 from ..nodes import GraphTraversal
 
+#: The doubt whether a value may be used again that was computed of parameters of an earlier step.
+STALE = "stale"
+
 
 class Whole:
     """The memory behind saved parts of a tensor, as it was when the first of them was saved."""
@@ -37,7 +40,7 @@ class Whole:
 class Saved:
     """A saved tensor: the value when it was saved, and the memory it was saved from."""
 
-    __slots__ = ("alias", "born", "copy", "counted", "version", "whole")
+    __slots__ = ("alias", "born", "copy", "counted", "passed", "version", "whole")
 
     def __init__(self, tensor: torch.Tensor, born: int = 0) -> None:
         self.born = born
@@ -47,6 +50,7 @@ class Saved:
             self.copy = self.alias.clone()
         self.version = 0  # counted where a part of a larger tensor was saved
         self.counted = False
+        self.passed: int | None = None  #: the last backward that used it
 
     def overwritten(self) -> bool:
         try:
@@ -65,7 +69,7 @@ class SavedCopies:
     def __init__(self, updates: bool = False) -> None:
         self.overwritten: list[Saved] = []
         self.doubts: set[str] = set()
-        self._updates = _Updates(self.doubts if updates else set())
+        self._updates = _Updates(self.doubts, updates)
         # By address: a Saved holds both the Whole and the memory it was copied from.
         self._wholes: WeakValueDictionary[int, Whole] = WeakValueDictionary()
 
@@ -110,6 +114,7 @@ class SavedCopies:
         self._updates.accumulated(list(leaves))
 
     def _unpack(self, saved: Saved) -> torch.Tensor:
+        self._updates.passed(saved)
         if not saved.counted and saved.overwritten():
             saved.counted = True
             self.overwritten.append(saved)
@@ -166,13 +171,18 @@ class _Updates:
 
     Where the later backward leaves gradients in those parameters only, they belong to the update
     as much as the earlier ones: whether it should wait for them or not is open.  Where it reaches
-    others as well (a generator behind a discriminator), it is for those.
+    others as well (a generator behind a discriminator), it is for those.  So it is where it passes
+    again what an earlier backward passed: a value that was kept since then is one of parameters
+    that are others now, whether it was meant to be kept or not.
     """
 
-    def __init__(self, doubts: set[str]) -> None:
+    def __init__(self, doubts: set[str], of_parameters: bool) -> None:
         self.needed: list[Saved] = []
         self._doubts = doubts
+        self._of_parameters = of_parameters
         self._clock = 0
+        self._backwards = 0
+        self._again: list[Saved] = []
         self._steps = ByTensor[int]()
         self._versions = ByTensor[int]()
 
@@ -185,11 +195,21 @@ class _Updates:
         for tensor in tensors:
             self._steps[tensor] = now
 
+    def passed(self, saved: Saved) -> None:
+        """A backward uses it."""
+        if saved.passed is not None and saved.passed != self._backwards:
+            self._again.append(saved)
+        saved.passed = self._backwards
+
     def accumulated(self, leaves: list[torch.Tensor]) -> None:
+        self._backwards += 1
         needed = [s for s in self.needed if any(_same_storage(s.alias, t) for t in leaves)]
-        if needed and not any(self._kept(t, min(s.born for s in needed)) for t in leaves):
-            self._doubts.add("ambiguous")
+        needed = needed if self._of_parameters else []
+        for doubt, saved in (("ambiguous", needed), (STALE, self._again)):
+            if saved and not any(self._kept(t, min(s.born for s in saved)) for t in leaves):
+                self._doubts.add(doubt)
         self.needed.clear()
+        self._again.clear()
         for leaf in leaves:
             self._versions[leaf] = leaf._version
 
