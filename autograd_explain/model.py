@@ -167,6 +167,11 @@ class Place:
         """What all places of one line have in common."""
         return self.cell, self.file, self.line
 
+    @property
+    def function_id(self) -> tuple[int | None, str | None, str | None]:
+        """What all places of one function, or of the top level of one text, have in common."""
+        return self.cell, self.file, self.function
+
     def to_dict(self) -> dict[str, object]:
         return {
             "cell": self.cell,

@@ -171,9 +171,9 @@ class _Updates:
 
     Where the later backward leaves gradients in those parameters only, they belong to the update
     as much as the earlier ones: whether it should wait for them or not is open.  Where it reaches
-    others as well (a generator behind a discriminator), it is for those.  So it is where it passes
-    again what an earlier backward passed: a value that was kept since then is one of parameters
-    that are others now, whether it was meant to be kept or not.
+    others as well (a generator behind a discriminator), it is for those.  It is open, too, where
+    the later backward passes again what the earlier one passed: that was computed of parameters
+    which are others now, and may have been kept by mistake.
     """
 
     def __init__(self, doubts: set[str], of_parameters: bool) -> None:
@@ -203,8 +203,8 @@ class _Updates:
 
     def accumulated(self, leaves: list[torch.Tensor]) -> None:
         self._backwards += 1
-        needed = [s for s in self.needed if any(_same_storage(s.alias, t) for t in leaves)]
-        needed = needed if self._of_parameters else []
+        overwritten = self.needed if self._of_parameters else []
+        needed = [s for s in overwritten if any(_same_storage(s.alias, t) for t in leaves)]
         for doubt, saved in (("ambiguous", needed), (STALE, self._again)):
             if saved and not any(self._kept(t, min(s.born for s in saved)) for t in leaves):
                 self._doubts.add(doubt)

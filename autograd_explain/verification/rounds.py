@@ -31,7 +31,8 @@ from typing import NamedTuple
 from .dependence import same_numbers
 from .plan import CodeRange, SeveredValue
 
-STEP = 1e-2
+_STEP = 1e-2
+_FAR = 0.5  #: for a derivative: a penalty may make a small part of a loss
 #: Past the kinks of a loss: the gradient of |a - b| knows b by a sign.
 _AWAY = (30.0, -30.0)
 _MAX_TRIED = 6
@@ -52,8 +53,8 @@ _DRAWN = (Stop.DRAWN, Stop.DENSITY)
 _TERMS = (Stop.TERM, Stop.ARRAY)
 #: How far to move first: what was asked about may make a small part of a loss.
 _STEPS = {
-    None: STEP,
-    Stop.ARRAY: STEP,
+    None: _STEP,
+    Stop.ARRAY: _STEP,
     Stop.DRAWN: 0.5,
     Stop.DENSITY: 0.5,
     Stop.TERM: _AWAY[0],
@@ -114,7 +115,7 @@ class Moved:
     round: int
     begun: int
     place: tuple[CodeRange, ...]
-    step: float = STEP
+    step: float
 
 
 def candidates(first: Sequence[Round], second: Sequence[Round]) -> tuple[Moved, ...]:
@@ -126,7 +127,8 @@ def candidates(first: Sequence[Round], second: Sequence[Round]) -> tuple[Moved, 
     for number, a_round in sorted(enumerate(first), key=lambda pair: not pair[1].whole):
         for place, left in a_round.left.items():
             if _is_candidate(left):
-                found.setdefault(place, Moved(number, left.begun, place, _STEPS[left.stopped]))
+                step = _STEPS[left.stopped] if left.step is None else _FAR
+                found.setdefault(place, Moved(number, left.begun, place, step))
     return tuple(found.values())[:_MAX_TRIED]
 
 

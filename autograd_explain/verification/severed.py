@@ -26,12 +26,11 @@ from .history_mode import BackwardMode
 from .nonfinite import Found, frames
 from .objects import names_in
 from .plan import CodeRange
-from .rounds import STEP, Left, Moved, Read, Round, Stop
+from .rounds import Left, Moved, Read, Round, Stop
 from .running import RunningFunctions
 from .stopped import Followed, StoppedValues
 from .tracked import has_history, tensors_in
 
-_FAR = 0.5  #: for a derivative: a penalty may make a small part of a loss
 _SEED = 20_240_613
 _MAX_ROUNDS = 3
 _MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
@@ -277,8 +276,7 @@ class SeveredValues(BackwardMode):
         leaves = {id(t) for t in leaves_of(roots)[0]} - {id(t) for t in given}
         derivative = _Derivative(given, tuple(t._version for t in given), frozenset(leaves))
         derivative = self._derivatives.setdefault((known.begun, place), derivative)
-        asked = self._step_at(place)
-        step = _FAR if asked == STEP else asked
+        step = self._step_at(place)
         new = tuple(_changed(t, step) for t in result)
         self._computed.add(tensors_in(new), (derivative,))
         return new

@@ -90,7 +90,7 @@ class NodesOfName:
     def __init__(self, scene: Scene, name: str, near: Place) -> None:
         self._scene = scene
         self._name = name
-        self._near = near.cell, near.file, near.function
+        self._near = near.function_id
         self._known: dict[tuple[LineId, ...], int] = {}
 
     def __contains__(self, node: GraphNode) -> bool:
@@ -112,7 +112,7 @@ class NodesOfName:
         key = _lines(maker)
         if key not in self._known:
             found = binding_of(self._scene.program, maker)
-            here = (found.place.cell, found.place.file, found.place.function) == self._near
+            here = found.place.function_id == self._near
             given = here and self._name in found.names
             self._known[key] = len(found.path) - 1 if given else -1
         return self._known[key]

@@ -86,10 +86,17 @@ def failing_loops(scene: Scene) -> FailingLoops:
 def _loops(scene: Scene) -> Iterator[Loop]:
     for live in scene.incident.user_frames:
         source = scene.program.source_of(live.code)
-        for node in () if source is None else source.nodes:
-            if source is not None and isinstance(node, (ast.For, ast.While)):
-                if node.lineno < live.line <= (node.end_lineno or node.lineno):
-                    yield Loop(node, source.offset, _homes(scene.index, source))
+        if source is not None:
+            homes = _homes(scene.index, source)
+            yield from (Loop(n, source.offset, homes) for n in loops_around(source, live.line))
+
+
+def loops_around(source: Source, line: int) -> Iterator[ast.For | ast.While]:
+    """The loops around a line of a source, as a frame counts it."""
+    for node in source.nodes:
+        if isinstance(node, (ast.For, ast.While)):
+            if node.lineno < line <= (node.end_lineno or node.lineno):
+                yield node
 
 
 def _homes(index: ProgramIndex, source: Source) -> frozenset[Home]:

@@ -12,10 +12,11 @@ import torch
 
 from ...model import Place
 from ...nodes import GraphTraversal
-from ...program import Source, expression_of
+from ...program import expression_of
 from ..dataflow.safe_lookup import in_frame
 from ..live.graph import GraphNode
 from ..scene import Scene
+from .failing_loops import loops_around
 
 _SECONDS = 0.5
 _MOST_NAMES = 12
@@ -35,35 +36,23 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
     """The names by which the innermost loop that does so hands on values whose graph holds one of
     `old`; None where no loop around the failing lines does."""
     nodes = {id(n.node) for n in old}
-    frames = zip(reversed(scene.incident.user_frames), reversed(scene.path), strict=False)
-    for live, place in frames:
+    for live in reversed(scene.incident.user_frames):
         source = scene.program.source_of(live.code)
-        for loop in () if source is None else _around(source, live.line):
-            kept: dict[str, tuple[ast.stmt, bool]] = {}
-            for name, write in islice(_handed_on(loop, live.line), _MOST_NAMES):
+        around = () if source is None else loops_around(source, live.line)
+        for loop in sorted(around, key=lambda loop: -loop.lineno):
+            kept: dict[str, bool] = {}
+            last = live.line
+            for name, write in islice(_handed_on(loop), _MOST_NAMES):
                 value = in_frame(expression_of(name), live.frame)
                 if _leads_to(value, nodes):
-                    kept[name] = write, isinstance(value, tuple)
-            if kept and source is not None and len({s for _, s in kept.values()}) == 1:
-                last = max(write.lineno for write, _ in kept.values())
-                line = place.line if last <= live.line else last + source.offset
-                several = any(s for _, s in kept.values())
-                return LoopCarried(source.place(line - source.offset), tuple(kept), several)
+                    kept[name] = isinstance(value, tuple)
+                    last = max(last, write.lineno)
+            if source is not None and len(several := set(kept.values())) == 1:
+                return LoopCarried(source.place(last), tuple(kept), several.pop())
     return None
 
 
-def _around(source: Source, line: int) -> list[ast.For | ast.While]:
-    """The loops around a line, the innermost first."""
-    found = [
-        node
-        for node in source.nodes
-        if isinstance(node, (ast.For, ast.While))
-        and node.lineno < line <= (node.end_lineno or node.lineno)
-    ]
-    return sorted(found, key=lambda loop: -loop.lineno)
-
-
-def _handed_on(loop: ast.For | ast.While, line: int) -> Iterator[tuple[str, ast.stmt]]:
+def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
     """What statements of the loop's own block give a value after the round has read it."""
     first_read: dict[str, int] = {}
     for node in (n for s in loop.body for n in ast.walk(s)):
@@ -77,13 +66,10 @@ def _handed_on(loop: ast.For | ast.While, line: int) -> Iterator[tuple[str, ast.
                 if isinstance(target, (ast.Name, ast.Attribute)):
                     written.setdefault(ast.unparse(target), statement)
     for name, statement in written.items():
-        if first_read.get(name, statement.lineno + 1) <= _last_line(statement):
+        # What the statement's own value reads is the value from before, too.
+        last = statement.end_lineno or statement.lineno
+        if first_read.get(name, last + 1) <= last:
             yield name, statement
-
-
-def _last_line(statement: ast.stmt) -> int:
-    """Up to where a read is one of the value from before: the statement's own value."""
-    return statement.end_lineno or statement.lineno
 
 
 def _leads_to(value: Any, nodes: set[int]) -> bool:

@@ -14,7 +14,6 @@ from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Place
 from autograd_explain.program import expression_of
 
 from .culprit import without_item
@@ -76,12 +75,7 @@ def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tupl
 
 def _is_here(scene: Scene, binding: Binding) -> bool:
     """Whether it stands in the function that failed: its names are that function's."""
-    here, there = scene.place, binding.place
-    return here is not None and _home(here) == _home(there)
-
-
-def _home(place: Place) -> tuple[int | None, str | None, str | None]:
-    return place.cell, place.file, place.function
+    return scene.place is not None and scene.place.function_id == binding.place.function_id
 
 
 def _is_read(part: FreedPart, value: torch.Tensor) -> bool:
