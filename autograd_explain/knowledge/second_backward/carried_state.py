@@ -67,7 +67,12 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
 def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tuple[str, ...]:
     """What else the object, or the failing function, keeps of the old part for the new one."""
     owner, dot, _ = name.rpartition(".")
-    kept = [n for binding in part.shared if dot or _is_here(scene, binding) for n in binding.names]
+    kept = [
+        n
+        for binding in part.shared
+        for n in binding.names
+        if dot or (_is_here(scene, binding) and _reads(binding, n))
+    ]
     others = [owner + dot + n.rpartition(".")[2] for n in kept if ("." in n) == bool(dot)]
     found = ((n, in_frame(expression_of(n), frame)) for n in dict.fromkeys(others) if n != name)
     return tuple(n for n, v in found if isinstance(v, torch.Tensor) and not v.is_leaf)
@@ -76,6 +81,13 @@ def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tupl
 def _is_here(scene: Scene, binding: Binding) -> bool:
     """Whether it stands in the function that failed: its names are that function's."""
     return scene.place is not None and scene.place.function_id == binding.place.function_id
+
+
+def _reads(binding: Binding, name: str) -> bool:
+    """Whether the statement that gives a name its value reads the one from before."""
+    inside = () if binding.statement is None else ast.walk(binding.statement)
+    names = (n for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return any(n.id == name for n in names)
 
 
 def _is_read(part: FreedPart, value: torch.Tensor) -> bool:

@@ -244,7 +244,20 @@ def _comes_back(program: Program, source: Source, node: ast.expr) -> bool:
         names = {ast.unparse(t) for t in statement.targets}
     if isinstance(node, ast.Call) and called_name(node) in ("numpy", "tolist"):
         return True
+    if isinstance(statement, ast.Call) and names and not _are_read(source, names):
+        return True  # a list that others read, nobody knows how
     return any(names & _read(c) for _, c in index_of(program).calls(*_RETURNS, of="torch"))
+
+
+def _are_read(source: Source, names: set[str]) -> bool:
+    """Whether one of the names is read in a source, other than to put more into it."""
+    return any(
+        isinstance(n, (ast.Name, ast.Attribute))
+        and isinstance(n.ctx, ast.Load)
+        and getattr(source.parents.get(n), "attr", "") != "append"
+        and ast.unparse(n) in names
+        for n in source.nodes
+    )
 
 
 def _read(call: ast.Call) -> set[str]:
