@@ -27,8 +27,7 @@ _LONGEST = 60  #: characters of the user's code in a title
 _MOST_EQUAL = 12  #: equal mistakes that are changed together
 _MOST_LOOKED_AT = 60  #: statements in which they are looked for
 _SAME_MEANING = frozenset(
-    "clone clone_first clone_elements out_of_place compute_again leaf_last retain_grad "
-    "no_inference_mode".split()
+    "clone clone_first out_of_place compute_again leaf_last retain_grad no_inference_mode".split()
 )
 
 

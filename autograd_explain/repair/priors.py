@@ -14,17 +14,19 @@ from ..verification import Reference
 
 TABLE = Path(__file__).with_name("priors.json")
 _BY_REFERENCE: Mapping[str, Mapping[str, float]] = json.loads(TABLE.read_text("utf-8"))
-#: Where an operator is not named for a reference.
+#: Where an operator is not named for a reference; "" for one that was never tried.
 EVERYWHERE: Mapping[str, float] = _BY_REFERENCE["any"]
+UNMET = ""
 
 #: Operators whose edit is worth showing where it runs, though nothing confirms it: others may
 #: as well have silenced what complained.
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
-        "registered put_together part_of_derivative detach_other narrowed live_parameters "
+        "registered put_together part_of_derivative detach_other narrowed "
         "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
-        "differentiable_sample made_again of_another to_optimizer away_from_zero".split()
+        "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
+        "rows_left called_itself derivative_itself".split()
     ),
     Reference.SAVED_VALUES: frozenset(
         "clone clone_first out_of_place compute_again computed_apart left_detached".split()
@@ -35,11 +37,9 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
         "computed_apart".split()
     ),
     Reference.LENIENT: frozenset(
-        "no_grad detach written_into out_of_place clone clone_first leaf_last keep_in_graph".split()
+        "no_grad detach out_of_place clone clone_first leaf_last keep_in_graph".split()
     ),
-    Reference.RETAINED_GRADIENTS: frozenset(
-        "retain_grad leaf_last live_parameters gradient_of_whole".split()
-    ),
+    Reference.RETAINED_GRADIENTS: frozenset("retain_grad leaf_last gradient_of_whole".split()),
 }
 
 #: Operators that end a graph where a round hands a value on, or begin it anew there: whether later
@@ -73,7 +73,8 @@ def prior(operator: str, reference: Reference) -> float:
         return 0.0
     if _AGREES_ANYHOW.get(reference) == operator:
         return 0.0
-    return _BY_REFERENCE.get(reference.value, {}).get(operator, EVERYWHERE[operator])
+    known = _BY_REFERENCE.get(reference.value, {})
+    return known.get(operator, EVERYWHERE.get(operator, EVERYWHERE[UNMET]))
 
 
 def may_differ(operator: str, reference: Reference) -> bool:

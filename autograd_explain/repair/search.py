@@ -24,6 +24,8 @@ _NO_REFERENCE = frozenset(
 )
 _WEIGHED = 12  #: of those, how many are looked at more closely
 _DOUBTFUL = 2  #: so much speaks against a rewrite that others are looked for
+_STARVES = 3  #: or against one that is meant to differ
+_RUN = (Outcome.RUNS, Outcome.DIFFERS)
 _SHARE = 0.8  #: of the time, for finding them
 #: What running a silent program says where a gradient came that was not there.
 _MENDED = frozenset({"reached", "stepped", "finite", "nonzero"})
@@ -46,7 +48,7 @@ def search(
     `failed` are others of the cause's that stop with an error: where that is another one than the
     program's, they may be half of a repair.
     """
-    if not _searchable(request) or _settled(known):
+    if not _searchable(request) or _is_verified(known) or _interrupted(known):
         return tuple(known)
     start = time.monotonic()
     doubtful: Sequence[Rewrite] = ()
@@ -54,7 +56,7 @@ def search(
     with suppress(KeyboardInterrupt):
         known, doubtful = _divided(known, request)
         left = request.seconds - (time.monotonic() - start)
-        if left > 0 and not any(rewrite.outcome is Outcome.RUNS for rewrite in known):
+        if left > 0 and not any(rewrite.outcome in _RUN for rewrite in known):
             found = _found(finding, replace(request, seconds=left), failed)
     return _ordered(known, _chosen(found), doubtful)
 
@@ -67,26 +69,29 @@ def _searchable(request: Request) -> bool:
     return tells and request.kind is not Kind.NOTE
 
 
-def _settled(known: Sequence[Rewrite]) -> bool:
-    """Whether one that the cause proposed is verified, or was meant to differ."""
-    settles = (Outcome.VERIFIED, Outcome.DIFFERS)
-    return any(r.outcome in settles for r in known) or _interrupted(known)
+def _is_verified(rewrites: Iterable[Rewrite]) -> bool:
+    return any(rewrite.outcome is Outcome.VERIFIED for rewrite in rewrites)
 
 
 def _divided(known: Sequence[Rewrite], request: Request) -> tuple[_Rewrites, _Rewrites]:
     """What the cause proposed, without those that run and of which evidence says that they are
-    no repair; and those.  What leaves the meaning as it is cuts nothing off itself."""
-    running = [
-        rewrite
-        for rewrite in known
-        if rewrite.outcome is Outcome.RUNS and rewrite.safety is Safety.CHANGES_MEANING
-    ]
-    if not running or request.seconds <= 0:
+    no repair; and those.  What leaves the meaning as it is cuts nothing off itself, and what is
+    meant to differ may cut, but no leaf off from all."""
+    asked = [rewrite for rewrite in known if _is_open(rewrite)]
+    if not asked or request.seconds <= 0:
         return tuple(known), ()
-    found = evidence_against([Proposal(r.fix, r.edits) for r in running], request)
-    against = zip(running, found, strict=True)
-    doubtful = tuple(rewrite for rewrite, much in against if much == _DOUBTFUL)
+    found = evidence_against([Proposal(r.fix, r.edits) for r in asked], request)
+    against = zip(asked, found, strict=True)
+    most = {Outcome.RUNS: _DOUBTFUL, Outcome.DIFFERS: _STARVES}
+    doubtful = tuple(r for r, much in against if much is not None and much >= most[r.outcome])
     return tuple(r for r in known if r not in doubtful), doubtful
+
+
+def _is_open(rewrite: Rewrite) -> bool:
+    """Whether evidence may speak against it."""
+    if rewrite.outcome is Outcome.DIFFERS:
+        return rewrite.reason.key == "differs"
+    return rewrite.outcome is Outcome.RUNS and rewrite.safety is Safety.CHANGES_MEANING
 
 
 def _interrupted(rewrites: Iterable[Rewrite]) -> bool:
@@ -108,7 +113,7 @@ def _found(finding: Finding, request: Request, failed: Sequence[Rewrite]) -> lis
             return []
         if _enough(found, request) or _over(tried, request):
             break
-    if any(rewrite.outcome is Outcome.VERIFIED for _, rewrite in found):
+    if _is_verified(rewrite for _, rewrite in found):
         return found
     found = _worth_showing(found, finding, request)
     left = start + request.seconds - time.monotonic()
@@ -194,7 +199,7 @@ def _over(tried: Sequence[_Tried], request: Request) -> bool:
 
 def _enough(found: Sequence[_Tried], request: Request) -> bool:
     """Whether one is verified or, where nothing can be, there is some choice."""
-    if any(rewrite.outcome is Outcome.VERIFIED for _, rewrite in found):
+    if _is_verified(rewrite for _, rewrite in found):
         return True
     running = [(c, r) for c, r in found if r.outcome is Outcome.RUNS]
     reasons = {rewrite.reason.values.get("why", "") for _, rewrite in running}

@@ -30,7 +30,6 @@ Order
     remove_statement(program, place)
 Computed again
     recompute_before(program, backward_place, assignment_places)
-    repeat_after(program, place, target_place)
 End of the graph
     detach_expression(program, place, expr=None, *, state=False)
     detach_use(program, place, expr, *, state=False, or_none=False)
@@ -84,7 +83,7 @@ if TYPE_CHECKING:
     from .transforms.inplace_modules import module_not_inplace
     from .transforms.move_statement import move_after, move_before, toggled_run
     from .transforms.out_of_place import out_of_place
-    from .transforms.recompute import recompute_before, repeat_after
+    from .transforms.recompute import recompute_before
     from .transforms.training_step import (
         module_list,
         parameter_attribute,
@@ -107,7 +106,7 @@ _HOMES = {
     "transforms.inplace_modules": "module_not_inplace",
     "transforms.move_statement": "move_after move_before toggled_run",
     "transforms.out_of_place": "out_of_place",
-    "transforms.recompute": "recompute_before repeat_after",
+    "transforms.recompute": "recompute_before",
     "transforms.training_step": "module_list parameter_attribute remove_statement zero_grad_after",
 }
 _MODULE = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -119,7 +118,7 @@ __all__ += ["detach_expression", "detach_use", "differing", "dtype_in_constructo
 __all__ += ["functional_write", "keep_graph", "last_update", "merge", "module_list"]
 __all__ += ["module_not_inplace", "move_after", "move_before", "out_of_place"]
 __all__ += ["parameter_attribute", "recompute_before", "remove_grad_switch", "remove_statement"]
-__all__ += ["repeat_after", "requires_grad_last", "then", "toggled_run", "torch_at"]
+__all__ += ["requires_grad_last", "then", "toggled_run", "torch_at"]
 __all__ += ["under_no_grad", "zero_grad_after"]
 
 

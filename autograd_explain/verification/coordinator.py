@@ -10,7 +10,7 @@ import torch
 
 from ..model import Kind, Outcome, Reason
 from .cells import edited
-from .dependence import follows, keeps_gradients, keeps_losses, missed_before, shift_for
+from .dependence import follows, keeps_gradients, keeps_losses, missed_before, shift_for, starves
 from .differences import agrees, chosen, nudges
 from .judge import (
     Basis,
@@ -214,6 +214,8 @@ class _Trials:
                 against = 2
             if len(reaches) < most or not keeps_losses(before, reaches):
                 against = 2
+            if starves(before, reaches):
+                against = 3
             yield Verdict(int(key), Outcome.RUNS, Reason(), against=against)
 
     def _nonfinite(self) -> Verdict:

@@ -32,12 +32,13 @@ class Reach:
     """A backward: its loss, and which of the leaves used since the one before it did not reach, by
     their number in the order of their first use in the run.  `given` tells the gradients that
     the others have got apart from other ones; None: it failed.  `single` says that the loss was
-    one number."""
+    one number.  `reached` are the leaves that it did reach."""
 
     loss: float
     missed: tuple[int, ...]
     single: bool
     given: tuple[float, ...] | None = None
+    reached: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ class Dependence(BackwardMode):
         keys = {id(leaf) for leaf in reached}
         missed = tuple(n for key, n in self._used.items() if key not in keys)
         numbers = [t.numel() for t in outputs if isinstance(t, torch.Tensor)]
-        self.found.append(Reach(sum(_total(t) for t in outputs), missed, numbers == [1]))
+        known = frozenset(number for key, (number, _) in self._known.items() if key in keys)
+        loss = sum(_total(t) for t in outputs)
+        self.found.append(Reach(loss, missed, numbers == [1], reached=known))
         self._used.clear()
 
 
@@ -133,6 +136,13 @@ def follows(shift: Shift, before: Sequence[Reach], after: Sequence[Reach]) -> bo
     if not math.isfinite(first) or not math.isfinite(second):
         return False
     return abs(first - second) > _NOISE * max(abs(first), abs(second))
+
+
+def starves(before: Sequence[Reach], after: Sequence[Reach]) -> bool:
+    """Whether fewer leaves get a gradient in all than the original's completed backwards gave."""
+    completed = [reach.reached for reach in before if reach.given is not None]
+    given = frozenset[int]().union(*completed), frozenset[int]().union(*(r.reached for r in after))
+    return len(given[1]) < len(given[0])
 
 
 def keeps_losses(before: Sequence[Reach], after: Sequence[Reach]) -> bool:

@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..isolation.weak_references import ByTensor
 from ..nodes import GraphTraversal
-from .reference import replaced
+from .reference import around_backwards
 from .running import RunningFunctions
 
 MAX_NODES = 20_000
@@ -54,7 +54,7 @@ class GradientLog:
     def noting(self) -> Iterator[None]:
         hook = register_optimizer_step_pre_hook(self._note_step)
         try:
-            with replaced(torch.autograd, "_engine_run_backward", self._wrap):
+            with around_backwards(self._wrap):
                 yield
         finally:
             hook.remove()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .reference import replaced
+from .reference import around_backwards
 
 #: torch calls it itself while it holds the lock of the tensor's history, to hand hooks on to a new
 #: `grad_fn` (torch/csrc/autograd/variable.cpp, 2.13): to ask for the history then is a deadlock.
@@ -41,7 +41,7 @@ class BackwardMode(HistoryMode):
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Run the body."""
-        with replaced(torch.autograd, "_engine_run_backward", self.around), self:
+        with around_backwards(self.around), self:
             yield
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ from .gradient_log import MAX_NODES
 from .nonfinite import Found, frames, own_backward
 from .objects import names_in
 from .plan import CodeRange, IgnoredGradient
-from .reference import replaced
+from .reference import around_backwards, replaced
 from .running import RunningFunctions
 from .tracked import tensors_in
 
@@ -68,7 +68,7 @@ class IgnoredGradients:
         with (
             replaced(_Base, "apply", lambda _: classmethod(self._applying)),
             replaced(torch_functions.BackwardCFunction, "apply", self._answering),
-            replaced(torch.autograd, "_engine_run_backward", self._around),
+            around_backwards(self._around),
         ):
             yield
 

@@ -20,7 +20,7 @@ from ..isolation.weak_references import ByTensor
 from ..nodes import GraphTraversal
 from .history_mode import HistoryMode
 from .objects import walk
-from .reference import replaced
+from .reference import around_backwards, replaced
 from .tracked import tensors_in, writes
 
 _TENSOR: Any = torch.Tensor
@@ -49,7 +49,7 @@ class Lenient(HistoryMode):
         """Run the body leniently."""
         with (
             replaced(torch.optim.Optimizer, "add_param_group", self._accepting),
-            replaced(torch.autograd, "_engine_run_backward", self._noticing),
+            around_backwards(self._noticing),
             self,
         ):
             yield

@@ -100,7 +100,8 @@ class Verdict:
     original program, whose `gradients` were asked for.  `against` is how much speaks against it:
     1 where a backward misses a leaf that was used before it, or where a gradient that the original
     had, or the loss at which it failed, is another; 2 where a loss depends on a leaf that it
-    misses, where a backward is left out that others have, or where an earlier loss is another."""
+    misses, where a backward is left out that others have, or where an earlier loss is another;
+    3 where fewer leaves get a gradient than had one before the failure."""
 
     index: int
     outcome: Outcome

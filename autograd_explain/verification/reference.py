@@ -249,7 +249,25 @@ def retained_graphs() -> Iterator[None]:
 
         return run
 
-    with replaced(torch.autograd, "_engine_run_backward", retain):
+    with around_backwards(retain):
+        yield
+
+
+@contextmanager
+def around_backwards(make: Callable[[Any], Any]) -> Iterator[None]:
+    """Run what `make` makes of the engine in its place, but where a function transform
+    differentiates: its tensors stand for batches and levels, and are gone when it ends."""
+
+    def chosen(original: Callable[..., Any]) -> Callable[..., Any]:
+        made = make(original)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            transformed = torch._C._functorch.peek_interpreter_stack() is not None
+            return (original if transformed else made)(*args, **kwargs)
+
+        return run
+
+    with replaced(torch.autograd, "_engine_run_backward", chosen):
         yield
 
 

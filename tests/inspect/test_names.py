@@ -48,6 +48,16 @@ def test_the_shortest_name_comes_first() -> None:
     assert Names({"deep": {"a": {"b": t}}, "t": t}).of(t)[0] == "t"
 
 
+def test_layers_of_a_library_lie_deep() -> None:
+    inner: torch.nn.Module = torch.nn.Linear(2, 2)
+    weight = inner.weight
+    for _ in range(12):
+        outer = torch.nn.Module()
+        outer.part = inner
+        inner = outer
+    assert Names({"net": inner}).of(weight)[0] == f"net{12 * '.part'}.weight"
+
+
 def test_a_transposed_weight_is_still_that_weight() -> None:
     layer = nn.Linear(3, 2)
     assert Names({"layer": layer}).of(layer.weight.t()) == ("layer.weight",)

@@ -13,6 +13,48 @@ from autograd_explain.render.topic_content import cells_of
 
 TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
 PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
+    "functional call with a state": (
+        """
+net = nn.Linear(3, 1)
+def loss_of(params, x):
+    return torch.func.functional_call(net, params, (x,)).square().mean()
+# %%
+params = {k: v * 0.9 for k, v in net.state_dict().items()}
+loss_of(params, torch.rand(4, 3)).backward()
+""",
+        "detach",
+        ["params = {k: v * 0.9 for k, v in net.state_dict(keep_vars=True).items()}"],
+    ),
+    "gradient left by a backward": (
+        """
+w = torch.rand(3, requires_grad=True)
+# %%
+loss = w.pow(3).sum()
+loss.backward()
+(w.grad * torch.ones(3)).sum().backward()
+""",
+        "gradient",
+        [
+            "new_w_grad = torch.autograd.grad(loss, w, create_graph=True)[0]",
+            "(new_w_grad * torch.ones(3)).sum().backward()",
+        ],
+    ),
+    "gradients of all parameters": (
+        """
+net = nn.Linear(3, 1)
+def hvp(model, loss, v):
+    loss.backward()
+    flat = torch.cat([p.grad.view(-1) for p in model.parameters()])
+    return torch.autograd.grad(flat @ v, model.parameters())
+# %%
+hvp(net, net(torch.rand(4, 3)).square().mean(), torch.ones(4))
+""",
+        "gradient",
+        [
+            "grads = torch.autograd.grad(loss, model.parameters(), create_graph=True)",
+            "flat = torch.cat([p.view(-1) for p in grads])",
+        ],
+    ),
     "target network that is the network": (
         """
 critic = nn.Linear(3, 1)

@@ -45,6 +45,18 @@ class CachedConv(torch.nn.Module):
         if self._cache is None:
             self._cache = weight / weight.sum(1, keepdim=True)
         return self._cache @ self.lin(x)
+
+class SparseConv(torch.nn.Module):
+    def __init__(self, size, cached=False):
+        super().__init__()
+        self.lin, self.cached, self._cached_edges = torch.nn.Linear(3, size), cached, None
+    def forward(self, x, edges, weight):
+        found = self._cached_edges
+        if found is None:
+            found = edges, weight / weight.sum()
+            if self.cached:
+                self._cached_edges = found
+        return self.lin(x) * found[1].sum()
 """
 BEGIN = """# %%
 import torch
@@ -59,6 +71,20 @@ STEPS = """
     opt.step()
 """
 PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+    "an option has a library keep it": (
+        """
+first, second = SparseConv(3, cached=True), SparseConv(2, cached=True)
+edges, w = torch.tensor([0, 1]), nn.Parameter(torch.ones(2))
+opt = torch.optim.SGD([w, *first.parameters(), *second.parameters()], lr=0.1)
+# %%
+for _ in range(3):
+    loss = second(first(torch.rand(2, 3), edges, w.exp()), edges, w.exp()).square().mean()
+"""
+        + STEPS,
+        "second._cached_edges",
+        "loss = second(first(torch.rand(2, 3), edges, w.exp()), edges, w.exp()).square().mean()",
+        ["first, second = SparseConv(3, cached=False), SparseConv(2, cached=False)"],
+    ),
     "what this round uses goes on in the next": (
         """
 class Table(nn.Module):

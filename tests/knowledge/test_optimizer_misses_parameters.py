@@ -30,6 +30,18 @@ class Hyper(nn.Module):
     def forward(self, x):
 """
 PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+    "a list of parameters that is older than the layer": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+trained = [p for p in net.parameters() if p.requires_grad]
+opt = torch.optim.SGD(trained, lr=0.1)
+# %%
+net[2] = nn.Linear(4, 1)
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
     "a method replaces the layer after the optimizer": (
         """
 class Tuner:

@@ -26,7 +26,7 @@ from expected.frozen import FIELD, Case, notebooks
 from field.forked import batch_of
 from sessions import in_new_process, run_plainly
 
-from autograd_explain.repair.priors import TABLE
+from autograd_explain.repair.priors import TABLE, UNMET
 
 _MOST_TRIED = 80  #: edits of a notebook, the likeliest by the table there is
 _MOST_OF_INJECTED = 30
@@ -113,8 +113,7 @@ def counted(rows: Iterable[Row]) -> Table:
             edits[key] += 1
             right[key] += row.right
     share = sum(row.right for row in rows) / max(1, len(rows))
-    operators = json.loads(TABLE.read_text("utf-8"))["any"] if TABLE.exists() else {}
-    names = sorted({*operators, *(row.operator for row in rows)})
+    names = sorted({UNMET, *(row.operator for row in rows)})
     table: dict[str, dict[str, float]] = {"any": {}}
     for name in names:
         key = "any", name

@@ -142,6 +142,33 @@ def test_a_rewrite_that_starves_a_leaf_does_not_end_the_search(play: Callable[..
     assert rewrites[-1] == known[0]
 
 
+STATE = """
+class Keeps:
+    def __init__(self):
+        self.last = None
+keeps, key = Keeps(), torch.randn(4, requires_grad=True)
+def score(x):
+    k = x * key
+    keeps.last = k if keeps.last is None else keeps.last + k
+    return (keeps.last * w).sum()
+for _ in range(3):
+    score(torch.ones(4)).backward()
+"""
+
+
+def test_a_cut_that_starves_a_leaf_comes_last(play: Callable[..., Any]) -> None:
+    """It is meant to differ from the reference, but `key` had a gradient before the failure."""
+    played = play(FORWARD, STATE)
+    kept = "a = keeps.last\n    keeps.last = a.detach()\n    return (a * w)"
+    changes = ("x * key", "x * key.detach()"), ("return (keeps.last * w)", kept)
+    reason = Reason("differs", {"names": "key.grad"})
+    cut, other = (
+        Rewrite("own", edits, Safety.CHANGES_MEANING, {}, Outcome.DIFFERS, reason)
+        for edits in (played.proposal(change).edits for change in changes)
+    )
+    assert found(played, (cut, other)) == (other, cut)
+
+
 def test_a_rewrite_that_evidence_finds_no_fault_with_is_enough(play: Callable[..., Any]) -> None:
     played = play(FORWARD, "loss = (w.detach() * 2).sum()\nloss.backward()")
     known = own(played, "w.detach()", "w")

@@ -6,7 +6,7 @@ import pytest
 from rewriting import applied, at, cell, program_of, result
 
 from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
-from autograd_explain.rewrite import recompute_before, repeat_after
+from autograd_explain.rewrite import recompute_before
 from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop
 
 
@@ -109,13 +109,6 @@ def test_compute_in_loop_keeps_what_is_needed_before() -> None:
     program = program_of(code)
     text = result(compute_all_in_loop(program, [at(program, "reg =")], at(program, "loss =")))
     assert text == code.replace("    loss", "    reg = f(w)\n    loss")
-
-
-def test_repeat_after() -> None:
-    program = program_of("opt = SGD(m.parameters())\n", "m = Net()\nm.train()\n")
-    edits = repeat_after(program, at(program, "opt ="), at(program, "m = Net"))
-    assert applied(program, edits)[1] == "m = Net()\nopt = SGD(m.parameters())\nm.train()\n"
-    assert repeat_after(program, at(program, "m = Net"), at(program, "opt =")) is None
 
 
 MODEL = """

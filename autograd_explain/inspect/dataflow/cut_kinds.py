@@ -19,7 +19,7 @@ class CutKind(str, Enum):
     """How a value lost its gradient."""
 
     NUMBER = "number"  #: `.item()`, `float(x)`: a Python number has no graph
-    DETACH = "detach"  #: `.detach()`, `.data`
+    DETACH = "detach"  #: `.detach()`, `.data`, `.state_dict()`
     NUMPY = "numpy"  #: NumPy knows no graph
     COPY = "copy"  #: `torch.tensor(x)` copies values only
     COMPARE = "compare"  #: `x > 0.5` is piecewise constant, torch defines no gradient
@@ -103,6 +103,8 @@ def _of_call(spot: ExprAt, node: ast.Call, function: Any) -> CutKind | None:
         return CutKind.NUMPY
     if name == "grad" and _library(function) == "torch":
         return None if _is_true(node, "create_graph") else CutKind.GRADIENT
+    if name == "state_dict":
+        return None if _is_true(node, "keep_vars") else CutKind.DETACH
     for names, kind in (
         (_NUMBER, CutKind.NUMBER),
         (_DETACH, CutKind.DETACH),

@@ -132,7 +132,8 @@ class GradientTracer:
         kind = cut_of(self.slicer, maker)
         if kind is None:
             return self._recorded(maker, read, depth)
-        if not read.carries:
+        of_leaf = kind is CutKind.GRADIENT and isinstance(node, ast.Attribute)
+        if not read.carries and not of_leaf:  # whatever has a `.grad` requires grad
             cuts = tuple(replace(c, later=(*c.later, (kind, maker))) for c in read.cuts)
             return replace(read, cuts=cuts)
         return GradientTrace(
@@ -151,10 +152,11 @@ class GradientTracer:
         return next((o for o in operands if self.trace(o, depth).carries), maker)
 
     def _of_modules(self, maker: ExprAt) -> GradientTrace:
-        """What a called library module's own parameters bring."""
+        """What the parameters of a module bring that is called, or asked for its state."""
         if not isinstance(maker.node, ast.Call):
             return _NOTHING
-        module = self.slicer.value(ExprAt(maker.scope, maker.node.func))
+        owner = maker.receiver if maker.called == "state_dict" else None
+        module = self.slicer.value(owner or ExprAt(maker.scope, maker.node.func))
         if isinstance(module, torch.nn.Module):
             return self._of_parameters(maker, list(module.parameters()))
         return (

@@ -34,6 +34,7 @@ _HIDDEN = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 _MAX_OBJECTS = 50_000
 _MAX_ITEMS = 2_000
 _MAX_DEPTH = 6
+_OF_TREE = (torch.nn.Module, torch.Tensor)
 _KEYS = (str, int, bool)
 #: What torch itself keeps in a module: its children, its hooks, flags.
 _OF_MODULES = frozenset(f".{name}" for name in vars(torch.nn.Module()))
@@ -176,7 +177,11 @@ def _walk(scopes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
             seen.add(id(value))
             if len(seen) > _MAX_OBJECTS or time.monotonic() > stop:
                 break
-            queue.extend((name + step, child, depth + 1) for step, child in _children(value))
+            of_module = is_a(value, torch.nn.Module)  # those of a library lie ten levels deep
+            queue.extend(
+                (name + step, child, depth + (not of_module or not is_a(child, _OF_TREE)))
+                for step, child in _children(value)
+            )
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:

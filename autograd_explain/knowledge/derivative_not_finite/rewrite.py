@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, called_name
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
 from autograd_explain.rewrite.transforms.call_edits import operand
+from autograd_explain.rewrite.transforms.finite_mask import finite_fill, rows_left
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -199,6 +200,8 @@ propose: Propose[Details] = by_table(
     Fix("where_inside", _masked_alike, when=lambda d: d.one),
     Fix("where_around", _masked_around, when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
+    Fix("repair_finite_fill", at_place(finite_fill), changes=True),
+    Fix("repair_rows_left", at_place(rows_left), changes=True),
     Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
     Fix("nonzero", _other_than_zero, when=_is_divisor, changes=True),
 )

@@ -11,6 +11,8 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind, renamed
+from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
+from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -223,12 +225,18 @@ propose: Propose[Details] = by_table(
     ),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("undecorated", _undecorated, changes=True),
+    Fix("repair_called_itself", at_place(object_called), changes=True),
     Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",
         at_place(keyword_set, "create_graph", "True"),
         when=lambda d: d.kind is CutKind.GRADIENT,
+    ),
+    Fix(
+        "repair_derivative_itself",
+        at_place(derivative_taken),
+        when=lambda d: d.kind in (CutKind.GRADIENT, None),
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(

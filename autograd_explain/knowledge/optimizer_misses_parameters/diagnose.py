@@ -40,8 +40,7 @@ _SHOWN = 4
 class Details:
     """What the rewrites go by."""
 
-    optimizer: str
-    replaced: Place | None  #: where the parameters were
+    replaced: Place | None  #: where the parameters were, at the level of the optimizer
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -54,8 +53,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     optimizer = optimizer_name(scene)
     made = _construction(scene, optimizer)
     replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
-    if made is not None and replaced is None and missing:
-        replaced = _made_later(scene, missing[0], made)
+    later = None if made is None or not missing else _made_later(scene, missing[0], made)
+    replaced = later if replaced is None else replaced
     step = moment(scene, "step")
     name = optimizer or (step.place.source if step else "")
     dead = str(scene.incident.evidence.get("dead_count", 0))
@@ -76,7 +75,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(missing), None), *(names[1:] if missing else names)),),
         events=() if made is None else (Event(What.CAUSE, made),),
-        details=Details(name, replaced),
+        details=Details(later or replaced),
         variant="replaced" if replaced is not None else "",
         awaited=names[:1] if missing else (),
         awaits_steps=True,

@@ -46,6 +46,7 @@ class Details:
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
+    options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
     cache: bool = False  #: an object of a library keeps it until it is None again
     held: bool = False  #: it took the name of a leaf that an optimizer steps
 

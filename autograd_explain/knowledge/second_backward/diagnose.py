@@ -93,5 +93,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         details=replace(
             details_of(scene, known, why, tensor, state, storing),
             cache=library is not None and library.cache,
+            options=() if library is None else library.options,
         ),
     )

@@ -14,7 +14,7 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, evaluate
 from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import items, table_of
+from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
 from autograd_explain.program import expression_of, is_installed
 
@@ -25,25 +25,30 @@ from .freed_part import FreedPart
 @dataclass(frozen=True)
 class KeptByLibrary:
     """`names` lead to the value, the user's own first; `place` is the user's call of the object.
-    `cache` says that the object computes the value where it is None, and never from itself."""
+    `cache` says that the object computes the value where it is None, and never from itself;
+    `options` are the calls that make objects of its class, with what has them keep it."""
 
     names: tuple[str, ...]
     place: Place
     cache: bool
+    options: tuple[tuple[Place, str], ...] = ()
 
 
 def kept_by_library(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     """The one value with a graph that such an object holds, where a call of it reads the old
     value; None where there is none, or several."""
     path = () if part.reader is None else part.reader.path
+    carried = None if part.carrier is None else part.carrier.tensor
     for place in reversed(path):
         found = {(id(o), a): (call, o, a, t) for call, o, a, t in _held(scene, place)}
+        if len(found) > 1:  # layers that follow each other on one line
+            found = {key: kept for key, kept in found.items() if kept[-1] is carried}
         if len(found) == 1:
             ((call, owner, attribute, tensor),) = found.values()
             names = [without_item(n) for n in scene.names.of(tensor)]
             names = [n for n in names if n.endswith(f".{attribute}")]
             given = tuple(dict.fromkeys(names))
-            return KeptByLibrary(given, scene.slicer.place(call), _is_cache(owner, attribute))
+            return _kept(scene, given, call, owner, attribute)
     return _by_name(scene, part)
 
 
@@ -56,9 +61,25 @@ def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
         if owner is not MISSING and _is_of_package(type(owner)):
             calls = [c for c in _calls(scene) if _may_be_of(scene, c, owner, path)]
             if len(calls) == 1:
-                place, cache = scene.slicer.place(calls[0]), _is_cache(owner, attribute)
-                return KeptByLibrary((name,), place, cache)
+                return _kept(scene, (name,), calls[0], owner, attribute)
     return None
+
+
+def _kept(
+    scene: Scene, names: tuple[str, ...], call: ExprAt, owner: Any, attribute: str
+) -> KeptByLibrary:
+    cache, options = _is_cache(owner, attribute), tuple(_options(scene, owner, attribute))
+    return KeptByLibrary(names, scene.slicer.place(call), cache, options)
+
+
+def _options(scene: Scene, owner: Any, attribute: str) -> Iterator[tuple[Place, str]]:
+    """The options switched on where such objects are made that the attribute is named after:
+    `cached=True` for `_cached_edge_index`."""
+    for source, call in scene.index.calls(type(owner).__name__):
+        for given in call.keywords:
+            on = isinstance(given.value, ast.Constant) and given.value.value is True
+            if on and given.arg and given.arg in attribute and table_of(owner).get(given.arg):
+                yield scene.slicer.place(scene.slicer.at(source, call)), given.arg
 
 
 def _is_cache(owner: Any, attribute: str) -> bool:
@@ -136,7 +157,8 @@ def _is_of_package(kind: type) -> bool:
 
 
 def _with_graph(value: Any) -> torch.Tensor | None:
-    """A computed tensor, or the first of a tuple of such."""
+    """A computed tensor, or the first of a tuple of such; indices may be among them."""
     whole = value if isinstance(value, tuple) else (value,)
+    whole = tuple(v for v in whole if not (is_a(v, torch.Tensor) and not v.is_floating_point()))
     found = [v for v in whole if isinstance(v, torch.Tensor) and v.grad_fn is not None]
     return found[0] if found and len(found) == len(whole) else None

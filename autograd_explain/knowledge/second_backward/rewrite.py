@@ -160,6 +160,16 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
         yield detach_use(program, maker, target, state=several)
 
 
+def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    """`GCNConv(4, 8, cached=True)` -> the same with False, wherever the program makes one."""
+    options = finding.details.options
+    patches = (keyword_added(program, place, name, "False") for place, name in options)
+    edits = apply_patches(patch for group in patches for patch in group)
+    if edits:
+        facts, changes = {"code": f"{options[0][1]}=False"}, Safety.CHANGES_MEANING
+        yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
+
+
 def _may_be_none(program: Program, name: str) -> bool:
     """Whether the program begins an attribute with None."""
     _, dot, attribute = name.rpartition(".")
@@ -228,6 +238,7 @@ _of_table: Propose[Details] = by_table(
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
+    yield from _not_kept(finding, program)
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
     elif weight := detached_at(program, *details.weights):

@@ -3,11 +3,13 @@
 import ast
 from itertools import pairwise
 
-from autograd_explain.model import Place, Span
-from autograd_explain.program import Program, Source
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
+import libcst as cst
+
+from autograd_explain.model import Place
+from autograd_explain.program import Program, called_name
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
+from autograd_explain.rewrite.engine.cst_tools import is_number
 from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
     apply_patches,
     code_of,
     node_at,
@@ -15,50 +17,38 @@ from autograd_explain.rewrite.transforms.uncut import (
     without_cut,
 )
 
+from .branches import chosen_for_each
 from .diagnose import Details, Why
 
 
-def _where(site: Site[Details]) -> Edits | None:
-    """`a if test else b`, or `if test: return a` followed by `return b`."""
-    program, place = site.program, site.place
-    source, torch = program.source_at(place), torch_at(program, place)
-    node = node_at(program, place)
-    if source is None or node is None or torch is None:
-        return None
-    outer = node if isinstance(node, ast.IfExp) else source.parents[node]
-    last: ast.AST | None = outer
-    values: list[ast.expr | None] = []
-    if isinstance(outer, ast.IfExp) and node in (outer, outer.test):
-        values = [outer.test, outer.body, outer.orelse]
-    elif isinstance(outer, ast.If) and outer.test is node and len(outer.body) == 1:
-        last = _otherwise(source, outer)
-        if isinstance(outer.body[0], ast.Return) and isinstance(last, ast.Return):
-            values = [node, outer.body[0].value, last.value]
-    start, end = source.span(outer), source.span(last)
-    if not values or None in values or start is None or end is None:
-        return None
-    code = ", ".join(code_of(program, place, v) for v in values if v is not None)
-    whole = Span(start.line, start.column, end.end_line, end.end_column)
-    returned = "" if last is outer else "return "
-    return apply_patches([Patch(source, whole, f"{returned}{torch}.where({code})")])
-
-
-def _otherwise(source: Source, branch: ast.If) -> ast.stmt | None:
-    """The one statement that runs where a test fails: in `else`, or behind the branch."""
-    if branch.orelse:
-        return branch.orelse[0] if len(branch.orelse) == 1 else None
-    around = source.parents[branch]
-    for block in (getattr(around, "body", []), getattr(around, "orelse", [])):
-        if branch in block:
-            return next(iter(block[block.index(branch) + 1 :]), None)
-    return None
-
-
 def _tensor(site: Site[Details]) -> Edits | None:
-    node = node_at(site.program, site.place)
-    if node is None or _branches(site.program, site.place, node):
+    program, place = site.program, site.place
+    node = node_at(program, place)
+    if node is None or _branches(program, place, node):
         return None
-    return apply_patches(without_cut(site.program, site.place))
+    bounded = _bounded(program, place, node)
+    return apply_patches(
+        replacement(program, place, bounded) if bounded else without_cut(program, place)
+    )
+
+
+def _bounded(program: Program, place: Place, node: ast.expr) -> str:
+    """`max(0, x)` -> `torch.clamp(x, min=0)`; of two tensors `torch.maximum(x, y)`."""
+    torch = torch_at(program, place)
+    if called_name(node) not in _BOUNDS or not isinstance(node, ast.Call) or len(node.args) != 2:
+        return ""
+    codes = [code_of(program, place, a) for a in node.args]
+    numbers = [code for code in codes if is_number(cst.parse_expression(code))]
+    if torch is None or not isinstance(node.func, ast.Name) or len(numbers) == 2:
+        return ""
+    bound, both = _BOUNDS[called_name(node)]
+    if not numbers:
+        return f"{torch}.{both}({', '.join(codes)})"
+    x = next(code for code in codes if code != numbers[0])
+    return f"{torch}.clamp({x}, {bound}={numbers[0]})"
+
+
+_BOUNDS = {"max": ("min", "maximum"), "min": ("max", "minimum")}
 
 
 def _branches(program: Program, place: Place, node: ast.expr) -> bool:
@@ -82,7 +72,7 @@ def _masked(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
-    Fix("where", _where, when=lambda d: d.why is Why.BRANCH),
-    Fix("tensor", _tensor, when=lambda d: d.why is Why.ITEM),
+    Fix("where", at_place(chosen_for_each), when=lambda d: d.why is Why.BRANCH),
+    Fix("tensor", _tensor, when=lambda d: d.why in (Why.ITEM, Why.BRANCH)),
     Fix("masked", _masked, when=lambda d: d.why is Why.MASK),
 )

@@ -1,11 +1,13 @@
-"""The same operation without the underscore."""
+"""The same operation without the underscore; a buffer as large as the values are."""
 
 import ast
 
 from autograd_explain.program import called_name
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import renamed
 from autograd_explain.rewrite.transforms.uncut import node_at
+
+from .buffers import as_local, batched
 
 _SAME_NAME = frozenset("add_ sub_ mul_ div_ scatter_ scatter_add_ index_add_ index_copy_".split())
 
@@ -20,4 +22,13 @@ def _out_of_place(site: Site[object]) -> Edits | None:
     return renamed(site.program, site.place, f"{{owner}}.{name.rstrip('_')}")
 
 
-propose: Propose[object] = by_table(Fix("out_of_place", _out_of_place))
+def _as_local(site: Site[object]) -> Edits | None:
+    captured = site.finding.variant == "captured"
+    return as_local(site.program, site.place) if captured else None
+
+
+propose: Propose[object] = by_table(
+    Fix("out_of_place", _out_of_place),
+    Fix("out_of_place", _as_local),
+    *(Fix("batched", at_place(batched, number)) for number in range(3)),
+)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from ..engine.cst_tools import dotted, expression, head, with_keyword
 from ..engine.proposal import Edits
+from ..transforms.finite_mask import finite_fill, rows_left
 from .site import Change, Site
 
 _ZERO_SLOPE = frozenset("sqrt log log2 log10 rsqrt norm".split())
@@ -57,6 +58,13 @@ def away_from_zero(site: Site) -> Iterator[Change]:
         if inner is not None:
             make = partial(_moved_off, site, inner)
             yield site.change("away_from_zero", inner, make, group=name)
+
+
+def masked_finitely(site: Site) -> Iterator[Change]:
+    """`s.masked_fill(m, float("-inf"))` -> `s.masked_fill(m, -1e9)`; a padding mask that leaves a
+    row of every sequence."""
+    for name, how in (("finite_fill", finite_fill), ("rows_left", rows_left)) if site.calls else ():
+        yield site.change(name, site.statement, partial(how, site.program, site.place))
 
 
 def _is_root(node: cst.BinaryOperation) -> bool:

@@ -30,13 +30,6 @@ def clone_result(site: Site) -> Iterator[Change]:
         yield site.change("clone", value, partial(site.called_on, "clone()", value))
 
 
-def clone_elements(site: Site) -> Iterator[Change]:
-    """`keep(states)` -> `keep([t.clone() for t in states])`: each tensor of a sequence."""
-    for code, nodes in site.operands.items():
-        if isinstance(nodes[0], (cst.Name, cst.Attribute)):
-            yield site.change("clone_elements", code, partial(_each_cloned, site, nodes))
-
-
 def clone_first(site: Site) -> Iterator[Change]:
     """`x = x.clone()` on a line before the statement that writes to x."""
     make = partial(clone_before_write, site.program, site.place)
@@ -71,11 +64,4 @@ def _deep(site: Site, value: cst.BaseExpression) -> Edits | None:
     draft.replace(value, expression(f"{copy or 'copy.deepcopy'}({{x}})", x=value))
     if copy is None:
         draft.before(site.tree.statements[0], [cst.Import([cst.ImportAlias(cst.Name("copy"))])])
-    return draft.edits()
-
-
-def _each_cloned(site: Site, nodes: list[cst.BaseExpression]) -> Edits | None:
-    draft = Draft(site.tree)
-    for node in nodes:
-        draft.replace(node, expression("[t.clone() for t in {x}]", x=node))
     return draft.edits()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TypeGuard
 
 import libcst as cst
 
-from ..analysis.effects import fresh
-from ..engine.cst_tools import clauses, dotted, head, literal_bool, targets, unpacked, walk
+from ..engine.cst_tools import dotted, head, literal_bool, targets, unpacked
 from ..engine.cst_tools import keyword as keyword_of
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement
+from ..transforms.derivative_taken import derivative_taken
 from ..transforms.keep_gradient import gradient_of_whole
 from .site import Change, Site
 
@@ -127,57 +126,11 @@ def part_of_gradient(site: Site) -> Iterator[Change]:
 
 
 def derivative_itself(site: Site) -> Iterator[Change]:
-    """`loss.backward(create_graph=True)`, then `p.grad for p in ps` -> the gradients that
+    """`loss.backward(create_graph=True)`, then `w.grad` -> the gradients that
     `torch.autograd.grad` gives: `.grad` adds up what every backward leaves there."""
     own = site.statement
     call = own.value if isinstance(own, cst.Expr) else None
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
-        return
-    flag = keyword_of(call, "create_graph")
-    if call.func.attr.value == "backward" and flag is not None and literal_bool(flag.value):
-        inside, at = site.tree.siblings(own)
-        given = partial(_given, site, call.func.value, inside[at + 1 :])
-        yield site.change("derivative_itself", call, given)
-
-
-def _given(site: Site, value: cst.BaseExpression, after: list[Statement]) -> Edits | None:
-    """The gradients by name, and a loop over them where one first goes over tensors for `.grad`."""
-    function = site.imports.local("torch.autograd.grad")
-    loops = ((n, c) for s in after if function for n in walk(s) for c in clauses(n))
-    for loop, clause in loops:
-        reads = [n for n in walk(loop) if _is_grad(n)]
-        owner = reads[0].value if reads else None
-        over = None if owner is None else _iterated(clause, site.tree.code(owner))
-        if over is None or owner is None:
-            continue
-        names = [n for n in walk(loop) if isinstance(n, cst.Name) and n.deep_equals(owner)]
-        if len(names) != len(reads) + 1:  # it is asked for more than its gradient
-            return None
-        draft = Draft(site.tree)
-        given = fresh(site.tree, site.statement, "grads")
-        template = f"{given} = {function}({{loss}}, {{of}}, create_graph=True)"
-        draft.instead(site.statement, [make(template, loss=value, of=over)])
-        draft.replace(over, cst.Name(given))
-        for read in reads:
-            draft.replace(read, owner)
-        return draft.edits()
-    return None
-
-
-def _is_grad(node: cst.CSTNode) -> TypeGuard[cst.Attribute]:
-    named = isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name)
-    return named and node.attr.value == "grad"  # type: ignore[attr-defined]
-
-
-def _iterated(clause: cst.For | cst.CompFor, name: str) -> cst.BaseExpression | None:
-    """What a loop's variable goes over, looked for behind `zip` too."""
-    names = [n.value if isinstance(n, cst.Name) else "" for n in unpacked(clause.target)]
-    if name not in names:
-        return None
-    over = clause.iter
-    if len(names) == 1:
-        return over
-    if not isinstance(over, cst.Call) or dotted(over.func) != "zip":
-        return None
-    position = names.index(name)
-    return over.args[position].value if position < len(over.args) else None
+    flag = keyword_of(call, "create_graph") if isinstance(call, cst.Call) else None
+    if flag is not None and literal_bool(flag.value):
+        given = partial(derivative_taken, site.program, site.place)
+        yield site.change("derivative_itself", own, given)

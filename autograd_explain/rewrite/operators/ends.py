@@ -23,10 +23,11 @@ from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statements_in
+from ..transforms.gathered import object_called
 from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
 from .site import Change, Site
 
-_ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu".split())
+_ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu state_dict".split())
 _SUMS = (cst.Add, cst.Subtract)
 _MAKES_LEAF = frozenset(
     f"torch.{name}"
@@ -211,6 +212,16 @@ def differentiable_sample(site: Site) -> Iterator[Change]:
             yield site.change("differentiable_sample", call, drawn, group="sample")
 
 
+def called_itself(site: Site) -> Iterator[Change]:
+    """`m.update(p, y)`, then `m.compute()` -> `m(p, y)`: what an object gathers it may detach, what
+    it gives when it is called it computes of what it is given."""
+    own = site.statement
+    call = own.value if isinstance(own, cst.Expr) else None
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        made = partial(object_called, site.program, site.place)
+        yield site.change("called_itself", call.func.value, made)
+
+
 def soft(site: Site) -> Iterator[Change]:
     """`(p > 0.5).float()` -> `p.float()`: a step has no slope, what is under it has one."""
     for node in head(site.statement):
@@ -284,15 +295,3 @@ def _uncut(site: Site, node: cst.BaseExpression) -> Edits | None:
 
 def _joined(site: Site, call: cst.Call, many: bool) -> Edits | None:
     return apply_patches(tensors_instead_of_copy(site.program, site.tree.place(call), many))
-
-
-def float_instead_of_item(site: Site) -> Iterator[Change]:
-    """`total += loss` -> `total += loss.item()`: a number is kept, not a graph."""
-    if isinstance(site.statement, cst.AugAssign):
-        value = site.statement.value
-        yield site.change("number", value, partial(site.called_on, "item()", value))
-    for call in site.calls:
-        kept = isinstance(call.func, cst.Attribute) and call.func.attr.value == "append"
-        if kept and len(call.args) == 1:
-            given = call.args[0].value
-            yield site.change("number", given, partial(site.called_on, "item()", given))

@@ -9,14 +9,13 @@ from functools import partial
 import libcst as cst
 
 from ...program_index import index_of
-from ..engine.cst_tools import dotted, expression, targets, unpacked, walk
-from ..engine.draft import Draft
+from ..engine.cst_tools import dotted, expression
 from ..engine.proposal import Edits
-from ..engine.tree import tree_of
+from ..transforms.made_again import holders
+from ..transforms.made_again import made_again as optimizers_made_again
 from .site import Change, Site
 
 _MOST = 8  #: names that are tried at one call
-_READ_BY = {"items": "named_parameters()", "values": "parameters()"}
 
 
 def narrowed(site: Site) -> Iterator[Change]:
@@ -53,19 +52,6 @@ def dotted_name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def live_parameters(site: Site) -> Iterator[Change]:
-    """`net.state_dict().items()` -> `net.named_parameters()`: a state dict holds detached ones."""
-    for call in site.calls:
-        read = call.func if isinstance(call.func, cst.Attribute) else None
-        inner = None if read is None else read.value
-        if read is None or read.attr.value not in _READ_BY or not isinstance(inner, cst.Call):
-            continue
-        state = inner.func
-        if isinstance(state, cst.Attribute) and state.attr.value == "state_dict" and not inner.args:
-            new = expression(f"{{x}}.{_READ_BY[read.attr.value]}", x=state.value)
-            yield site.change("live_parameters", call, partial(site.replaced, call, new))
-
-
 def to_optimizer(site: Site) -> Iterator[Change]:
     """`SGD(net.parameters())` -> `SGD([*net.parameters(), w])`: what was made to be trained."""
     for call in site.calls:
@@ -98,57 +84,12 @@ def of_another(site: Site) -> Iterator[Change]:
 def made_again(site: Site) -> Iterator[Change]:
     """`net = adapt(net)` -> the same, then `opt = SGD(net.parameters())` once more, and the
     scheduler that it is given to: they hold the tensors that there were when they were made."""
-    names = _changed_names(site)
-    made = list(_holders_of(site, names)) if names else []
-    if made:
-        code = ", ".join(site.tree.module.code_for_node(t.target) for s in made for t in s.targets)
-        yield site.change("made_again", code, partial(_repeated, site, made))
-
-
-def _changed_names(site: Site) -> set[str]:
-    """The objects that a statement replaces, or may: `net` of `net.head = …` and of `f(net)`."""
-    own = site.statement
-    if isinstance(own, cst.Assign):
-        named = [dotted(leaf) for t in targets(own) for leaf in unpacked(t)]
-    elif isinstance(own, cst.Expr) and isinstance(own.value, cst.Call):
-        call = own.value
-        owner = [call.func.value] if isinstance(call.func, cst.Attribute) else []
-        named = [dotted(node) for node in (*owner, *(arg.value for arg in call.args))]
-    else:
-        return set()
-    return {name.partition(".")[0] for name in named if name} - {"self"}
-
-
-def _holders_of(site: Site, names: set[str]) -> Iterator[cst.Assign]:
-    """The statements above, at the same level of functions, that give an optimizer these objects,
-    and those that give something that optimizer."""
-    names = set(names)
-    scope = site.tree.scope_of(site.statement)
-    index = index_of(site.program)
-    sources = [*index.namespace(site.tree.source)] if isinstance(scope, cst.Module) else []
-    for source in sources or [site.tree.source]:
-        tree = site.tree if source is site.tree.source else tree_of(site.program, source)
-        for statement in tree.statements:
-            if tree is site.tree and tree.start(statement) >= tree.start(site.statement):
-                return
-            same = tree is not site.tree or tree.scope_of(statement) is scope
-            if same and isinstance(statement, cst.Assign) and _holds(site, statement, names):
-                names |= {name for t in targets(statement) if (name := dotted(t))}
-                yield statement
-
-
-def _holds(site: Site, statement: cst.Assign, names: set[str]) -> bool:
-    value = statement.value
-    made = site.imports.full(dotted(value.func)) if isinstance(value, cst.Call) else ""
-    if not made.startswith("torch.optim."):
-        return False
-    return any(isinstance(n, cst.Name) and n.value in names for n in walk(value))
-
-
-def _repeated(site: Site, made: list[cst.Assign]) -> Edits | None:
-    if site.tree.block_of(site.statement) is None:
-        return None
-    return Draft(site.tree).after(site.statement, [s.deep_clone() for s in made]).edits()
+    if isinstance(site.statement, (cst.Assign, cst.Expr)):
+        made = holders(site.program, site.tree, site.statement)
+        code = ", ".join(t.module.code_for_node(s.targets[0].target) for t, s in made)
+        if code:
+            make = partial(optimizers_made_again, site.program, site.place)
+            yield site.change("made_again", code, make)
 
 
 def _with(site: Site, given: cst.BaseExpression, new: str) -> Edits | None:

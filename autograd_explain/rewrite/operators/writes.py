@@ -8,11 +8,8 @@ from functools import partial
 import libcst as cst
 
 from ..analysis.inplace_writes import inplace_calls
-from ..engine.cst_tools import keyword, literal_bool, repeatable, targets
-from ..engine.cst_tools import statement as make
-from ..engine.draft import Draft
+from ..engine.cst_tools import keyword, literal_bool, targets
 from ..engine.proposal import Edits
-from ..transforms.grad_mode import with_guard
 from ..transforms.index_write import functional_write
 from ..transforms.inplace_modules import module_not_inplace
 from ..transforms.loop_elements import element_replaced
@@ -44,27 +41,8 @@ def not_in_place(site: Site) -> Iterator[Change]:
         yield change(module_not_inplace)
 
 
-def written_into(site: Site) -> Iterator[Change]:
-    """`w = w - lr * g` -> `w.copy_(w - lr * g)` under no_grad: the leaf stays the one it was."""
-    statement = site.statement
-    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
-        target = targets(statement)[0]
-        if isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(target):
-            copied = partial(_copied_into, site, target, statement.value)
-            yield site.change("written_into", target, copied, group="update")
-
-
 def _stores_part(site: Site) -> bool:
     return isinstance(site.statement, cst.Assign) and any(
         isinstance(t, cst.Subscript) or (isinstance(t, cst.Attribute) and t.attr.value == "data")
         for t in targets(site.statement)
     )
-
-
-def _copied_into(site: Site, target: cst.BaseExpression, value: cst.BaseExpression) -> Edits | None:
-    guard = site.imports.local("torch.no_grad")
-    if guard is None:
-        return None
-    written = make("{x}.copy_({v})", x=target, v=value)
-    draft = Draft(site.tree).instead(site.statement, [written])
-    return draft.wrap(site.statement, site.statement, partial(with_guard, guard)).edits()

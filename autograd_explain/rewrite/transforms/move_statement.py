@@ -37,13 +37,20 @@ def move_before(
     place: Place | None,
     target_place: Place | None,
     last_place: Place | None = None,
+    *,
+    checked: bool = True,
 ) -> Edits | None:
-    """Like `move_after`, to right before the target."""
-    return _move(program, place, target_place, last_place, after=False)
+    """Like `move_after`, to right before the target; unless `checked`, whatever stands between."""
+    return _move(program, place, target_place, last_place, after=False, checked=checked)
 
 
 def _move(
-    program: Program, place: Place | None, goal: Place | None, last_place: Place | None, after: bool
+    program: Program,
+    place: Place | None,
+    goal: Place | None,
+    last_place: Place | None,
+    after: bool,
+    checked: bool = True,
 ) -> Edits | None:
     tree, other = tree_at(program, place), tree_at(program, goal)
     first, last = tree.statement(place), tree.statement(last_place or place)
@@ -54,18 +61,20 @@ def _move(
     if not run:
         return None
     if tree is other:
-        return _move_within(tree, _with_blocks(tree, run, target), target, after)
-    return _move_across(program, (tree, run), (other, target), after)
+        return _move_within(tree, _with_blocks(tree, run, target), target, after, checked)
+    return _move_across(program, (tree, run), (other, target), after, checked)
 
 
-def _move_within(tree: Tree, run: list[Statement], target: Statement, after: bool) -> Edits | None:
+def _move_within(
+    tree: Tree, run: list[Statement], target: Statement, after: bool, checked: bool
+) -> Edits | None:
     inside, start = tree.siblings(run[0])
     level = lifted(tree, target, tree.block_of(run[0]))
     if not inside or level is None or any(level is s for s in run):
         return None
     goal, end = position(inside, level), start + len(run) - 1
     between = inside[end + 1 : goal + after] if goal > end else inside[goal + after : start]
-    if not between or not independent(run, between):
+    if not between or (checked and not independent(run, between)):
         return None
     return Draft(tree).move(run, level, after).edits()
 
@@ -95,6 +104,7 @@ def _move_across(
     origin: tuple[Tree, list[Statement]],
     goal: tuple[Tree, Statement],
     after: bool,
+    checked: bool,
 ) -> Edits | None:
     """From one cell's top level to another's."""
     (tree, run), (other, target) = origin, goal
@@ -102,7 +112,7 @@ def _move_across(
     if tree.block_of(run[0]) is not tree.module or level is None:
         return None
     between = statements_across(program, (tree, run), (other, level), after)
-    if between is None or not independent(run, between):
+    if between is None or (checked and not independent(run, between)):
         return None
     leaving, arriving = Draft(tree), Draft(other)
     leaving.move(run, level, after, arriving)

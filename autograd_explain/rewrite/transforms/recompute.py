@@ -192,18 +192,6 @@ def _computes(statement: Statement) -> bool:
     return isinstance(statement, cst.Assign) and not own.reads & own.writes
 
 
-def repeat_after(program: Program, place: Place, target_place: Place) -> Edits | None:
-    """Repeat a statement right after another: an optimizer built again on the new parameters."""
-    tree, goal = _goal(program, target_place)
-    origin = _statement(program, place)
-    if goal is None or origin is None:
-        return None
-    # The goal must come later, so that every name the statement reads exists.
-    if not _same_scope(tree, goal, *origin) or _between(program, origin, (tree, goal)) is None:
-        return None
-    return Draft(tree).after(goal, [bare(origin[1])]).edits()
-
-
 def _goal(program: Program, place: Place) -> tuple[Tree, Statement | None]:
     tree, goal = statement_at(program, place)
     return tree, None if goal is None or tree.block_of(goal) is None else goal

@@ -118,6 +118,8 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     if copied is not None and _inner(copied) is not copied:
         inner, behind = _inner(copied), ".clone()"
     if inner is node:
+        if called_name(node) == "state_dict":
+            return keyword_added(program, place, "keep_vars", "True")
         return torch_instead_of_numpy(program, place)
     code = code_of(program, place, inner)
     whole = isinstance(inner, _ATOMS) or not behind

@@ -1,0 +1,100 @@
+"""`requires_grad` was set after the values had been read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.expressions import attribute_read
+from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.torch_call import (
+    backward_roots,
+    before,
+    calls_in,
+    differentiated,
+    elements,
+    failing_call,
+    gone_back_from,
+    handed_on,
+    live_value,
+    tensor_fact,
+)
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.model import Confidence, Finding, Place, What, label
+
+from .late_flag import LateFlag, late_flag
+
+PATTERNS = ("unused-input", "no-grad-fn", "grad-none-attribute", "grad-none-arithmetic")
+
+EXAMPLE = {
+    "tensor": "x",
+    "root": "u.sum()",
+    "flag": "x.requires_grad_()",
+    "place": "In[1]:6",
+    "use": "torch.stack([torch.sin(k * x) for k in range(1, 4)], dim=1)",
+    "use_place": "In[1]:5",
+}
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by."""
+
+    use: Place | None  #: before which the flag has to be set
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    for root, tensor in _asked(scene):
+        late = late_flag(scene, root, tensor)
+        if late is not None:
+            return _finding(scene, root, late)
+    return None
+
+
+def _asked(scene: Scene) -> Iterator[tuple[ExprAt, ExprAt | None]]:
+    """What a gradient is taken of, and of which tensor it is asked where one is named."""
+    if scene.match.pattern.startswith("grad-none"):
+        yield from _of_read(scene)
+        return
+    call = failing_call(scene, "grad", "backward")
+    given = None if call is None else call.argument(1, "inputs")
+    listed = [] if given is None or not differentiated(scene) else elements(scene, given)
+    index = scene.match.captures.get("index", "")
+    listed = listed[int(index) : int(index) + 1] if index.isdigit() else listed
+    for asked in (*listed, *(() if listed else (None,))):
+        roots, tensor = handed_on(scene, backward_roots(scene), asked)
+        yield from ((root, tensor) for root in roots)
+
+
+def _of_read(scene: Scene) -> Iterator[tuple[ExprAt, ExprAt]]:
+    """The loss of the backward before `x.grad` was read, and x."""
+    shown = attribute_read(scene, "grad")
+    tensor: Any = None if shown is None else live_value(scene, shown)
+    if shown is None or not getattr(tensor, "requires_grad", False) or tensor.grad is not None:
+        return
+    for call in calls_in(scene, "backward"):
+        root = gone_back_from(scene, call)
+        if root is not None and before(scene, call, shown):
+            yield root, shown
+
+
+def _finding(scene: Scene, root: ExprAt, late: LateFlag) -> Finding[Details]:
+    tensor = scene.slicer.value(scene.slicer.imagined(root, late.tensor))
+    use, flag = scene.place_at(late.use), scene.place_at(late.flag)
+    return finding_from_message(
+        scene,
+        "flag_set_late",
+        EXAMPLE,
+        facts={
+            "tensor": late.name,
+            "root": root.text,
+            "flag": "" if flag is None else flag.source,
+            "use": late.use.text,
+            "use_place": label(use),
+        },
+        at=late.flag,
+        variant="",
+        confidence=Confidence.PROVEN,
+        tensors=(tensor_fact(scene, tensor, late.name),),
+        more=(scene.event_at(What.CREATED, late.use),),
+    ).with_details(Details(use))

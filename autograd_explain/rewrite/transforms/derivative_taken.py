@@ -1,0 +1,181 @@
+"""A derivative that is differentiated again: taken from a call, not read of `.grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeGuard
+
+import libcst as cst
+
+from ...model import Place
+from ...program import Program
+from ..analysis.effects import fresh
+from ..engine.cst_tools import (
+    clauses,
+    dotted,
+    head,
+    keyword,
+    method_name,
+    repeatable,
+    stores,
+    unpacked,
+    walk,
+)
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.imports import imports_at
+from ..engine.proposal import Edits
+from ..engine.tree import Statement, Tree, statement_at
+
+_RESETS = ("zero_", "detach_", "requires_grad_")
+
+
+def derivative_taken(program: Program, place: Place) -> Edits | None:
+    """`loss.backward(…)`, then `w.grad`, or `p.grad for p in ps` -> the gradients by name, as
+    `torch.autograd.grad(loss, w, create_graph=True)` gives them, at the backward of a place or the
+    last one before it.  `.grad` adds up what every backward leaves there, without its graph."""
+    tree, at = statement_at(program, place)
+    start = None if at is None else _backward(tree, at)
+    function = imports_at(program, place).local("torch.autograd.grad")
+    if start is None or function is None:
+        return None
+    after = list(_until_next(tree, start))
+    reads = [n for s in after for n in walk(s) if _is_grad(n) and not _is_stored(s, n)]
+    loop = next((found for read in reads if (found := _loop(tree, read)) is not None), None)
+    draft = Draft(tree)
+    if loop is not None:
+        return _over(draft, start, function, loop, reads)
+    return _of_each(draft, start, function, after, reads)
+
+
+def _backward(tree: Tree, at: Statement) -> cst.Expr | None:
+    """The statement, or the last above it in its scope, that goes backward."""
+    above = [s for s in tree.statements if tree.start(s) <= tree.start(at)]
+    for found in reversed(above):
+        if tree.scope_of(found) is tree.scope_of(at) and isinstance(found, cst.Expr):
+            reads = found is at and any(_is_grad(n) for n in head(found))
+            if method_name(found.value) == "backward" and not reads:
+                return found
+    return None
+
+
+def _until_next(tree: Tree, start: Statement) -> Iterator[Statement]:
+    """The statements of its scope behind it, up to the next backward, itself too."""
+    for statement in tree.statements:
+        if tree.start(statement) > tree.start(start):
+            if tree.scope_of(statement) is tree.scope_of(start):
+                yield statement
+            if any(method_name(n) == "backward" for n in head(statement)):
+                return
+
+
+def _is_grad(node: cst.CSTNode) -> TypeGuard[cst.Attribute]:
+    return isinstance(node, cst.Attribute) and node.attr.value == "grad" and repeatable(node.value)
+
+
+def _is_stored(statement: Statement, node: cst.CSTNode) -> bool:
+    return any(node is stored for stored in stores(statement))
+
+
+def _call(function: str, start: cst.Expr, of: cst.BaseExpression) -> cst.Call:
+    """The call that gives what the backward would leave in `.grad`."""
+    backward = start.value
+    assert isinstance(backward, cst.Call) and isinstance(backward.func, cst.Attribute)
+    weights = [a for a in backward.args if a.keyword is None][:1]
+    weights = weights or [a for a in (keyword(backward, "gradient"),) if a is not None]
+    given = [backward.func.value, of, *(a.value for a in weights)]
+    graph = cst.Arg(
+        cst.Name("True"),
+        cst.Name("create_graph"),
+        cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+    )
+    return cst.Call(cst.parse_expression(function), [*map(cst.Arg, given), graph])
+
+
+def _of_each(
+    draft: Draft,
+    start: cst.Expr,
+    function: str,
+    after: Sequence[Statement],
+    reads: Sequence[cst.Attribute],
+) -> Edits | None:
+    """Tensors that are named, each with a name for its gradient."""
+    tree = draft.tree
+    resets = [s for s in after if any(_is_reset(n) for n in head(s))]
+    inside = {id(n) for s in resets for n in walk(s)}
+    found: dict[str, list[cst.Attribute]] = {}
+    for read in reads:
+        if id(read) not in inside and dotted(read.value) is not None:
+            found.setdefault(tree.code(read.value), []).append(read)
+    if not found:
+        return None
+    tensors = [nodes[0].value for nodes in found.values()]
+    wishes = [f"{code.replace('.', '_')}_grad".removeprefix("self_") for code in found]
+    names = [fresh(tree, start, wish) for wish in wishes]
+    for name, nodes in zip(names, found.values(), strict=True):
+        for node in nodes:
+            draft.replace(node, cst.Name(name))
+    for statement in resets:
+        draft.remove(statement)
+    of = tensors[0] if len(tensors) == 1 else cst.Tuple([cst.Element(t) for t in tensors])
+    end = "[0]" if len(names) == 1 else ""
+    line = make(f"{', '.join(names)} = {{c}}{end}", c=_call(function, start, of))
+    return draft.instead(start, [line]).edits()
+
+
+def _is_reset(node: cst.CSTNode) -> bool:
+    """`w.grad.zero_()`: there is nothing to clear where nothing is left."""
+    function = node.func if isinstance(node, cst.Call) else None
+    named = isinstance(function, cst.Attribute) and function.attr.value in _RESETS
+    return named and _is_grad(function.value)  # type: ignore[union-attr]
+
+
+def _over(
+    draft: Draft,
+    start: cst.Expr,
+    function: str,
+    loop: tuple[cst.CSTNode, cst.Name, cst.BaseExpression],
+    reads: Sequence[cst.Attribute],
+) -> Edits | None:
+    """The loop goes over the gradients, where it first goes over tensors for `.grad`."""
+    body, owner, over = loop
+    own = [n for n in walk(body) if any(n is read for read in reads)]
+    names = [n for n in walk(body) if isinstance(n, cst.Name) and n.deep_equals(owner)]
+    if len(names) != len(own) + 1:  # it is asked for more than its gradient
+        return None
+    given = fresh(draft.tree, start, "grads")
+    draft.instead(start, [make(f"{given} = {{c}}", c=_call(function, start, over))])
+    draft.replace(over, cst.Name(given))
+    for read in own:
+        assert isinstance(read, cst.Attribute)
+        draft.replace(read, owner)
+    return draft.edits()
+
+
+def _loop(
+    tree: Tree, read: cst.Attribute
+) -> tuple[cst.CSTNode, cst.Name, cst.BaseExpression] | None:
+    """The loop around it that gives its owner a value, with what the owner goes over."""
+    owner = read.value
+    if not isinstance(owner, cst.Name):
+        return None
+    for outer in tree.ancestors(read):
+        for clause in clauses(outer):
+            over = _iterated(clause, owner.value)
+            if over is not None:
+                return outer, owner, over
+    return None
+
+
+def _iterated(clause: cst.For | cst.CompFor, name: str) -> cst.BaseExpression | None:
+    """What a loop's variable goes over, looked for behind `zip` too."""
+    names = [n.value if isinstance(n, cst.Name) else "" for n in unpacked(clause.target)]
+    if name not in names:
+        return None
+    over = clause.iter
+    if len(names) == 1:
+        return over
+    if not isinstance(over, cst.Call) or dotted(over.func) != "zip":
+        return None
+    position = names.index(name)
+    return over.args[position].value if position < len(over.args) else None

@@ -1,0 +1,58 @@
+"""Masks of which a softmax is left something where they leave nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Place
+from ...program import Program
+from ...program_index import index_of
+from ..engine.cst_tools import expression, head, is_number, receiver, targets
+from ..engine.draft import Draft, every
+from ..engine.proposal import Edits
+from ..engine.tree import Tree, statement_at, tree_of
+
+#: What torch's attention calls a mask that is True where nothing is to be looked at.
+_PADDING = "key_padding_mask"
+
+
+def finite_fill(program: Program, place: Place) -> Edits | None:
+    """`s.masked_fill(m, float("-inf"))` -> `s.masked_fill(m, -1e9)`, wherever the function around
+    a place masks so, else wherever the program does: a row without anything left is 0 / 0 to a
+    softmax."""
+    tree, own = statement_at(program, place)
+    scope = None if own is None else tree.scope_of(own)
+    here = [node for node in _infinities(tree) if tree.scope_of(node) is scope]
+    sources = () if here or own is None else index_of(program).namespace(tree.source)
+    trees = [tree] if here else [tree_of(program, source) for source in sources]
+    drafts = [Draft(other) for other in trees]
+    for draft in drafts:
+        for node in here or _infinities(draft.tree):
+            draft.replace(node, cst.parse_expression("-1e9"))
+    return every(draft for draft in drafts if draft.changed)
+
+
+def _infinities(tree: Tree) -> Iterator[cst.BaseExpression]:
+    """The expressions for minus infinity with which something is filled."""
+    for node, parent in tree.parents.items():
+        if not isinstance(node, cst.BaseExpression) or not is_number(node):
+            continue
+        text = tree.code(node).lower()
+        item = isinstance(parent, cst.Assign) and isinstance(targets(parent)[0], cst.Subscript)
+        if "inf" in text and "-" in text and (item or isinstance(parent, cst.Arg)):
+            yield node
+
+
+def rows_left(program: Program, place: Place) -> Edits | None:
+    """`key_padding_mask=pad` -> `key_padding_mask=pad & ~pad.all(dim=-1, keepdim=True)`: of a
+    sequence that is padding alone, all is looked at."""
+    tree, own = statement_at(program, place)
+    draft = Draft(tree)
+    given = (n for n in head(own) if isinstance(n, cst.Arg)) if own is not None else ()
+    for arg in given:
+        if arg.keyword is not None and arg.keyword.value.endswith(_PADDING):
+            left = expression("{x} & ~{x}.all(dim=-1, keepdim=True)", x=receiver(arg.value))
+            draft.replace(arg.value, left)
+    return draft.edits()

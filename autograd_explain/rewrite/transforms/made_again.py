@@ -1,0 +1,123 @@
+"""Optimizers made once more, on the parameters that a module has by then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from ...model import Place
+from ...program import Program
+from ...program_index import index_of
+from ..analysis.effects import effects
+from ..engine.cst_tools import called_name, dotted, targets, unpacked
+from ..engine.draft import Draft, every
+from ..engine.imports import imports_at
+from ..engine.proposal import Edits
+from ..engine.tree import Statement, Tree, statement_at, tree_of
+from .recompute import bare
+
+_At = tuple[Tree, cst.Assign]
+
+
+def made_again(program: Program, place: Place, moved: bool = False) -> Edits | None:
+    """`net = adapt(net)` -> the same, then `opt = SGD(net.parameters())` once more, with the list
+    that it is given and the scheduler that it is given to: they hold the tensors that there were
+    when they were made.  `moved`: and not before, where nothing in between reads them."""
+    tree, own = statement_at(program, place)
+    made = [] if own is None else holders(program, tree, own)
+    if own is None or not made or tree.block_of(own) is None:
+        return None
+    drafts = {tree.source: Draft(tree).after(own, [bare(s.deep_clone()) for _, s in made])}
+    for other, statement in made if moved and not _read_before(program, tree, own, made) else ():
+        drafts.setdefault(other.source, Draft(other)).remove(statement)
+    return every(drafts.values())
+
+
+def holders(program: Program, tree: Tree, own: Statement) -> Sequence[_At]:
+    """The statements above, at the same level of functions, that give an optimizer parameters of
+    what `own` changes or replaces, those that list these, and those that get the optimizer."""
+    names, optimizers = _changed(own), set[str]()
+    lists: dict[str, _At] = {}
+    made: dict[cst.Assign, _At] = {}
+
+    def add(at: _At) -> None:
+        for name, listed in lists.items():
+            if listed[1] is not at[1] and listed[1] not in made and _reads(at[1], {name}):
+                add(listed)
+        made[at[1]] = at
+
+    for other, statement in _above(program, tree, own) if names else ():
+        if not isinstance(statement, cst.Assign):
+            continue
+        full = imports_at(program, other.place(statement)).full(_callee(statement))
+        holds = _reads(statement, optimizers)
+        if full.startswith("torch.optim.") and (holds or _reads(statement, {*names, *lists})):
+            add((other, statement))
+            optimizers |= _given(statement)
+        elif holds and "sched" in _callee(statement).lower():
+            add((other, statement))
+        elif _reads(statement, {*names, *lists}):
+            lists |= dict.fromkeys(_given(statement) - names, (other, statement))
+    return list(made.values())
+
+
+def _read_before(program: Program, tree: Tree, own: Statement, made: Sequence[_At]) -> bool:
+    """Whether a statement up to `own` reads what was made, or calls what does; those that make it
+    aside."""
+    given = set[str]().union(*(_given(s) for _, s in made))
+    for _, statement in _above(program, tree, own):
+        if _reads(statement, given) and all(statement is not m for _, m in made):
+            if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+                return True
+            given.add(statement.name.value)
+    return False
+
+
+def _above(program: Program, tree: Tree, own: Statement) -> Iterator[tuple[Tree, Statement]]:
+    scope, top = tree.scope_of(own), isinstance(tree.scope_of(own), cst.Module)
+    sources = index_of(program).namespace(tree.source) if top else ()
+    for source in sources:
+        if source.cell is not None and source.cell < (tree.source.cell or 0):
+            other = tree_of(program, source)
+            yield from ((other, s) for s in other.statements if other.scope_of(s) is other.module)
+    for statement in tree.statements:
+        if tree.start(statement) < tree.start(own) and tree.scope_of(statement) is scope:
+            yield tree, statement
+
+
+def _changed(own: Statement) -> set[str]:
+    """The objects that a statement replaces, or may: `net` of `net.head = …`, of `f(net[0])` and
+    of `net.widen()`."""
+    value = getattr(own, "value", None)
+    nodes = [leaf for t in targets(own) for leaf in unpacked(t)]
+    if isinstance(value, cst.Call) and isinstance(own, (cst.Assign, cst.Expr)):
+        nodes += [arg.value for arg in value.args]
+        nodes += [value.func] if isinstance(value.func, cst.Attribute) else []
+    return {path for node in nodes if (path := _holder(node))}
+
+
+def _holder(node: cst.BaseExpression) -> str:
+    """`self.net` of `self.net[0].weight`, `net` of `net.head` and of `net`."""
+    if isinstance(node, (cst.Attribute, cst.Subscript)):
+        inner = node.value
+        while isinstance(inner, cst.Subscript) or (
+            isinstance(inner, cst.Attribute) and dotted(inner) is None
+        ):
+            inner = inner.value
+        return dotted(inner) or ""
+    return dotted(node) or ""
+
+
+def _callee(statement: cst.Assign) -> str:
+    value = statement.value
+    return (dotted(value.func) or called_name(value)) if isinstance(value, cst.Call) else ""
+
+
+def _given(statement: cst.Assign) -> set[str]:
+    return set(name for t in targets(statement) for u in unpacked(t) if (name := dotted(u)))
+
+
+def _reads(statement: Statement, names: set[str]) -> bool:
+    read = effects(statement).reads
+    return any(path == name or path.startswith(f"{name}.") for path in read for name in names)

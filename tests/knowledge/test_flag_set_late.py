@@ -1,0 +1,85 @@
+"""A tensor that is asked for its gradient after the values had been read.
+
+A row is a notebook, the culprit, and the line that asks; the first rewrite lets it run.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, explained, play
+from knowledge.test_cases import run
+
+from autograd_explain.model import What
+from autograd_explain.render.topic_content import cells_of
+
+START = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+# %%
+"""
+PROGRAMS: dict[str, tuple[str, str, str]] = {
+    "an input that is normalised first": (
+        "image = torch.rand(4, 3)\ninp = (image - 0.5) / 0.5\nimage.requires_grad = True\n"
+        "net(inp).sum().backward()\nprint(image.grad.abs())\n",
+        "image",
+        "image.requires_grad = True",
+    ),
+    "features of another cell": (
+        "pos = torch.rand(4, 3)\nfeatures = pos.square()\n# %%\npos.requires_grad_(True)\n"
+        "energy = net(features).sum()\nforce = torch.autograd.grad(energy, pos)[0]\n",
+        "pos",
+        "pos.requires_grad_(True)",
+    ),
+    "a result without any graph": (
+        "theta = torch.rand(3)\npred = theta.square().sum()\ntheta.requires_grad_()\n"
+        "(pred - 1).square().backward()\n",
+        "theta",
+        "theta.requires_grad_()",
+    ),
+    "inside a function": (
+        "def attack(x):\n    adv = x.clone()\n    out = net(adv)\n    adv.requires_grad = True\n"
+        "    out.sum().backward()\n    return adv + adv.grad.sign()\nattack(torch.rand(4, 3))\n",
+        "adv",
+        "adv.requires_grad = True",
+    ),
+    "a part of an object": (
+        "batch = {'x': torch.rand(4, 3)}\nbatch['y'] = batch['x'] * 2\n"
+        "batch['x'].requires_grad_()\ne = net(batch['y']).sum()\n"
+        "torch.autograd.grad(e, batch['x'])\n",
+        "batch['x']",
+        "batch['x'].requires_grad_()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    text, culprit, line = PROGRAMS[name]
+    cells = cells_of(START + text)
+    found = explained(cells)
+    assert found.finding.cause == "flag_set_late"
+    assert culprit in found.finding.tensors[0].names
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == line
+    run(edited(cells, found.rewrites[0]))
+
+
+OTHERS = {
+    "the flag of the next round": (
+        "x = torch.rand(4, 3, requires_grad=True)\nfor _ in range(2):\n"
+        "    net(x.detach()).sum().backward()\n"
+        "    x = (x - x.grad).detach().requires_grad_()\n"
+    ),
+    "a copy that nothing is computed of": (
+        "x = torch.rand(4, 3)\nprint(x)\nx.requires_grad_()\ny = net(x.detach()).sum()\n"
+        "torch.autograd.grad(y, x)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_cause(name: str) -> None:
+    found = play(cells_of(START + OTHERS[name])).diagnosis
+    assert found is not None and found.finding.cause != "flag_set_late"

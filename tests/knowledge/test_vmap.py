@@ -1,0 +1,92 @@
+"""Functions that `vmap` cannot run, and what is written instead.
+
+A row is the function, how it is called, and the lines that the first rewrite brings in.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import added, edited, explained, play
+from knowledge.test_cases import run
+
+from autograd_explain.model import Outcome
+from autograd_explain.render.topic_content import cells_of
+
+START = "# %%\nimport math\nimport torch\nfrom torch.func import grad, vmap\ntorch.manual_seed(0)\n"
+PROGRAMS: dict[str, tuple[str, str, list[str]]] = {
+    "branches that return": (
+        "def f(x):\n    if x < -1:\n        return -x\n    elif x < 1:\n        y = x * x\n"
+        "        return y / 2\n    else:\n        return x.sin()\n",
+        "vmap(grad(f))(torch.linspace(-2, 2, 5))",
+        ["y = x * x", "return torch.where(x < -1, -x, torch.where(x < 1, y / 2, x.sin()))"],
+    ),
+    "one that gives a name another value": (
+        "def f(g):\n    n = g.norm()\n    s = 1.0\n    if n > 1 and not n > 9:\n"
+        "        s = 1.0 / n\n    return g * s\n",
+        "vmap(f)(torch.rand(4, 3))",
+        ["s = torch.where((n > 1) & (~(n > 9)), 1.0 / n, s)"],
+    ),
+    "what stands behind it": (
+        "def f(x):\n    if 0 < x.sum() < 1:\n        return x\n    y = x * 2\n    return y + 1\n",
+        "vmap(f)(torch.rand(4, 3))",
+        ["return torch.where((0 < x.sum()) & (x.sum() < 1), x, y + 1)"],
+    ),
+    "an augmented branch": (
+        "def f(x):\n    l = x.sum()\n    if l > 1:\n        l += 2\n    return l\n",
+        "vmap(grad(f))(torch.rand(4, 3))",
+        ["l = torch.where(l > 1, l + 2, l)"],
+    ),
+    "max of a number": (
+        "def f(x):\n    return max(0, 1 - x.sum())\n",
+        "vmap(grad(f))(torch.rand(4, 3))",
+        ["return torch.clamp(1 - x.sum(), min=0)"],
+    ),
+    "min of two": (
+        "def f(a, b):\n    return min(a.sum(), b.sum())\n",
+        "vmap(f)(torch.rand(4, 3), torch.rand(4, 3))",
+        ["return torch.minimum(a.sum(), b.sum())"],
+    ),
+    "a buffer that is filled": (
+        "def f(w, x):\n    out = torch.zeros(3)\n    for i in range(3):\n        y = x * i\n"
+        "        out[i] = y.sum()\n    return out * w\n",
+        "vmap(f)(torch.rand(4), torch.rand(4, 2))",
+        ["out = w.new_zeros(3)"],
+    ),
+    "a tensor from outside": (
+        "seen = torch.zeros(3)\ndef f(x):\n    seen.add_(x)\n    return (seen * x).sum()\n",
+        "grad(f)(torch.rand(3))",
+        ["new_seen = seen.add(x)", "return (new_seen * x).sum()"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    function, call, lines = PROGRAMS[name]
+    cells = cells_of(f"{START}{function}# %%\n{call}\n")
+    repaired = edited(cells, explained(cells).rewrites[0])
+    assert added(cells, repaired) == lines
+    run(repaired)
+
+
+KEPT = {
+    "a name that both branches use": (
+        "def f(x):\n    y = x * 1\n    if x > 0:\n        y = y + 1\n        z = y * 2\n"
+        "    else:\n        z = y\n    return z\n"
+    ),
+    "a loop": "def f(x):\n    while x > 0.5:\n        x = x / 2\n    return x\n",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_would_compute_something_else_is_not_proposed(name: str) -> None:
+    cells = cells_of(f"{START}{KEPT[name]}# %%\nvmap(f)(torch.rand(4))\n")
+    assert explained(cells).rewrites == ()
+
+
+def test_a_rewrite_inside_a_transform_is_tried() -> None:
+    """What `vmap(grad(f))` goes backward through is no number that a run could note."""
+    function, call, _ = PROGRAMS["an augmented branch"]
+    found = play(cells_of(f"{START}{function}# %%\n{call}\n"), watched=True, verify=True).diagnosis
+    assert found is not None
+    assert found.rewrites[0].outcome is Outcome.RUNS
