@@ -5,13 +5,16 @@ knows nothing of the rest of the program: it is right only where what comes in i
 program may well mean it where the output does not follow that input, or is that input: a gradient
 given to a value on the way (an auxiliary loss, a replaced gradient).  A rounding, a reversal, a
 clipped or scaled gradient use what comes in, and are left alone whatever they make of it.
+
+A `backward` that is recorded, because its result is to be differentiated again, is asked about what
+it keeps for constant (`second_derivative.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,13 +29,19 @@ from .objects import names_in
 from .plan import CodeRange, IgnoredGradient
 from .reference import around_backwards, replaced
 from .running import RunningFunctions
+from .second_derivative import (
+    Base,
+    applied,
+    derivatives_of_forward,
+    forward_alone,
+    lacking_derivatives,
+)
 from .tracked import tensors_in
 
 _STEP = 1e-2
 _MAX_ROUNDS = 3
 _OTHER = -2.0
 _CALL = "_autograd_explain_call"
-_Base: Any = getattr(torch_functions, "_SingleLevelFunction", torch.autograd.Function)
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,7 @@ class _Call:
     cls: Any
     args: tuple[Any, ...]
     outputs: tuple[torch.Tensor, ...]
+    live: tuple[Any, ...]  #: what it got, with its graph
 
 
 class IgnoredGradients:
@@ -60,13 +70,15 @@ class IgnoredGradients:
         self._running = running
         self._mends = mends
         self._rounds = 0
+        #: What recorded backwards lack, with the nodes of what they handed back.
+        self._awaited: list[tuple[IgnoredGradient, set[Any]]] = []
         self._at: tuple[CodeRange, ...] = ()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Run the body."""
         with (
-            replaced(_Base, "apply", lambda _: classmethod(self._applying)),
+            replaced(Base, "apply", lambda _: classmethod(self._applying)),
             replaced(torch_functions.BackwardCFunction, "apply", self._answering),
             around_backwards(self._around),
         ):
@@ -74,19 +86,21 @@ class IgnoredGradients:
 
     def _applying(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         """What `Function.apply` calls."""
-        result = _applied(cls, *args, **kwargs)
+        result = applied(cls, *args, **kwargs)
         with _aside():
             outputs = tuple(tensors_in((result,)))
             node = next((t.grad_fn for t in outputs if t.requires_grad), None)
             if isinstance(node, torch_functions.BackwardCFunction) and own_backward(node):
-                kept = _Call(cls, _copied(args), tuple(t.clone() for t in outputs))
+                kept = _Call(cls, _copied(args), tuple(t.clone() for t in outputs), args)
                 setattr(node, _CALL, kept)
         return result
 
     def _answering(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def answer(node: Any, *gradients: Any) -> Any:
             call: _Call | None = getattr(node, _CALL, None)
-            if call is None or torch.is_grad_enabled() or not _tells(gradients):
+            if call is not None and torch.is_grad_enabled():
+                return self._recorded(original, node, call, gradients)
+            if call is None or not _tells(gradients):
                 return original(node, *gradients)
             with _aside():
                 return self._asked_twice(original, node, call, gradients)
@@ -112,6 +126,25 @@ class IgnoredGradients:
                 first = self._mended(call, gradients, first, alike)
         return first[0] if single else first
 
+    def _recorded(
+        self, original: Callable[..., Any], node: Any, call: _Call, gradients: tuple[Any, ...]
+    ) -> Any:
+        result = original(node, *gradients)
+        given = result if isinstance(result, tuple) else (result,)
+        with torch._C.DisableTorchFunctionSubclass():
+            lacking = lacking_derivatives(call.cls, call.live, gradients)
+            if lacking:
+                found = self._told(node, call, gradients, given, lacking)
+                made = {t.grad_fn for t in tensors_in(given) if t.grad_fn is not None}
+                self._awaited.append((replace(found, second=True), made))
+            if lacking and self._mends:
+                mended = derivatives_of_forward(call.cls, call.live, gradients, given)
+                if mended is None:
+                    self.doubts.add("ambiguous")
+                    return result
+                return mended if isinstance(result, tuple) else mended[0]
+        return result
+
     def _note(
         self,
         node: Any,
@@ -120,18 +153,29 @@ class IgnoredGradients:
         given: Sequence[Any],
         alike: Sequence[int],
     ) -> None:
+        self._keep(self._told(node, call, gradients, given, alike))
+
+    def _keep(self, found: IgnoredGradient) -> None:
+        if all(other.function != found.function for other in self.found):
+            self.found.append(found)
+
+    def _told(
+        self,
+        node: Any,
+        call: _Call,
+        gradients: Sequence[Any],
+        given: Sequence[Any],
+        alike: Sequence[int],
+    ) -> IgnoredGradient:
         came = [g for g in gradients if isinstance(g, torch.Tensor)]
-        shapes = {given[n].shape for n in alike}
+        shapes = {g.shape for n in alike if isinstance(g := given[n], torch.Tensor)}
         fits = len(gradients) == 1 and all(g.numel() == 1 or shapes == {g.shape} for g in came)
         walked = GraphTraversal(_behind(node, call, alike), limit=MAX_NODES)
         leaves = [r.node.variable for r in walked if hasattr(r.node, "variable")]
         keys = {id(t) for t in leaves}
         names = self._running.names_of(keys) | names_in(self._namespace)
         told = tuple(names[id(t)] for t in leaves if id(t) in names)
-        where = own_backward(node)[0]
-        found = IgnoredGradient(where, tuple(alike), fits, told, self._at)
-        if all(other.function != where for other in self.found):
-            self.found.append(found)
+        return IgnoredGradient(own_backward(node)[0], tuple(alike), fits, told, self._at)
 
     def _mended(
         self,
@@ -150,10 +194,20 @@ class IgnoredGradients:
             return given
         return tuple(right.get(n, value) for n, value in enumerate(given))
 
+    def _differentiated(self, roots: Iterable[torch.Tensor]) -> None:
+        """What a recorded backward has handed back is differentiated now, if it is in the graph."""
+        if self._awaited:
+            walked = GraphTraversal((t.grad_fn for t in roots), limit=MAX_NODES)
+            nodes = {r.node for r in walked}
+            for found, made in self._awaited:
+                if not made or made & nodes:
+                    self._keep(replace(found, backward=self._at))
+
     def _around(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             self._at = frames()
-            result = original(*args, **kwargs)
+            self._differentiated(tuple(tensors_in((outputs,))))
+            result = original(outputs, *args, **kwargs)
             self._rounds += 1
             if not self._mends and (self.found or self._rounds >= _MAX_ROUNDS):
                 raise Found
@@ -166,11 +220,6 @@ class IgnoredGradients:
 def _aside() -> Iterator[None]:
     with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
         yield
-
-
-def _applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """As without us."""
-    return super(_Base, cls).apply(*args, **kwargs)
 
 
 def _copied(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -213,7 +262,7 @@ def _follows(call: _Call, number: int) -> bool:
 
 def _outputs(call: _Call, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
     with suppress(Exception), torch.random.fork_rng(devices=[]):
-        return tuple(tensors_in((_applied(call.cls, *_copied(args)),)))
+        return tuple(tensors_in((applied(call.cls, *_copied(args)),)))
     return ()
 
 
@@ -228,16 +277,6 @@ def _behind(node: Any, call: _Call, numbers: Sequence[int]) -> list[Any]:
     return [edges[n][0] for n in numbers if n in edges]
 
 
-class _Context:
-    """Stands for `ctx` where `forward` runs for its derivative alone."""
-
-    def save_for_backward(self, *tensors: Any) -> None: ...
-    def save_for_forward(self, *tensors: Any) -> None: ...
-    def mark_dirty(self, *tensors: Any) -> None: ...
-    def mark_non_differentiable(self, *tensors: Any) -> None: ...
-    def set_materialize_grads(self, value: bool) -> None: ...
-
-
 def _derivatives(
     call: _Call, gradients: Sequence[Any], numbers: Sequence[int]
 ) -> dict[int, torch.Tensor | None]:
@@ -247,10 +286,7 @@ def _derivatives(
         copied = _copied(call.args)
         # Not the leaves themselves: the forward may write its inputs.
         args = [leaves[n].clone() if n in leaves else v for n, v in enumerate(copied)]
-        separate = "setup_context" in dir(call.cls) and (
-            call.cls.setup_context is not torch.autograd.Function.setup_context
-        )
-        made = call.cls.forward(*args) if separate else call.cls.forward(_Context(), *args)
+        made = forward_alone(call.cls, args)
     outputs = list(tensors_in((made,)))
     pairs = zip(outputs, gradients, strict=False)
     wanted = [(o, g) for o, g in pairs if o.requires_grad and isinstance(g, torch.Tensor)]

@@ -199,7 +199,8 @@ class IgnoredGradient:
     not depend on what comes in, for inputs of `forward` by their `numbers`.
 
     `fits`: what comes in is one tensor of their shape, or one number.  `leaves` are names of those
-    that get the gradient; `backward` is where one was asked for.
+    that get the gradient; `backward` is where one was asked for.  `second`: it is the derivative of
+    what `backward` hands back that lacks how this depends on the inputs.
     """
 
     function: CodeRange
@@ -207,6 +208,7 @@ class IgnoredGradient:
     fits: bool
     leaves: tuple[str, ...]
     backward: tuple[CodeRange, ...]
+    second: bool = False
 
 
 class Reference(str, Enum):

@@ -311,8 +311,7 @@ def _copying_contexts(copies: SavedCopies) -> Iterator[None]:
     def assign(original: Callable[..., None]) -> Callable[..., None]:
         def __setattr__(self: Any, name: str, value: Any) -> None:
             if isinstance(value, torch.Tensor):
-                with torch.no_grad():
-                    value = value.clone()
+                value = value.clone()  # with a graph in a backward that is recorded
             original(self, name, value)
 
         return __setattr__

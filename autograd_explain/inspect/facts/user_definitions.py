@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import torch
 
 from ...model import Place
-from ...program import Program
+from ...program import Program, Source
 from ...program_index import index_of
 from ..scene import Scene
 
@@ -32,6 +33,15 @@ def functions(scene: Scene) -> tuple[type, ...]:
     """The custom Functions of the failed graph, newest first, each once."""
     found = [getattr(type(n.node), "_forward_cls", None) for n in scene.graph.nodes]
     return tuple(dict.fromkeys(c for c in found if isinstance(c, type)))
+
+
+def function_at(source: Source, line: int) -> ast.FunctionDef | None:
+    """The function whose code begins at a line, that of its first decorator."""
+    for node in source.nodes:
+        if isinstance(node, ast.FunctionDef):
+            if min([node.lineno, *(d.lineno for d in node.decorator_list)]) == line:
+                return node
+    return None
 
 
 def _classes(scene: Scene, name: str) -> Iterator[type]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.silent_evidence import event
+from autograd_explain.inspect.facts.user_definitions import function_at
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Event, Place, What
 from autograd_explain.program import Source
@@ -39,9 +40,9 @@ class Ignored:
 def ignored(scene: Scene) -> Ignored | None:
     """What another run of the cell has shown; None where it has shown nothing."""
     shown: tuple[IgnoredGradient, ...] = scene.incident.evidence.get("ignored", ())
-    for found in shown:
+    for found in (f for f in shown if not f.second):
         source = scene.program.source(found.function.filename)
-        backward = None if source is None else _function_at(source, found.function.line)
+        backward = None if source is None else function_at(source, found.function.line)
         if source is not None and backward is not None:
             return _told(scene, found, source, backward)
     return None
@@ -77,15 +78,6 @@ def _told(
         names=tuple(dict.fromkeys(n for n in names if n))[:_NAMES],
         events=(cause, *(() if failed is None else (failed,))),
     )
-
-
-def _function_at(source: Source, line: int) -> ast.FunctionDef | None:
-    """The function whose code begins at a line, that of its first decorator."""
-    for node in source.nodes:
-        if isinstance(node, ast.FunctionDef):
-            if min([node.lineno, *(d.lineno for d in node.decorator_list)]) == line:
-                return node
-    return None
 
 
 def _parts(returned: Sequence[ast.expr], numbers: Sequence[int]) -> list[ast.expr]:

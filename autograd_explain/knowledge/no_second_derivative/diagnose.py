@@ -10,6 +10,8 @@ from autograd_explain.inspect.facts.no_graph import find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place
 
+from .kept import Kept, kept_constant
+
 PATTERNS = (
     "once-differentiable-twice",
     "compile-double-backward",
@@ -17,9 +19,10 @@ PATTERNS = (
     "max-pool-double",
     "scatter-double-backward",
     "no-grad-fn",
+    "gradient-ignored",
 )
 
-EXAMPLE = {"function": "Bend"}
+EXAMPLE = {"function": "Bend", "kept": "", "where": ""}
 
 VARIANTS = {
     "once-differentiable-twice": "once",
@@ -30,7 +33,9 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
+def diagnose(scene: Scene) -> Finding[Kept | None] | None:
+    if scene.match.pattern == "gradient-ignored":
+        return kept_constant(scene)
     if scene.match.pattern == "no-grad-fn" and not _is_derivative(scene):
         return None
     once = VARIANTS.get(scene.match.pattern) == "once"

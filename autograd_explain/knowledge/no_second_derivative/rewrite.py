@@ -6,13 +6,14 @@ computes in between it does not: that has to be computed again in `backward`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, at_place, by_table
+from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     positional,
@@ -25,25 +26,27 @@ from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 
+from .kept import Kept
+
 _LEAVES_GRAPH = frozenset({"detach", "data", "item", "numpy", "tolist"})
 _ABOUT_SHAPE = frozenset({"shape", "size", "numel", "dim", "ndim", "dtype", "device"})
 
 
 def _differentiable(program: Program, place: Place) -> Edits | None:
-    """Without the decorator at the place; what `forward` has saved of its own computation is
-    computed again.  None where `backward` leaves torch, or that cannot be told."""
+    """Without the decorator, if there is one, of the backward at the place; what `forward` has kept
+    of its own computation is computed again.  None where `backward` leaves torch, or that cannot
+    be told."""
     tree, backward = statement_at(program, place)
     if not isinstance(backward, cst.FunctionDef):
         return None
     forward = _sibling(tree, backward, "forward")
-    names = [(d, dotted(d.decorator) or "") for d in backward.decorators]
-    marked = [d for d, name in names if name.endswith("once_differentiable")]
     words = {dotted(n) or "" for n in walk(backward.body)}
-    if forward is None or not marked or any(w.split(".")[-1] in _LEAVES_GRAPH for w in words):
+    if forward is None or any(w.split(".")[-1] in _LEAVES_GRAPH for w in words):
         return None
     draft = Draft(tree)
-    for decorator in marked:
-        draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
+    for decorator in backward.decorators:
+        if (dotted(decorator.decorator) or "").endswith("once_differentiable"):
+            draft.replace(decorator, cst.RemoveFromParent())  # type: ignore[arg-type]
     return draft.edits() if _computed_again(draft, forward, backward) else None
 
 
@@ -58,36 +61,51 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     ctx, *given = positional_parameters(forward) or [""]
     made = _made(forward)
     known = {*given, *_returned(forward)} - {""}
-    attributes = list(_attributes(forward, ctx))
-    if not all(_is_constant(value, known) for _, value in attributes):
-        return False
+    attributes = dict(_attributes(forward, ctx))
+    apart = [n for n, s in attributes.items() if not _is_constant(s.value, known)]
     calls = (n for n in walk(forward) if isinstance(n, cst.Call))
     save = next((c for c in calls if dotted(c.func) == f"{ctx}.save_for_backward"), None)
     saved = [dotted(a.value) or "" for a in positional(save)] if save is not None else []
-    lost = [name for name in saved if name not in known]
+    lost = [name for name in saved if name not in known] + apart
     if not lost:
         return True
-    needed = _closure(lost, made, known)
+    needed = _closure(lost, made | {n: attributes[n] for n in apart}, known)
     unpacking = next((s for s in statements_in(backward.body) if _unpacks(s)), None)
     names = [dotted(n) or "" for t in targets(unpacking) for n in unpacked(t)] if unpacking else []
-    if needed is None or len(names) != len(saved) or unpacking is None:
-        return False
-    if any(inner != outer for inner, outer in zip(names, saved, strict=True)):
+    own = positional_parameters(backward)[:1]
+    if needed is None or names != saved or (apart and own != [ctx]):
         return False  # under other names the statements would have to be written anew
     steps, leaves = needed
-    found = {value.value: name for name, value in attributes if isinstance(value, cst.Name)}
+    found = {s.value.value: n for n, s in attributes.items() if isinstance(s.value, cst.Name)}
+    plain = [n for n in _without_gradient(backward, given) if n in leaves and n not in found]
     kept = [n for n in saved if n in known]
-    kept += [n for n in leaves if n not in kept and n not in found]
-    assert save is not None
-    draft.replace(save, save.with_changes(args=[cst.Arg(cst.Name(n)) for n in kept]))
-    own = positional_parameters(backward)[:1]
-    lines = [make(f"{n} = {own[0]}.{found[n]}") for n in leaves if n in found]
+    kept += [n for n in leaves if n not in kept and n not in found and n not in plain]
+    keeping = [make(f"{ctx}.{n} = {n}") for n in plain]
+    saving = f"{ctx}.save_for_backward({', '.join(kept)})"
+    if save is not None:
+        around = next(s for s in statements_in(forward.body) if any(n is save for n in walk(s)))
+        draft.instead(around, [make(saving), *keeping])
+    else:
+        draft.before(attributes[apart[0]], [*([make(saving)] if kept else []), *keeping])
+    lines = [make(f"{n} = {own[0]}.{found.get(n, n)}") for n in leaves if n in (*found, *plain)]
     unpack = make(f"{', '.join(kept)}{',' if len(kept) == 1 else ''} = {own[0]}.saved_tensors")
-    draft.instead(unpacking, [unpack, *lines, *(draft.piece(s) for s in steps)])
+    new: list[Statement | BlockItem] = [*([unpack] if kept else []), *lines]
+    new += map(draft.piece, steps)
+    if unpacking is not None:
+        draft.instead(unpacking, new)
+    else:
+        draft.before(statements_in(backward.body)[0], new)
     return True
 
 
-def _made(forward: cst.FunctionDef) -> dict[str, Statement]:
+def _without_gradient(backward: cst.FunctionDef, given: Sequence[str]) -> list[str]:
+    """The arguments of `forward` for which `backward` returns None: mostly no tensors."""
+    returned = [n.value for n in walk(backward.body) if isinstance(n, cst.Return)]
+    parts = list(unpacked(returned[-1])) if returned and returned[-1] is not None else []
+    return [name for name, part in zip(given, parts, strict=False) if dotted(part) == "None"]
+
+
+def _made(forward: cst.FunctionDef) -> dict[str, cst.Assign]:
     """The plain assignments of `forward` by their name; a name that has several is left out."""
     found: dict[str, list[Statement]] = {}
     for statement in (n for n in walk(forward.body) if isinstance(n, (cst.Assign, cst.AugAssign))):
@@ -97,7 +115,7 @@ def _made(forward: cst.FunctionDef) -> dict[str, Statement]:
 
 
 def _closure(
-    lost: list[str], made: dict[str, Statement], known: set[str]
+    lost: list[str], made: Mapping[str, cst.Assign], known: set[str]
 ) -> tuple[list[Statement], list[str]] | None:
     """The statements that compute the names, in order, and the arguments and results that these
     read; None where one of them is computed otherwise."""
@@ -110,7 +128,6 @@ def _closure(
         if name not in made:
             return False
         inner = made[name]
-        assert isinstance(inner, cst.Assign)
         for node in walk(inner.value):
             word = node.value if isinstance(node, cst.Name) else ""
             if word in known and word not in leaves:
@@ -129,13 +146,13 @@ def _returned(forward: cst.FunctionDef) -> Iterator[str]:
             yield from (dotted(leaf) or "" for leaf in unpacked(node.value))
 
 
-def _attributes(forward: cst.FunctionDef, ctx: str) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """`s` and `scale` of `ctx.s = scale`."""
+def _attributes(forward: cst.FunctionDef, ctx: str) -> Iterator[tuple[str, cst.Assign]]:
+    """`s` of `ctx.s = scale`, and the statement."""
     for node in walk(forward.body):
         paths = [dotted(t) or "" for t in targets(node)] if isinstance(node, cst.Assign) else []
         for path in paths:
             if path.startswith(f"{ctx}.") and isinstance(node, cst.Assign):
-                yield path.removeprefix(f"{ctx}."), node.value
+                yield path.removeprefix(f"{ctx}."), node
 
 
 def _is_constant(node: cst.BaseExpression, known: set[str]) -> bool:
@@ -153,4 +170,11 @@ def _unpacks(statement: Statement) -> bool:
     return (dotted(value) or "").endswith(".saved_tensors") if value is not None else False
 
 
-propose: Propose[object] = by_table(Fix("differentiable", at_place(_differentiable)))
+propose: Propose[Kept | None] = by_table(
+    Fix("differentiable", at_place(_differentiable), when=lambda d: d is None),
+    Fix(
+        "computed_again",
+        lambda s: _differentiable(s.program, s.details.backward) if s.details else None,
+        changes=True,
+    ),
+)

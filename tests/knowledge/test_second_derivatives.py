@@ -1,0 +1,94 @@
+"""Custom Functions that are differentiated twice: what `forward` computed and kept is no constant,
+and neither a surrogate gradient nor a mask is one by mistake."""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited
+from knowledge.test_partial_cuts import played
+
+from autograd_explain.model import Outcome, What
+
+CLASS = """import torch
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        {forward}
+    @staticmethod
+    def backward(ctx, grad):
+        {backward}
+"""
+PENALTY = """torch.manual_seed(0)
+w = torch.randn(4, 3, requires_grad=True)
+z = torch.randn(5, 4, requires_grad=True)
+y = Own.apply(z @ w)
+g, = torch.autograd.grad(y.sum(), z, create_graph=True)
+loss = y.pow(2).mean() + (g.norm(dim=1) - 1).pow(2).mean()
+loss.backward()
+"""
+#: What `forward` and `backward` do, what is to blame, and what the new `backward` begins with.
+FAULTS = {
+    "a saved factor": (
+        ["s = torch.sigmoid(x)", "ctx.save_for_backward(x, s)", "return x * s"],
+        ["x, s = ctx.saved_tensors", "return grad * (s + x * s * (1 - s))"],
+        "ctx.save_for_backward(x, s)",
+        ["x, = ctx.saved_tensors", "s = torch.sigmoid(x)"],
+    ),
+    "what an attribute keeps": (
+        ["ctx.slope = 3 * torch.exp(3 * x)", "return torch.exp(3 * x)"],
+        ["return grad * ctx.slope"],
+        "ctx.slope = 3 * torch.exp(3 * x)",
+        ["x, = ctx.saved_tensors", "ctx.slope = 3 * torch.exp(3 * x)"],
+    ),
+    "two steps of a computation": (
+        ["t = x.tanh()", "d = 1 - t * t", "ctx.save_for_backward(d)", "return t.clone()"],
+        ["(d,) = ctx.saved_tensors", "return grad * d"],
+        "ctx.save_for_backward(d)",
+        ["x, = ctx.saved_tensors", "t = x.tanh()", "d = 1 - t * t"],
+    ),
+}
+MEANT = {
+    "its input": (["ctx.save_for_backward(x)", "return x**3"],
+                  ["(x,) = ctx.saved_tensors", "return grad * 3 * x * x"]),
+    "its output": (["y = torch.exp(x)", "ctx.save_for_backward(y)", "return y"],
+                   ["(y,) = ctx.saved_tensors", "return grad * y"]),
+    "a mask": (["m = (x > 0).float()", "ctx.save_for_backward(m)", "return x * m"],
+               ["(m,) = ctx.saved_tensors", "return grad * m"]),
+    "a surrogate": (["ctx.save_for_backward(x)", "return (x > 0).float()"],
+                    ["(x,) = ctx.saved_tensors", "return grad / (1 + x.abs()) ** 2"]),
+    "a reversal": (["return x.view_as(x)"], ["return -grad"]),
+}  # fmt: skip
+
+
+def function(forward: list[str], backward: list[str]) -> str:
+    inside = "\n        "
+    return CLASS.format(forward=inside.join(forward), backward=inside.join(backward))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_counts_as_a_constant_is_computed_again(name: str) -> None:
+    forward, backward, line, new = FAULTS[name]
+    cells = (function(forward, backward), PENALTY)
+    found = played(cells).diagnosis
+    assert found is not None
+    finding, rewrite = found.finding, found.rewrites[0]
+    assert (finding.cause, finding.variant) == ("no_second_derivative", "kept")
+    place = finding.place(What.CAUSE)
+    assert place is not None and place.source.strip() == line
+    assert rewrite.outcome is Outcome.VERIFIED, rewrite.reason
+    lines = [text.strip() for text in edited(cells, rewrite)[0].splitlines()]
+    at = lines.index("def backward(ctx, grad):") + 1
+    assert lines[at : at + len(new)] == new
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_a_whole_second_derivative_raises_no_alarm(name: str) -> None:
+    forward, backward = MEANT[name]
+    found = played((function(forward, backward), PENALTY))
+    assert found.diagnosis is None, found.output
+
+
+def test_a_first_derivative_alone_lacks_nothing() -> None:
+    forward, backward, *_ = FAULTS["a saved factor"]
+    text = "x = torch.ones(3, requires_grad=True)\nOwn.apply(x).pow(2).sum().backward()\n"
+    assert played((function(forward, backward), text)).diagnosis is None
