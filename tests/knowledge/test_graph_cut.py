@@ -25,6 +25,18 @@ loss_of(params, torch.rand(4, 3)).backward()
         "detach",
         ["params = {k: v * 0.9 for k, v in net.state_dict(keep_vars=True).items()}"],
     ),
+    "embedding that is loaded frozen": (
+        """
+def epoch(model):
+    loss = model(torch.tensor([1, 2])).square().mean()
+    loss.backward()
+words = nn.Embedding.from_pretrained(torch.randn(4, 3))
+# %%
+epoch(words)
+""",
+        "frozen",
+        ["words = nn.Embedding.from_pretrained(torch.randn(4, 3), freeze=False)"],
+    ),
     "gradient left by a backward": (
         """
 w = torch.rand(3, requires_grad=True)

@@ -92,6 +92,21 @@ weight_norm(net[0])
         "move_optimizer",
         [],
     ),
+    "what it holds was frozen and an adapter put in": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+def adapted(base):
+    base.requires_grad_(False)
+    base[0] = nn.Sequential(base[0], nn.Linear(4, 4))
+    return base
+net = adapted(net)
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
     "layer's weight computed in forward": (
         MADE
         + """

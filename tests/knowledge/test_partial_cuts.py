@@ -326,6 +326,8 @@ def test_a_derivative_without_a_graph_is_named(name: str) -> None:
     assert found.diagnosis is not None, found.output
     finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
     assert (finding.cause, finding.variant) == ("silent_cut", "derivative"), found.output
+    kept = line.partition(" = ")[0].partition(",")[0]
+    assert " = " not in line or kept in finding.tensors[0].names
     failed = finding.place(What.FAILED)
     assert failed is not None and failed.source == "loss.backward()"
     text = HEAD + LOOP + textwrap.indent(body, "    ") + END + textwrap.indent(after, "    ")

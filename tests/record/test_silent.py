@@ -63,6 +63,12 @@ def test_the_parameter_of_a_fused_step_is_known() -> None:
 
 
 MEANT = {
+    "a frozen part in the optimizer, another model's gradients left": (
+        HEAD + "net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))\nvgg = nn.Linear(1, 1)\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nnet[0].requires_grad_(False)",
+        "for _ in range(2):\n    opt.zero_grad()\n    vgg(net(torch.ones(2, 3))).sum().backward()\n"
+        "    opt.step()",
+    ),
     "hidden on purpose": (
         HEAD + "class Loss(nn.Module):\n    def __init__(self, net):\n        super().__init__()\n"
         "        self.kept = [net]\n        self.scale = nn.Parameter(torch.ones(1))\n"

@@ -51,7 +51,7 @@ def _library_calls(scene: Scene, root: ExprAt) -> Iterator[ExprAt]:
 
 def _function(scene: Scene, call: ExprAt) -> types.FunctionType | None:
     """The function of an installed package that a call runs; None for any other, torch's too."""
-    value = _plain(_called(scene, call))
+    value = _plain(called_object(scene, call))
     inner = None if value is None else _innermost(value)
     if inner is None or not is_installed(inner.__code__.co_filename):
         return None
@@ -68,16 +68,17 @@ def _innermost(function: types.FunctionType) -> types.FunctionType | None:
     return _plain(inspect.unwrap(function))
 
 
-def _called(scene: Scene, call: ExprAt) -> Any:
-    """What a call calls, a method of a live object by its class."""
+def called_object(scene: Scene, call: ExprAt) -> Any:
+    """What a call calls, a method of a live object by its class; MISSING where it is not known."""
     value = MISSING if call.callable is None else scene.slicer.value(call.callable)
     node = call.node.func if isinstance(call.node, ast.Call) else None
     if value is MISSING and call.receiver is not None and isinstance(node, ast.Attribute):
         owner = scene.slicer.value(call.receiver)
-        value = MISSING if owner is MISSING else class_attribute(type(owner), node.attr)
+        owner = owner if isinstance(owner, type) or owner is MISSING else type(owner)
+        value = MISSING if owner is MISSING else class_attribute(owner, node.attr)
     if isinstance(value, torch.nn.Module):
         return class_attribute(type(value), "forward")
-    return value
+    return value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
 
 
 def _works_with_gradient(scene: Scene, call: ExprAt) -> bool:

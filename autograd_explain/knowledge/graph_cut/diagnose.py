@@ -28,6 +28,7 @@ from autograd_explain.model import (
 )
 
 from .accuracy import accuracy_objective
+from .loaded_frozen import loaded_frozen
 from .part_to_train import part_to_train
 from .shared_module import shared_module
 from .uncut_value import uncut_value
@@ -71,6 +72,7 @@ class Details:
     missing: Missing | None = None
     parts: tuple[str, ...] = ()  #: what is to learn
     freeze: Place | None = None  #: the statement behind which it can be thawed
+    trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
     undecorated: tuple[Place, ...] = ()  #: calls of a library's decorated function or method
 
 
@@ -150,9 +152,10 @@ def _together(scene: Scene, found: NoGraph, cut: Cut) -> Iterator[Cut]:
 
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     frozen = freezing(scene, found.frozen)
-    freeze = frozen.statement
-    part = part_to_train(scene, found.frozen, freeze)
-    shared = None if part is not None else shared_module(scene, freeze)
+    loaded = loaded_frozen(scene, found.frozen) if frozen.statement is None else None
+    freeze = frozen.statement if loaded is None else loaded.call
+    part = part_to_train(scene, found.frozen, frozen.statement)
+    shared = None if part is not None else shared_module(scene, frozen.statement)
     missing = Missing.FROZEN if shared is None else Missing.SHARED
     froze = [] if freeze is None else [scene.event_at(What.CAUSE, freeze)]
     given = [] if shared is None else [scene.event_at(What.CAUSE, shared.given)]
@@ -168,6 +171,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
             missing=missing,
             parts=() if part is None else tuple(part.parts),
             freeze=scene.place_at(None if part is None else part.after),
+            trainable=None if loaded is None else (loaded.keyword, loaded.value),
         ),
         tensor=names[0] if names else found.frozen[0].text,
         operation="" if not froze or froze[0].place is None else froze[0].place.source,

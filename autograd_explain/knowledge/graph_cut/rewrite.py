@@ -206,6 +206,12 @@ def _thawed_part(site: Site[Details]) -> Edits | None:
     return line_behind(site.program, after, "\n".join(calls)) if calls else None
 
 
+def _trainable(site: Site[Details]) -> Edits | None:
+    """`from_pretrained(base, path, is_trainable=True)`"""
+    flag = site.details.trainable
+    return None if flag is None else keyword_set(site.program, site.place, *flag)
+
+
 def _is_frozen(details: Details) -> bool:
     return details.missing is Missing.FROZEN
 
@@ -244,6 +250,7 @@ propose: Propose[Details] = by_table(
         _asked_for_gradient,
         when=lambda d: d.missing is Missing.FLAG,
     ),
+    Fix("trainable", _trainable, intended_difference=True),
     Fix(
         "unfreeze",
         _thawed_part,

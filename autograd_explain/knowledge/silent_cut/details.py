@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ast
+from dataclasses import dataclass, replace
 
+from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
 from .recording_off import RecordingOff
@@ -25,3 +28,14 @@ def widest(cuts: list[TraceEvent]) -> TraceEvent:
     first = cuts[0].place
     same = [c for c in cuts if (c.place.cell, c.place.line) == (first.cell, first.line)]
     return max(same, key=lambda c: 0 if c.place.span is None else c.place.span.end_column)
+
+
+def kept_as(scene: Scene, cut: TraceEvent) -> tuple[str, ...]:
+    """What the program calls the value that left, or the object that a call was made on for it to
+    keep the value (`metric.update(out, y)`).  Where a library computed it, a statement that gives
+    several names is not asked which of them is it."""
+    kept = binding_of(scene.program, replace(cut, inside=None))
+    call = kept.statement.value if isinstance(kept.statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        return (ast.unparse(call.func.value),)
+    return kept.names if cut.inside is None or len(kept.names) == 1 else ()

@@ -15,7 +15,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, What, label
 
-from .details import Details, widest
+from .details import Details, kept_as, widest
 from .partial import of_partial_cut
 from .recording_off import as_events, recording_off
 
@@ -45,7 +45,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     # The parameters of a model that lived in a function are gone when it has returned.
     shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
     names = tuple(name_of(scene, p) for p in lost) or shapes
-    fact = culprit(scene, next(iter(lost), None), operand, first.target, *names[1:])
+    kept = (first.target,) if first.target else kept_as(scene, first)
+    fact = culprit(scene, next(iter(lost), None), operand, *kept, *names[1:])
     variant = _variant(scene, cuts)
     off = recording_off(scene, cuts) if variant == "no_grad" else None
     causes = [

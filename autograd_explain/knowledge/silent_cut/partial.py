@@ -10,7 +10,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Span, What, label
 
-from .details import Details, widest
+from .details import Details, kept_as, widest
 from .recording_off import RecordingOff, as_events, recording_off
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "optimizer": "",
             "step": "",
         },
-        tensors=(culprit(scene, tensor, *value.leaves),),
+        tensors=(culprit(scene, tensor, *kept_as(scene, first), *value.leaves[1:], *value.lost),),
         events=tuple(e for e in events if e is not None),
         variant=_variant(value, off, derivative),
         details=Details(

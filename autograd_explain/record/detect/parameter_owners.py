@@ -265,8 +265,9 @@ def _missed(
     log: EventLog,
 ) -> Iterator[CandidateFault]:
     """Parameters with gradients that nobody steps, while the optimizer steps others in vain."""
-    dead = [w for w in gradients.never(followed).values() if w() is not None]
     in_vain = not followed.with_gradient
+    dead = [*gradients.never(followed).values(), *(followed.frozen if in_vain else ())]
+    dead = [w for w in dead if w() is not None]
     shapes = {t.shape for w in dead if in_vain and (t := w()) is not None}
     named = (pair for module in modules for pair in module.named_parameters())
     alike = (("", leaf) for leaf in _alike(leaves, shapes))

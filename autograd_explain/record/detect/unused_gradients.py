@@ -42,6 +42,7 @@ class Followed:
     without: dict[int, Weak] = field(default_factory=dict)
     shapes: dict[int, str] = field(default_factory=dict)  #: of those without
     reached: set[int] = field(default_factory=set)  #: of those, what some backward did fill
+    frozen: list[Weak] = field(default_factory=list)  #: at a step that found no gradient at all
     first: Weak | None = None  #: the first parameter
     cuts: dict[int, tuple[Mark, set[int]]] = field(default_factory=dict)
     all_had: bool = False  #: a step at which every parameter had a gradient
@@ -274,12 +275,14 @@ class Gradients:
         if followed.all_had:
             return
         lacking = [p for p in parameters if p.grad is None and p.requires_grad]
+        had = {id(p) for p in parameters if p.grad is not None}
+        followed.with_gradient |= had
+        if not had:
+            followed.frozen = [weak(p) for p in parameters if not p.requires_grad]
         if not lacking:
-            followed.all_had = True
-            followed.with_gradient |= {id(p) for p in parameters}
+            followed.all_had = bool(had)
             return
         ids = {id(p) for p in lacking}
-        followed.with_gradient |= {id(p) for p in parameters} - ids
         followed.reached |= ids & self._filled.keys()
         since = followed.stepped.clock
         own = max((c for c, who in self._steps if who != id(followed.optimizer())), default=since)
