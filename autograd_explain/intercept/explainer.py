@@ -190,8 +190,11 @@ class Explainer:
         return False
 
     def doubts(self, visit: CellRun, signals: Iterable[Signal]) -> list[Explanation]:
-        """What may have gone wrong, and the program may well mean: nothing is searched for that."""
-        found = [self._signal(s, visit, search=False) for s in signals]
+        """What may have gone wrong, and the program may well mean: nothing is searched for that.
+        What happened in a call of which torch has warned is told by that warning."""
+        warned = {_line(w.explanation.diagnosis.finding.event(What.CAUSE)) for w in visit.warnings}
+        others = [s for s in signals if not _lines_of(s) & warned]
+        found = [self._signal(s, visit, search=False) for s in others]
         return [explanation.as_note() for explanation in found if explanation is not None]
 
     def _signal(self, signal: Signal, visit: CellRun, *, search: bool = True) -> Explanation | None:
@@ -390,6 +393,11 @@ def _blames_alike(warned: Explanation, alarm: Explanation) -> bool:
     findings = warned.diagnosis.finding, alarm.diagnosis.finding
     first, second = (_line(f.event(What.CAUSE)) for f in findings)
     return first is not None and first == second
+
+
+def _lines_of(signal: Signal) -> set[LineId | None]:
+    """The lines down to where values left the graph."""
+    return {p.line_id for cut in signal.moments.get("cut", ()) for p in cut.path}
 
 
 def _line(event: Event | None) -> LineId | None:

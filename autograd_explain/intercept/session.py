@@ -259,8 +259,9 @@ class Session:
 
     def _keep(self, alarms: list[Explanation], notes: list[Explanation], visit: CellRun) -> None:
         """The last report has the cell's notes; where there is none, the first note is it."""
-        if notes and alarms:
-            self.last = alarms[-1].with_notes(notes)
+        told = alarms[-1] if alarms else self.last if visit.warnings else None
+        if notes and told is not None:
+            self.last = told.with_notes(notes)
         elif notes:
             self.last, self.last_cell = notes[0].with_notes(notes[1:]), visit.run.number
 

@@ -48,6 +48,28 @@ for x in torch.randn(4, 6, 2):
 """,
         "    opt_d.zero_grad()\n    for part in x.split(3):",
     ),
+    "a leaf that is updated by hand": (
+        """
+def attack(x):
+    delta = torch.zeros_like(x, requires_grad=True)
+    for _ in range(4):
+        (-disc(x + delta)).sum().backward()
+        delta.data = (delta.data + 0.1 * delta.grad.sign()).clamp(-1, 1)
+    return x + delta.detach()
+attack(torch.randn(4, 2))
+""",
+        "0.1 * delta.grad.sign()).clamp(-1, 1)\n        delta.grad = None",
+    ),
+    "weights that are updated by hand": (
+        """
+for x in torch.randn(4, 5, 2):
+    disc(x).pow(2).mean().backward()
+    with torch.no_grad():
+        for p in disc.parameters():
+            p -= 0.1 * p.grad
+""",
+        "            p -= 0.1 * p.grad\n            p.grad = None",
+    ),
     "two losses that both are meant": (
         """
 for x in torch.randn(4, 5, 2):

@@ -280,6 +280,14 @@ def is_frozen(scene: Scene) -> bool:
     return spot is not None and call and _trained_inside(scene, spot) is False
 
 
+def read_by_failing(scene: Scene) -> tuple[str, ...]:
+    """What the failing expression hands to the function that it checkpoints, and that function."""
+    spot = scene.surfaced
+    if spot is None or not isinstance(spot.node, ast.Call) or spot.called != "checkpoint":
+        return ()
+    return (*(g.text for g in _given(spot)), *(ast.unparse(f) for f in spot.node.args[:1]))
+
+
 def _shown(scene: Scene, spot: ExprAt, function: ast.expr) -> Iterator[ast.expr]:
     """The expression of a function, and the list that a loop takes it from: `self.blocks` of
     `for i, block in enumerate(self.blocks)`."""

@@ -1,6 +1,11 @@
 """Reentrant checkpoint without an input that requires grad."""
 
-from autograd_explain.inspect.facts.checkpointed import UnrecordedCheckpoint, is_frozen, unrecorded
+from autograd_explain.inspect.facts.checkpointed import (
+    UnrecordedCheckpoint,
+    is_frozen,
+    read_by_failing,
+    unrecorded,
+)
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
 from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
@@ -30,7 +35,15 @@ def diagnose(scene: Scene) -> Finding | None:
     # The other kind of checkpoint would give a frozen module no gradient either.
     other = scene.match.pattern == "checkpoint-not-necessary" or is_frozen(scene)
     at = None if other else failing_place(scene)
-    return finding_from_message(scene, "checkpoint_without_gradient", EXAMPLE, VARIANTS, at=at)
+    read = read_by_failing(scene) if at is not None else ()
+    return finding_from_message(
+        scene,
+        "checkpoint_without_gradient",
+        EXAMPLE,
+        VARIANTS,
+        at=at,
+        tensors=(TensorFact(Role.CULPRIT, read, requires_grad=False),) if read else (),
+    )
 
 
 def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint) -> Finding:

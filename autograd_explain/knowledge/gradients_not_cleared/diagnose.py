@@ -2,9 +2,27 @@
 
 from dataclasses import dataclass
 
-from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
+from autograd_explain.inspect.facts.silent_evidence import (
+    culprit,
+    event,
+    moment,
+    moments,
+    name_of,
+    optimizer_name,
+    tensors,
+)
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
+from autograd_explain.model import (
+    Certainty,
+    Confidence,
+    Finding,
+    Place,
+    Role,
+    TensorFact,
+    What,
+    label,
+)
 
 PATTERNS = ("gradients-not-cleared",)
 
@@ -21,11 +39,14 @@ EXAMPLE = {
 class Details:
     """What the rewrites go by."""
 
-    own_backward: Place | None  #: of the loss that the step is meant for
+    own_backward: Place | None = None  #: of the loss that the step is meant for
+    updates: tuple[tuple[Place, str], ...] = ()  #: by hand, each with the leaf it is of
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     step, backward = moment(scene, "step"), moment(scene, "backward")
+    if moments(scene, "updated"):
+        return _by_hand(scene, backward)
     if step is None or backward is None:
         return None
     weak = scene.incident.evidence.get("optimizer")
@@ -48,4 +69,28 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=facts or (TensorFact(Role.CULPRIT, (name,)),),
         events=() if cause is None else (cause,),
         details=Details(None if own is None else own.place),
+    )
+
+
+def _by_hand(scene: Scene, backward: TraceEvent | None) -> Finding[Details]:
+    """Leaves that the program's own lines update."""
+    updates = moments(scene, "updated")
+    leaves = [u.target.removesuffix(".data") for u in updates]
+    tensor = next(iter(tensors(scene, "parameters")), None)
+    kept = [f"{leaf}.grad" for leaf in leaves if leaf]
+    events = (scene.event(What.CAUSE, u, certainty=Certainty.OBSERVED) for u in updates)
+    return Finding(
+        cause="gradients_not_cleared",
+        confidence=Confidence.PROVEN,
+        facts={
+            "optimizer": "",
+            "step": updates[0].place.source,
+            "place": label(updates[0].place),
+            "backward": "" if backward is None else backward.place.source,
+            "parameter": leaves[0],
+        },
+        tensors=(culprit(scene, tensor, *leaves, *kept),),
+        events=tuple(e for e in events if e is not None),
+        variant="by_hand",
+        details=Details(updates=tuple((u.place, x) for u, x in zip(updates, leaves, strict=True))),
     )

@@ -1,11 +1,27 @@
 """Clear the gradients once the step has used them, or before the backward that is meant for it."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table, zero_grad_after
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, zero_grad_after
+from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.training_step import zero_grad_before, zero_grad_beside
 
 from .diagnose import Details
 
+
+def _is_stepped(details: Details) -> bool:
+    return details.own_backward is None and not details.updates
+
+
+def _reset(site: Site[Details]) -> Edits | None:
+    """`delta.grad = None` behind the line that updates `delta`."""
+    edits = [
+        line_behind(site.program, place, f"{leaf}.grad = None") if leaf else None
+        for place, leaf in site.details.updates
+    ]
+    return tuple(e for found in edits for e in found or ()) if all(edits) else None
+
+
 propose: Propose[Details] = by_table(
+    Fix("reset_by_hand", _reset, when=lambda d: d.updates != (), changes=True),
     # What other losses leave in `.grad` after the step has to go too.
     Fix(
         "clear_before_backward",
@@ -15,13 +31,13 @@ propose: Propose[Details] = by_table(
     Fix(
         "clear_together",
         at_place(zero_grad_beside),
-        when=lambda d: d.own_backward is None,
+        when=_is_stepped,
         changes=True,
     ),
     Fix(
         "clear_after_step",
         at_place(zero_grad_after),
-        when=lambda d: d.own_backward is None,
+        when=_is_stepped,
         changes=True,
     ),
 )

@@ -249,6 +249,7 @@ class Detectors:
             found = [*self.nonfinite.look(self.gradients.leaves, namespace, backward)]
             self.gradients.found += found or self.nonfinite.left_behind()
             self.gradients.found += self.gradients.zeros.left_behind()
+            self.gradients.found += self.gradients.by_hand.left_over(backward)
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
@@ -260,6 +261,7 @@ class Detectors:
             self.overwrites.let_go()
         self.gradients.found.clear()
         self.gradients.zeros.begin()
+        self.gradients.by_hand.begin()
         self.nonfinite.begin()
         self.owners.begin()
         self.cuts.begin(self._told)

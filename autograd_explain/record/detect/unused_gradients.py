@@ -18,6 +18,7 @@ from ..observe.event_log import EventLog
 from ..observe.tensor_facts import is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
+from .hand_updates import HandUpdates
 from .zero_gradients import ZeroGradients, has_zero_derivative
 
 _NEVER = Mark(0, 0)
@@ -70,6 +71,7 @@ class Gradients:
         self.log = log
         self.cuts = cuts
         self.zeros = ZeroGradients(log)
+        self.by_hand = HandUpdates(log)
         self.found: list[CandidateFault] = []
         self.followed: dict[int, Followed] = {}
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
@@ -130,6 +132,8 @@ class Gradients:
         return self._first if known is None else known.clock
 
     def after_backward(self) -> None:
+        others = (f.leaf() for key, f in self._filled.items() if key not in self.held)
+        self.by_hand.after_backward(leaf for leaf in others if leaf is not None)
         for followed in self.followed.values():
             optimizer = followed.optimizer()
             first = None if optimizer is None else next(_parameters(optimizer), None)
@@ -166,6 +170,7 @@ class Gradients:
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
         followed = self._follow(optimizer)
         if not followed.steps:
+            self.by_hand.stepped(parameters)
             self._hold(parameters)
             followed.first = weak(parameters[0]) if parameters else None
         followed.steps += 1

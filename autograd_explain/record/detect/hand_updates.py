@@ -1,0 +1,96 @@
+"""Leaves that the program updates by hand, and whether their gradient is ever cleared.
+
+`delta -= lr * delta.grad` in a loop: each backward adds to `delta.grad`, so that without a reset
+every update uses the sum of all gradients so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ..observe.event_log import EventLog, Wrote
+from ..observe.tensor_facts import address, storage, version
+from .finding import CandidateFault, Mark, Weak, weak
+
+_MAX_LEAVES = 50
+#: Once may be meant: a gradient at moved weights on top of the one before (adversarial training).
+_TIMES = 2
+
+
+@dataclass
+class _Updated:
+    """A leaf with its gradient as a backward left it; `times` that an update came between two
+    backwards without the gradient being cleared, `first` the first such update."""
+
+    leaf: Weak
+    gradient: Weak
+    version: int
+    clock: int
+    times: int = 0
+    first: Mark | None = None
+
+
+class HandUpdates:
+    """Follows leaves that no optimizer steps, from one backward to the next."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._leaves: dict[int, _Updated] = {}
+
+    def begin(self) -> None:
+        """A cell begins."""
+        self._leaves.clear()
+
+    def stepped(self, parameters: Iterable[Tensor]) -> None:
+        """An optimizer has these."""
+        for parameter in parameters if self._leaves else ():
+            self._leaves.pop(id(parameter), None)
+
+    def after_backward(self, leaves: Iterable[Tensor]) -> None:
+        """A backward has filled the gradients of `leaves`, which no optimizer has stepped."""
+        clock = self._log.clock
+        for leaf in leaves:
+            gradient = leaf.grad
+            if gradient is None or (id(leaf) not in self._leaves and self._is_full):
+                continue
+            known = self._leaves.get(id(leaf))
+            if known is None or known.leaf() is not leaf or self._is_cleared(known, gradient):
+                known = _Updated(weak(leaf), weak(gradient), 0, clock)
+                self._leaves[id(leaf)] = known
+            elif (update := self._write(known.clock, storage(leaf), address(leaf))) is not None:
+                known.times += 1
+                known.first = known.first or Mark(update.site, update.clock, made=False)
+            known.version, known.clock = version(gradient), clock
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._leaves) >= _MAX_LEAVES
+
+    def _is_cleared(self, known: _Updated, gradient: Tensor) -> bool:
+        """Whether it is another tensor than before, was written, or got nothing."""
+        if known.gradient() is not gradient or version(gradient) == known.version:
+            return True
+        return self._write(known.clock, storage(gradient), 0) is not None
+
+    def _write(self, since: int, kept: int, where: int) -> Wrote | None:
+        """The last write to a storage, or to the tensor at an address, after a time."""
+        for wrote in reversed(self._log.wrote):
+            if wrote.clock <= since:
+                return None
+            if wrote.storage == kept != 0 or wrote.tensor == where != 0:
+                return wrote
+        return None
+
+    def left_over(self, backward: Mark) -> list[CandidateFault]:
+        """One finding for all leaves of the cell."""
+        found = [u for u in self._leaves.values() if u.times >= _TIMES]
+        updates = {u.first.site: u.first for u in found if u.first is not None}
+        if not updates:
+            return []
+        ordered = sorted(updates.values(), key=lambda mark: mark.clock)
+        marks = {"backward": (backward,), "updated": tuple(ordered)}
+        evidence = {"parameters": tuple(u.leaf for u in found)}
+        return [CandidateFault("gradients-not-cleared", marks, evidence)]

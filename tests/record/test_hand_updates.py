@@ -1,0 +1,61 @@
+"""Leaves that a program updates by hand: whether their gradient is cleared between backwards."""
+
+from __future__ import annotations
+
+import pytest
+from watching import signals
+
+HEAD = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, d = torch.ones(2, 3), torch.zeros(3, requires_grad=True)
+w, b = torch.ones(3, requires_grad=True), torch.zeros(1, requires_grad=True)
+"""
+LOOP = "for i in range(4):\n    "
+DELTA = LOOP + "net(x + d).pow(2).sum().backward()\n    "
+WEIGHTS = LOOP + "net(x).pow(2).sum().backward()\n    "
+EACH = "with torch.no_grad():\n        for p in net.parameters():\n            p.sub_(0.1 * p.grad)"
+
+#: The cell, and what it updates.
+LEFT = {
+    "through data": (DELTA + "d.data.add_(-0.1 * d.grad.sign())", ["d.data"]),
+    "other memory": (DELTA + "d.data = (d.data - 0.1 * d.grad).clamp(-1, 1)", ["d"]),
+    "in a loop over parameters": (WEIGHTS + EACH, ["p"]),
+    "two lines": (
+        LOOP + "((x * w).sum(1) + b).pow(2).sum().backward()\n    "
+        "with torch.no_grad():\n        w -= 0.1 * w.grad\n        b -= 0.1 * b.grad",
+        ["w", "b"],
+    ),
+}
+CLEARED = {
+    "zeroed behind": DELTA + "d.data -= 0.1 * d.grad\n    d.grad.zero_()",
+    "set to None": DELTA + "d.data -= 0.1 * d.grad\n    d.grad = None",
+    "zeroed through data": DELTA + "d.data -= 0.1 * d.grad\n    d.grad.data.zero_()",
+    "zeroed before": LOOP + "if d.grad is not None:\n        d.grad.zero_()\n    "
+    "net(x + d).pow(2).sum().backward()\n    d.data -= 0.1 * d.grad",
+    "another tensor": DELTA + "d.data -= 0.1 * d.grad\n    d.grad = torch.zeros_like(d)",
+    "by the module": f"{WEIGHTS}{EACH}\n    net.zero_grad()",
+    "a momentum": DELTA + "d.data -= 0.1 * d.grad\n    d.grad.mul_(0.9)",
+    "one update of the sum": f"{DELTA}pass\nd.data -= d.grad",
+    "clamped beside an optimizer": f"{LOOP}opt.zero_grad()\n    net(x).sum().backward()\n"
+    "    opt.step()\n    net.weight.data.clamp_(-1, 1)",
+    "a gradient at moved weights": f"{WEIGHTS}r = 0.1 * net.weight.grad.sign()\n"
+    "    net.weight.data.add_(r)\n    net(x).pow(2).sum().backward()\n"
+    "    net.weight.data.sub_(r)\n    opt.step()\n    opt.zero_grad()",
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_gradient_that_nothing_clears_is_found(name: str) -> None:
+    body, updated = LEFT[name]
+    (found,) = signals((HEAD, body))
+    assert found.name == "gradients-not-cleared"
+    assert [m.target for m in found.moments["updated"]] == updated
+
+
+@pytest.mark.parametrize("name", CLEARED)
+def test_one_that_is_cleared_raises_no_alarm(name: str) -> None:
+    assert signals((HEAD, CLEARED[name])) == []
