@@ -51,6 +51,36 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "batch['x']",
         "batch['x'].requires_grad_()",
     ),
+    "a copy that is made too late": (
+        "x = torch.rand(4, 3)\ny = net(x)\n# %%\nleaf = nn.Parameter(x.clone())\n"
+        "torch.autograd.grad(y.sum(), leaf)\n",
+        "leaf",
+        "leaf = nn.Parameter(x.clone())",
+    ),
+    "in a function that gets what was computed, too": (
+        "def guidance(z, mean, scale):\n    z = z.detach().requires_grad_(True)\n"
+        "    loss = (mean * scale).square().mean()\n    return torch.autograd.grad(loss, z)[0]\n"
+        "# %%\nlatents = torch.rand(4, 3)\nfor step in range(2):\n    pred = net(latents)\n"
+        "    latents = latents - guidance(latents, pred * 2, 3.0)\n",
+        "z",
+        "z = z.detach().requires_grad_(True)",
+    ),
+    "in a method, after a copy": (
+        "class Guide:\n    def __call__(self, x_t, out):\n        x_t = x_t.clone().detach()\n"
+        "        x_t.requires_grad = True\n        norm = torch.linalg.norm(out)\n"
+        "        return torch.autograd.grad(outputs=norm, inputs=x_t)[0]\nguide = Guide()\n"
+        "# %%\ndef sample():\n    img = torch.rand(4, 3)\n    out = net(img)\n"
+        "    return guide(x_t=img, out=out)\nsample()\n",
+        "img",
+        "x_t.requires_grad = True",
+    ),
+    "a copy made in such a function": (
+        "def saliency(images, scores):\n    probe = images.clone().requires_grad_(True)\n"
+        "    return torch.autograd.grad(scores.max(), probe)[0]\n"
+        "batch = torch.rand(4, 3)\nsaliency(batch, net(batch).softmax(1))\n",
+        "probe",
+        "probe = images.clone().requires_grad_(True)",
+    ),
 }
 
 
@@ -75,6 +105,11 @@ OTHERS = {
     "a copy that nothing is computed of": (
         "x = torch.rand(4, 3)\nprint(x)\nx.requires_grad_()\ny = net(x.detach()).sum()\n"
         "torch.autograd.grad(y, x)\n"
+    ),
+    "a function that gets what was computed from something else": (
+        "def penalty(x, out):\n    x = x.detach().requires_grad_()\n"
+        "    return torch.autograd.grad(out.sum(), x)[0]\n"
+        "a, b = torch.rand(4, 3), torch.rand(4, 3)\npenalty(a, net(b))\n"
     ),
 }
 

@@ -130,9 +130,10 @@ class _LibraryFrame:
 
     @property
     def leaves(self) -> list[torch.Tensor]:
-        """What it differentiates for, as far as a local name holds it."""
+        """What it differentiates for, as far as a local name holds it, by itself or with others."""
         values = self.live.frame.f_locals.values()
-        return [v for v in values if isinstance(v, torch.Tensor) and v.is_leaf and v.requires_grad]
+        held = [e for v in values for e in (v if type(v) in (tuple, list) else (v,))[:_MANY]]
+        return [v for v in held if isinstance(v, torch.Tensor) and v.is_leaf and v.requires_grad]
 
     @property
     def held(self) -> Iterator[tuple[str, Any]]:

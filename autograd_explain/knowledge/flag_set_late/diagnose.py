@@ -28,6 +28,7 @@ PATTERNS = ("unused-input", "no-grad-fn", "grad-none-attribute", "grad-none-arit
 
 EXAMPLE = {
     "tensor": "x",
+    "source": "x",
     "root": "u.sum()",
     "flag": "x.requires_grad_()",
     "place": "In[1]:6",
@@ -41,6 +42,10 @@ class Details:
     """What the rewrites go by."""
 
     use: Place | None  #: before which the flag has to be set
+    tensor: str = ""
+    source: str = ""  #: what it has the values of
+    given: str = ""  #: what that is called there, where the flag stands in a called function
+    again: tuple[Place, ...] = ()  #: the statements there that copy it before
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -89,12 +94,13 @@ def _finding(scene: Scene, root: ExprAt, late: LateFlag) -> Finding[Details]:
             "tensor": late.name,
             "root": root.text,
             "flag": "" if flag is None else flag.source,
+            "source": late.source,
             "use": late.use.text,
             "use_place": label(use),
         },
         at=late.flag,
-        variant="",
+        variant="" if late.source == late.name else "copy",
         confidence=Confidence.PROVEN,
-        tensors=(tensor_fact(scene, tensor, late.name),),
+        tensors=(tensor_fact(scene, tensor, late.name, late.given),),
         more=(scene.event_at(What.CREATED, late.use),),
-    ).with_details(Details(use))
+    ).with_details(Details(use, late.name, late.source, late.given, scene.places_at(late.again)))

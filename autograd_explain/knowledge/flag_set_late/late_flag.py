@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.reaching_definitions import head_of
+from autograd_explain.arguments import parameters
+from autograd_explain.inspect.dataflow import ExprAt, Scope
+from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS, head_of
 from autograd_explain.inspect.dataflow.syntax import statements_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import Source, called_name
@@ -17,11 +18,19 @@ _FLAG = "requires_grad"
 
 @dataclass(frozen=True, eq=False)
 class LateFlag:
-    """`flag` asks for the gradient of `tensor`, after `use` had read the values without it."""
+    """`flag` asks for the gradient of `tensor`, after `use` had read the values without it.
+
+    Where `tensor` is a copy, the values are those of `source`, else its own.  `given` is what the
+    caller calls them, where `use` stands there and `flag` in a function that got them together with
+    what had been computed from them; `again` are the statements before the flag that copy them.
+    """
 
     tensor: ast.expr
+    source: str
     flag: ExprAt
     use: ExprAt
+    given: str = ""
+    again: tuple[ExprAt, ...] = ()
 
     @property
     def name(self) -> str:
@@ -49,13 +58,70 @@ def late_flag(scene: Scene, root: ExprAt, tensor: ExprAt | None = None) -> LateF
     steps = list(_steps(scene, root))
     wanted = {n.id for n in ast.walk(root.node) if isinstance(n, ast.Name)}
     for number in reversed(range(len(steps))):
-        flagged = _flagged(steps[number].statement)
+        flagged, source = _flagged(steps[number].statement)
         if flagged is None or (tensor is not None and not _same(tensor.node, flagged)):
             continue
-        use = _use_before(steps, number, ast.unparse(flagged), wanted)
+        flag, use = _spot(scene, steps[number]), _use_before(steps, number, source, wanted)
         if use is not None:
-            return LateFlag(flagged, _spot(scene, steps[number]), _spot(scene, use))
+            return LateFlag(flagged, source, flag, _spot(scene, use))
+        given, sooner = _use_in_caller(scene, root, source, _behind(steps, wanted))
+        again = _copies(steps[:number], source)
+        if sooner is not None and again is not None:
+            copies = tuple(_spot(scene, step) for step in again)
+            return LateFlag(flagged, source, flag, sooner, given, copies)
     return None
+
+
+def _use_in_caller(
+    scene: Scene, root: ExprAt, name: str, behind: set[str]
+) -> tuple[str, ExprAt | None]:
+    """What the caller calls a parameter, and the first expression there that read it for one of the
+    other parameters that the root is computed from."""
+    scope, call = root.scope, root.scope.call
+    own = _parameters(scope)
+    given = scene.slicer.argument(scope, name) if call is not None and name in own else None
+    if call is None or given is None or not isinstance(given.node, ast.Name):
+        return "", None
+    handed = (scene.slicer.argument(scope, n) for n in sorted(own & behind - {name}))
+    others = {o: {n.id for n in ast.walk(o.node) if isinstance(n, ast.Name)} for o in handed if o}
+    around = scene.slicer.statement(call)
+    steps = [step for step in _steps(scene, call) if step.statement is not around]
+    use = _use_before(steps, len(steps), given.node.id, set().union(*others.values()))
+    within = (o for o, names in others.items() if given.node.id in names)
+    return given.node.id, next(within, None) if use is None else _spot(scene, use)
+
+
+def _copies(steps: Sequence[_Step], name: str) -> list[_Step] | None:
+    """The statements that give a name a copy of its own value; None where one computes."""
+    found = [step for step in steps if name in step.gives]
+    values = [_copied(getattr(step.statement, "value", None)) for step in found]
+    return found if all(isinstance(v, ast.Name) and v.id == name for v in values) else None
+
+
+def _copied(node: ast.expr | None) -> ast.expr | None:
+    """`x` of `nn.Parameter(x.detach().clone())`."""
+    while isinstance(node, ast.Call) and called_name(node) in _COPIES:
+        method = isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
+        inner = node.func.value if method and isinstance(node.func, ast.Attribute) else None
+        node = inner or next(iter(node.args), None)
+        node = node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
+    return node
+
+
+_METHODS = ("detach", "clone", "requires_grad_", "numpy", "contiguous")
+_COPIES = (*_METHODS, "tensor", "as_tensor", "from_numpy", "Parameter", "Variable", "deepcopy")
+
+
+def _parameters(scope: Scope) -> set[str]:
+    return set(parameters(scope.body)) if isinstance(scope.body, FUNCTIONS) else set()
+
+
+def _behind(steps: Sequence[_Step], wanted: set[str]) -> set[str]:
+    """The names that the wanted ones were computed from."""
+    found = set(wanted)
+    for step in reversed(steps):
+        found |= step.reads if step.gives & found else set()
+    return found
 
 
 def _steps(scene: Scene, root: ExprAt) -> Iterator[_Step]:
@@ -90,20 +156,24 @@ def _leaves(targets: Sequence[ast.expr | None]) -> Iterator[ast.expr]:
             yield target.value if isinstance(target, ast.Starred) else target
 
 
-def _flagged(statement: ast.stmt) -> ast.expr | None:
-    """`x` of `x.requires_grad_()`, `x.requires_grad = True` and
-    `x = x.clone().requires_grad_()`."""
+def _flagged(statement: ast.stmt) -> tuple[ast.expr | None, str]:
+    """`x` of `x.requires_grad_()`, `x.requires_grad = True` and `x = x.clone().requires_grad_()`,
+    and what holds its values: `x` of `leaf = x.clone().requires_grad_()`."""
     value = getattr(statement, "value", None)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    on, flagged = isinstance(value, ast.Constant) and value.value is True, None
     if isinstance(target, ast.Attribute) and target.attr == _FLAG:
-        on = isinstance(value, ast.Constant) and value.value is True
-        return target.value if on else None
-    if not isinstance(value, ast.Call) or not _asks(value):
-        return None
-    if isinstance(statement, ast.Expr) and isinstance(value.func, ast.Attribute):
-        return value.func.value
-    read = target is not None and any(_same(n, target) for n in ast.walk(value))
-    return target if read else None
+        flagged = target.value if on else None
+    elif isinstance(value, ast.Call) and _asks(value):
+        flagged = target
+        if isinstance(statement, ast.Expr) and isinstance(value.func, ast.Attribute):
+            flagged = value.func.value
+    if flagged is None:
+        return None, ""
+    if flagged is not target or any(_same(n, target) for n in ast.walk(value)):
+        return flagged, ast.unparse(flagged)
+    source = _copied(value)
+    return (flagged, source.id) if isinstance(source, ast.Name) else (None, "")
 
 
 def _same(one: ast.AST, other: ast.AST) -> bool:
@@ -114,6 +184,8 @@ def _asks(call: ast.Call) -> bool:
     off = any(isinstance(a, ast.Constant) and a.value is False for a in call.args)
     if called_name(call) == f"{_FLAG}_":
         return not off
+    if called_name(call) == "Parameter" and not call.keywords:
+        return True
     given = (k.value for k in call.keywords if k.arg == _FLAG)
     return any(isinstance(v, ast.Constant) and v.value is True for v in given)
 

@@ -1,9 +1,62 @@
 """The flag first, then what is computed."""
 
-from autograd_explain.rewrite import Fix, Propose, by_table, move_before
+import ast
+from dataclasses import replace
+
+from autograd_explain.model import Place
+from autograd_explain.rewrite import (
+    Edits,
+    Fix,
+    Propose,
+    Site,
+    by_table,
+    merge,
+    move_before,
+    remove_statement,
+    then,
+)
+from autograd_explain.rewrite.transforms.call_edits import line_before, statement_replaced
+from autograd_explain.rewrite.transforms.uncut import (
+    Patch,
+    apply_patches,
+    node_at,
+    replacement,
+)
 
 from .diagnose import Details
 
-propose: Propose[Details] = by_table(
-    Fix("flag_first", lambda s: move_before(s.program, s.place, s.details.use, checked=False))
-)
+
+def _flag_first(site: Site[Details]) -> Edits | None:
+    details, program = site.details, site.program
+    if details.given:
+        return _leaf_in_caller(site)
+    if details.source == details.tensor or site.place is None or details.use is None:
+        return move_before(program, site.place, details.use, checked=False)
+    read = apply_patches(_copy_read(site, details.use))
+    moved = (replace(place, span=None) for place in (site.place, details.use))
+    return then(program, read, lambda p, *at: move_before(p, *at, checked=False), *moved)
+
+
+def _copy_read(site: Site[Details], use: Place) -> list[Patch]:
+    """`net(images)` -> `net(probe)`."""
+    source, node = site.program.source_at(use), node_at(site.program, use)
+    if source is None or node is None:
+        return []
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == site.details.source]
+    places = [replace(use, span=source.span(n)) for n in names]
+    return [p for at in places for p in replacement(site.program, at, site.details.tensor)]
+
+
+def _leaf_in_caller(site: Site[Details]) -> Edits | None:
+    """The leaf is made before the caller computes from it, and handed in as it is."""
+    details, program, place = site.details, site.program, site.place
+    leaf = f"{details.given} = {details.given}.detach().requires_grad_()"
+    late = [remove_statement(program, copy) for copy in details.again]
+    if details.source == details.tensor and place is not None:
+        late.append(remove_statement(program, place))
+    elif place is not None:
+        late.append(statement_replaced(program, place, f"{details.tensor} = {details.source}"))
+    return merge(line_before(program, details.use, leaf), *late)
+
+
+propose: Propose[Details] = by_table(Fix("flag_first", _flag_first))

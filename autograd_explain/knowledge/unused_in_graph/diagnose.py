@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.dataflow import CutKind
+from autograd_explain.inspect.dataflow import Cut, CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts.called_back import asked_by_library, cuts_of_what_was_handed_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.no_graph import whole_cut
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
     differentiated,
@@ -63,12 +64,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     listed = [] if given is None else elements(scene, given)
     asked = listed[index] if index < len(listed) else None
     roots, shown = handed_on(scene, backward_roots(scene), asked)
-    cuts = _in_callback(scene) if shown is None else cuts_between(scene, roots, shown)
+    handed_in = () if shown is not None else _handed_in(scene)
+    cuts = _in_callback(handed_in) if shown is None else cuts_between(scene, roots, shown)
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     parts = None if cuts else side_parts(scene, shown, asked)
     made = maker(scene, shown) if parts is None else None
     visible = None if used is None else name_seen_at(scene, shown, used)
-    name = "" if shown is None else shown.text
+    name = _taken_in(handed_in) if shown is None else shown.text
     if shown is given and len(listed) == 1 and index > 0:
         name, shown = f"{name}[{index}]", None
     fact = tensor_fact(scene, tensor, name)
@@ -118,10 +120,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     )
 
 
-def _in_callback(scene: Scene) -> tuple[CutBetween, ...]:
+def _handed_in(scene: Scene) -> tuple[Cut, ...]:
     """A library asked; it had got the result from a function of the user's."""
-    cuts = cuts_of_what_was_handed_in(scene)
+    return tuple(whole_cut(scene, cut) for cut in cuts_of_what_was_handed_in(scene))
+
+
+def _in_callback(cuts: tuple[Cut, ...]) -> tuple[CutBetween, ...]:
     return tuple(CutBetween(cut.kind, cut.spot, cut.off) for cut in cuts)
+
+
+def _taken_in(cuts: tuple[Cut, ...]) -> str:
+    """What the user's function calls what it was handed."""
+    return next((cut.operand.text for cut in cuts), "")
 
 
 def _cut_text(cut: CutBetween, place: Place) -> str:
