@@ -43,6 +43,26 @@ def test_how_a_library_is_made_is_no_name_but_what_it_keeps_has_one(
     assert found == {"trainer._cached[0]", "trainer._cached[1]"}
 
 
+def test_what_an_object_answers_with_for_attributes_that_it_has_not() -> None:
+    class Store:
+        def __init__(self, **values: torch.Tensor) -> None:
+            self._mapping = values
+
+        def __getattr__(self, name: str) -> object:
+            raise AssertionError("is not run")
+
+    class Data:
+        def __init__(self, **values: torch.Tensor) -> None:
+            self._store = Store(**values)
+
+        def __getattr__(self, name: str) -> object:
+            raise AssertionError("is not run")
+
+    Store.__module__ = Data.__module__ = "__main__"
+    x = torch.ones(2)
+    assert Names({"graph": Data(x=x)}).of(x)[0] == "graph.x"
+
+
 def test_the_shortest_name_comes_first() -> None:
     t = torch.ones(2)
     assert Names({"deep": {"a": {"b": t}}, "t": t}).of(t)[0] == "t"

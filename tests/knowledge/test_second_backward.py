@@ -21,6 +21,47 @@ torch.manual_seed(0)
 """
 
 PROGRAMS = {
+    "results kept in the input of the next round": (
+        """
+from types import SimpleNamespace
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin1, self.lin2 = nn.Linear(3, 3), nn.Linear(3, 3)
+    def forward(self, batch):
+        batch.feat = self.lin1(batch.feat).relu()
+        batch.feat = self.lin2(batch.feat)
+        return batch
+net = Encoder()
+# %%
+data = SimpleNamespace(feat=torch.randn(4, 3), y=torch.randn(4, 3))
+for _ in range(3):
+    out = net(data)
+    loss = (out.feat - out.y).square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "        batch = copy.copy(batch)",
+    ),
+    "a state that a function returns and is given again": (
+        """
+from types import SimpleNamespace
+net = nn.Linear(3, 3)
+def step(state, x):
+    state.h = torch.tanh(net(x) + state.h)
+    return state
+# %%
+state = SimpleNamespace(h=torch.zeros(4, 3))
+for _ in range(3):
+    state = step(state, torch.randn(4, 3))
+    loss = state.h.square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "    state.h = state.h.detach()",
+    ),
     "two states that the loop unpacks and a loop inside makes": (
         """
 class Net(nn.Module):

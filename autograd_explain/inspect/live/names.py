@@ -198,6 +198,20 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
             yield (f".{fields[i]}" if named and fields else f"[{i}]"), item
     elif _is_user_object(value):
         yield from _attributes(value)
+        yield from _forwarded(value)
+
+
+def _forwarded(value: Any, deep: int = 2) -> Iterator[tuple[str, Any]]:
+    """What an object answers with for attributes that it has not: `data.x` is kept in
+    `data._store._mapping["x"]`.  Its `__getattr__` is not run."""
+    if class_attribute(type(value), "__getattr__") is None:
+        return
+    for name, part in list(items(table_of(value)))[:_MAX_ITEMS]:
+        if is_a(part, dict) and str(name).startswith("_"):
+            held = list(items(part))[:_MAX_ITEMS]
+            yield from ((f".{k}", v) for k, v in held if type(k) is str and k.isidentifier())
+        elif deep and str(name).startswith("_") and not is_a(part, type):
+            yield from _forwarded(part, deep - 1)
 
 
 def _module_children(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:

@@ -168,7 +168,7 @@ def _flagged(statement: ast.stmt) -> tuple[ast.expr | None, str]:
         flagged = target
         if isinstance(statement, ast.Expr) and isinstance(value.func, ast.Attribute):
             flagged = value.func.value
-    if flagged is None:
+    if flagged is None or value is None:
         return None, ""
     if flagged is not target or any(_same(n, target) for n in ast.walk(value)):
         return flagged, ast.unparse(flagged)

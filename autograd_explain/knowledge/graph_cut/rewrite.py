@@ -11,6 +11,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind, renamed
+from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
@@ -27,7 +28,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     without_cut,
 )
 
-from .deep_copy import deep_copied
 from .diagnose import Details, Missing
 from .thaw import thawed_in_turn
 

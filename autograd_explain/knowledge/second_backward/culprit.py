@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import torch
@@ -14,6 +15,8 @@ from autograd_explain.program import called_name
 
 from .freed_part import FreedPart
 from .memoization import Memoized
+
+_SHOWN = 4  #: tensors of one object
 
 
 def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFact:
@@ -30,6 +33,7 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
     names = (*names, *(n for n in map(without_item, names[:2]) if n not in names))
     if tensor is None:
+        names = names or tuple(dict.fromkeys((*_read_again(scene, part), *_handed_in(scene, part))))
         return TensorFact(Role.CULPRIT, names, grad_fn=part.boundary.name)
     fact = scene.fact(Role.CULPRIT, tensor)
     return replace(fact, names=names or fact.names)
@@ -44,6 +48,44 @@ def _bound_names(part: FreedPart, memory: Memoized | None) -> tuple[str, ...]:
         called = memory.name in (ast.unparse(value), called_name(value))
         return part.binding.names if called else ()
     return part.binding.names
+
+
+def _read_again(scene: Scene, part: FreedPart) -> Iterator[str]:
+    """The attributes that the making statement assigns and the using one reads, where a library
+    has computed the value in between: `data.x` of `data.x = conv(data.x, edges)`."""
+    reading = None if part.reader is None else scene.program.statement_at(part.reader.place)
+    making = None if part.binding is None else part.binding.statement
+    if reading is None or not isinstance(making, ast.Assign):
+        return
+    read = {
+        ast.unparse(n) for n in ast.walk(reading) if isinstance(getattr(n, "ctx", None), ast.Load)
+    }
+    attributes = (ast.Attribute, ast.Subscript)
+    yield from (t for t in _texts(making.targets, attributes) if t in read)
+
+
+def _texts(nodes: Iterable[ast.AST], kinds: tuple[type[ast.expr], ...]) -> Iterator[str]:
+    return (ast.unparse(n) for node in nodes for n in ast.walk(node) if isinstance(n, kinds))
+
+
+def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
+    """What the call that uses the old value is given that leads to it: `memory` of
+    `net(x, memory)`, an object, and the tensors that it holds."""
+    path = () if part.reader is None else part.reader.path
+    for place in reversed(path):
+        statement = scene.program.statement_at(place)
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
+        given = [a for call in calls for a in (*call.args, *(k.value for k in call.keywords))]
+        for text in dict.fromkeys(_texts(given, (ast.Name, ast.Attribute))):
+            inside = [n for n in scene.names.tensors if n.name.startswith((f"{text}.", f"{text}["))]
+            held = [n.name for n in inside if _leads_to(scene, n.tensor, part)]
+            yield from (text, *held[:_SHOWN]) if held else ()
+
+
+def _leads_to(scene: Scene, tensor: torch.Tensor, part: FreedPart) -> bool:
+    node = None if tensor.is_leaf else scene.graph.find(tensor.grad_fn)
+    below = () if node is None else (node, *scene.graph.below([node]))
+    return any(n is part.boundary for n in below)
 
 
 def _live_tensor(

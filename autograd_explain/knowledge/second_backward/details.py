@@ -6,8 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
+from autograd_explain.inspect.dataflow.syntax import returns
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.torch_call import gone_back_from
@@ -16,6 +18,7 @@ from autograd_explain.model import Place
 
 from .carried_state import CarriedState, StateKind
 from .evidence import Evidence
+from .freed_part import FreedPart
 from .held_leaf import replaces_held_leaf
 from .reason import Why
 from .weight import weighs_log_probability
@@ -48,6 +51,7 @@ class Details:
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
     cache: bool = False  #: an object of a library keeps it until it is None again
+    argument: str = ""  #: what the function was given that keeps the old value for it
     held: bool = False  #: it took the name of a leaf that an optimizer steps
 
 
@@ -76,8 +80,34 @@ def details_of(
         first_uses=first_uses,
         weights=_weights(scene, known),
         inputs=inputs,
+        argument=_argument(scene, known.part, tensor),
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
     )
+
+
+def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:
+    """`data` of `data.x = conv(data.x, edges)` in a function that is given `data` and returns it:
+    the next round reads in its input what this one has computed."""
+    owner, place = tensor.rpartition(".")[0], None if part.binding is None else part.binding.place
+    source = scene.program.source_at(place)
+    function = None if source is None or place is None else source.function_at(place)
+    reader = None if part.reader is None else part.reader.place
+    if place is None or reader is None or function is None or owner not in parameters(function):
+        return ""
+    same = reader.function_id == place.function_id and owner != "self"
+    given = [ast.unparse(value) for value in returns(function)]
+    return owner if same and owner in given and not _given_back(scene, part) else ""
+
+
+def _given_back(scene: Scene, part: FreedPart) -> bool:
+    """Whether the caller gives the result the name that it handed in: `state = step(state)`."""
+    outer = () if part.binding is None else part.binding.path[:-1]
+    calls = [scene.program.statement_at(place) for place in outer]
+    return any(
+        ast.unparse(target) == ast.unparse(node)
+        for call in calls if isinstance(call, ast.Assign)
+        for target in call.targets for node in ast.walk(call.value) if isinstance(node, ast.expr)
+    )  # fmt: skip
 
 
 def _places(known: Evidence, why: Why) -> Details:

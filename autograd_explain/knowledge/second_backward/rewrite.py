@@ -15,6 +15,7 @@ from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
 from autograd_explain.rewrite.transforms.backward import bound_again
 from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.copied_object import argument_copied
 from autograd_explain.rewrite.transforms.detach import detached_at, detached_where_kept
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
@@ -114,6 +115,10 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     written = None if held is None else in_place_update(program, held, reset=False)
     yield from differing("in_place", written)
     if written:
+        return
+    if finding.details.argument and maker is not None:
+        copied = argument_copied(program, maker, finding.details.argument)
+        yield from differing("own_copy", copied)
         return
     if finding.details.state_kind is StateKind.LIST:
         yield from differing("clear_list", line_behind(program, failed, f"{name}.clear()"))

@@ -1,11 +1,11 @@
-"""A copy where one object got a second name."""
+"""A copy where one object got a second name, or keeps what a function computes."""
 
 from __future__ import annotations
 
 import pytest
 from rewriting import program_of, result, spot
 
-from autograd_explain.knowledge.graph_cut.deep_copy import deep_copied
+from autograd_explain.rewrite.transforms.copied_object import argument_copied, deep_copied
 
 
 def copied(*cells: str) -> str | None:
@@ -26,3 +26,12 @@ def test_known_function() -> None:
 )
 def test_declined_where_a_cell_has_its_own_copy(other: str) -> None:
     assert copied(other, "target = net\n") is None
+
+
+def test_argument() -> None:
+    text = 'def f(data):\n    """What it does."""\n    data.x = net(data.x)\n    return data\n'
+    program = program_of(text)
+    found = result(argument_copied(program, spot(program, "net"), "data"))
+    assert found == "import copy\n" + text.replace(
+        "    data.x", "    data = copy.copy(data)\n    data.x"
+    )

@@ -1,0 +1,76 @@
+"""An object copied: `copy.deepcopy(net)` where one got a second name, `copy.copy(data)` where a
+function keeps its results in what it is given."""
+
+from __future__ import annotations
+
+import ast
+
+from ...model import Place, Span
+from ...program import Program, Source
+from ...program_index import index_of
+from ..engine.imports import imports_at
+from ..engine.proposal import Edits
+from .uncut import Patch, apply_patches, code_of, node_at, replacement
+
+
+def deep_copied(program: Program, place: Place | None) -> Edits | None:
+    """A copy of the expression at the place; `import copy` comes along where it is missing."""
+    node = node_at(program, place)
+    if node is None or place is None:
+        return None
+    function, patches = _function(program, place, "deepcopy")
+    whole = replacement(program, place, f"{function}({code_of(program, place, node)})")
+    return apply_patches([*patches, *whole]) if function else None
+
+
+def argument_copied(program: Program, place: Place | None, name: str) -> Edits | None:
+    """`data = copy.copy(data)` as the first line of the function around the place."""
+    source = program.source_at(place)
+    body = None if source is None or place is None else source.function_at(place)
+    if source is None or place is None or body is None or not body.body:
+        return None
+    function, patches = _function(program, place, "copy")
+    first = next((s for s in body.body if not _is_text(s)), None)
+    span = None if first is None else source.span(first)
+    if span is None or not function:
+        return None
+    line = f"{name} = {function}({name})\n{' ' * span.column}"
+    return apply_patches([*patches, Patch(source, span.start, line)])
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _function(program: Program, place: Place, name: str) -> tuple[str, list[Patch]]:
+    """How a function of `copy` is called there, with the import where it is missing; "" where the
+    program uses that name for something of its own."""
+    source, known = program.source_at(place), imports_at(program, place).local(f"copy.{name}")
+    patches = [] if known or source is None else _imported(program, source)
+    return known or (f"copy.{name}" if patches else ""), patches
+
+
+def _imported(program: Program, source: Source) -> list[Patch]:
+    """`import copy` before the source's first import, else before its first statement."""
+    statements = source.tree.body
+    imports = [s for s in statements if isinstance(s, (ast.Import, ast.ImportFrom))]
+    plain = [s for s in imports if getattr(s, "module", "") != "__future__"]
+    span = source.span((plain or statements)[0]) if statements else None
+    if span is None or span.column or _is_known(program, "copy"):
+        return []
+    start = Span(span.line, 0, span.line, 0)
+    return [Patch(source, start, "import copy\n")]
+
+
+def _is_known(program: Program, name: str) -> bool:
+    """Whether the program uses the name for something of its own."""
+    fields = ("id", "arg", "name", "asname")
+    found = (node for _, node in index_of(program).nodes(ast.AST, naming=(name,)))
+    return any(
+        name in (getattr(node, field, None) for field in fields)
+        for node in found
+        if isinstance(node, _NAMING)
+    )
+
+
+_NAMING = (ast.Name, ast.arg, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
