@@ -39,6 +39,25 @@ def attribute(forward, inputs):
 def _run(forward, inputs):
     return forward(inputs)
 
+def attribute_all(forward, inputs):
+    inputs = tuple(i.clone().requires_grad_() for i in inputs)
+    return torch.autograd.grad(forward(*inputs), inputs)
+
+class Loop:
+    def __init__(self, module):
+        self.module, self._step_fn = module, self._by_name
+
+    def _by_name(self, batch):
+        return _call(self.module, "training_step", batch)
+
+    def fit(self, batches):
+        for batch in batches:
+            loss = self._step_fn(batch)
+            loss.backward()
+
+def _call(module, name, *given):
+    return getattr(module, name)(*given)
+
 class Fitter:
     def __init__(self, model, loss_fn):
         self.model, self.loss_fn = model, loss_fn
@@ -171,6 +190,38 @@ attribute(net, x)
 """,
         "unused_in_graph",
         "return self.table((ids * 4).long()).sum((1, 2))",
+        [],
+    ),
+    "one of several inputs": (
+        """
+def score(a, b):
+    c = b.detach()
+    return (a * c).sum()
+# %%
+attribute_all(score, [x, x + 1])
+""",
+        "unused_in_graph",
+        "c = b.detach()",
+        ["c = b"],
+    ),
+    "a loss that is no number": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.criterion = nn.Linear(3, 1), nn.MSELoss(reduction="none")
+    def forward(self, x):
+        return self.a(x)
+    def training_step(self, x):
+        loss = self.criterion(self(x), torch.zeros(4, 1))
+        return loss
+    def validation_step(self, x):
+        return self.criterion(self(x), torch.ones(4, 1))
+# %%
+Loop(Net()).fit([x])
+""",
+        "loss_not_scalar",
+        "loss = self.criterion(self(x), torch.zeros(4, 1))",
         [],
     ),
     "a frozen model": (

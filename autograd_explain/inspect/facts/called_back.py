@@ -8,6 +8,7 @@ the library show what it holds, and its source which of that it calls on the way
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import os
 import re
@@ -56,6 +57,21 @@ def cut_in_callback(scene: Scene) -> tuple[GradientTrace, Cut] | None:
         return None
     cuts = {id(cut.spot.node): (c.trace, cut) for c in cutting if (cut := best_cut(c.trace.cuts))}
     return next(iter(cuts.values())) if len(cuts) == 1 else None
+
+
+def returned_to_library(scene: Scene) -> ExprAt | None:
+    """What the one function of the user's returned that a library called for what it then goes
+    backward from: `loss` of `return {"loss": loss}`; None where several may be the one."""
+    near = [c.entered for c in _called_back(scene) if c.on_the_way]
+    given = [ExprAt(scope, _loss_of(node)) for scope in near for node in returns(scope.body)]
+    return given[0] if len(given) == 1 else None
+
+
+def _loss_of(node: ast.expr) -> ast.expr:
+    if not isinstance(node, ast.Dict):
+        return node
+    named = zip(node.keys, node.values, strict=True)
+    return next((v for k, v in named if isinstance(k, ast.Constant) and k.value == "loss"), node)
 
 
 def cuts_of_what_was_handed_in(scene: Scene) -> tuple[Cut, ...]:
@@ -142,6 +158,14 @@ class _LibraryFrame:
             yield name, value
             yield from items(table_of(value))
 
+    @property
+    def functions(self) -> Iterator[tuple[str, str]]:
+        """The functions that it holds, with their own names: `step` for a `self._fn`."""
+        for name, value in self.held:
+            inner = value.func if type(value) is functools.partial else value
+            if isinstance(inner, (types.FunctionType, types.MethodType)):
+                yield name, inner.__name__
+
     @cached_property
     def words(self) -> set[str]:
         """The names that the failing call's value came through in this function."""
@@ -159,12 +183,16 @@ class _LibraryFrame:
 
 
 def _words(node: ast.AST) -> set[str]:
-    return {last_name(n) for n in ast.walk(node)} - {"", "self"}
+    """The names in it, those that it spells as texts too: `call(trainer, "training_step")`."""
+    texts = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
+    named = {t for t in texts if isinstance(t, str) and t.isidentifier()}
+    return named.union(last_name(n) for n in ast.walk(node)) - {"", "self"}
 
 
 def _words_on_the_way(frames: list[_LibraryFrame]) -> set[str]:
     """The names that what failed came through, functions of the same files included."""
     found = {word for f in frames for word in f.words}
+    found |= {called for f in frames for name, called in f.functions if name in found}
     bodies = {
         node.name: _words(node)
         for source in {f.live.filename: f.source for f in frames}.values()

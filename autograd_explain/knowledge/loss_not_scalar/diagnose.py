@@ -7,6 +7,7 @@ from enum import Enum
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.called_back import returned_to_library
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import backward_roots, best_name, maker, tensor_fact
 from autograd_explain.inspect.facts.value_names import stored_names
@@ -45,7 +46,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if index is None:
         return None
     tensor, shown = scene.roots[index], backward_roots(scene)
-    root = shown[index] if index < len(shown) else None
+    returned = None if shown else returned_to_library(scene)
+    root = shown[index] if index < len(shown) else returned
     made = maker(scene, root)
     fact = tensor_fact(scene, tensor, "" if root is None else root.text, role=Role.CULPRIT)
     complex_number = tensor.is_complex() and tensor.numel() == 1
@@ -59,7 +61,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "count": str(tensor.numel()),
             "maker": "" if made is None else made.text,
         },
-        at=root,
+        at=root if returned is None else made or root,
         variant="complex" if complex_number else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),

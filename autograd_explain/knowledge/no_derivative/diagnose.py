@@ -39,6 +39,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         told = finding_from_message(scene, "no_derivative", EXAMPLE, VARIANTS)
         return told.with_details(Details(told.facts["argument"]))
     op = scene.match.captures.get("op", "").partition(":")[0]  # "igamma: input"
+    if op.endswith("_backward"):
+        return None  # a derivative that is differentiated again
     found = forward_operation(scene, op)
     if found is None:
         at = None if scene.roots else failing_place(scene)

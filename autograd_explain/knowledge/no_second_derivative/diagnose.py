@@ -11,6 +11,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place
 
 from .kept import Kept, kept_constant
+from .kernel import Kernel, backward_of_kernel
 
 PATTERNS = (
     "once-differentiable-twice",
@@ -20,9 +21,10 @@ PATTERNS = (
     "scatter-double-backward",
     "no-grad-fn",
     "gradient-ignored",
+    "composite-derivative-not-implemented",
 )
 
-EXAMPLE = {"function": "Bend", "kept": "", "where": ""}
+EXAMPLE = {"function": "Bend", "kept": "", "where": "", "call": ""}
 
 VARIANTS = {
     "once-differentiable-twice": "once",
@@ -33,9 +35,11 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding[Kept | None] | None:
+def diagnose(scene: Scene) -> Finding[Kept | Kernel | None] | None:
     if scene.match.pattern == "gradient-ignored":
         return kept_constant(scene)
+    if scene.match.pattern == "composite-derivative-not-implemented":
+        return backward_of_kernel(scene, EXAMPLE)
     if scene.match.pattern == "no-grad-fn" and not _is_derivative(scene):
         return None
     once = VARIANTS.get(scene.match.pattern) == "once"

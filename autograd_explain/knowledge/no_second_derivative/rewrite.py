@@ -12,7 +12,7 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, merge, torch_at
 from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
@@ -25,8 +25,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
+from autograd_explain.rewrite.transforms.grad_mode import under_guard
 
 from .kept import Kept
+from .kernel import Kernel
 
 _LEAVES_GRAPH = frozenset({"detach", "data", "item", "numpy", "tolist"})
 _ABOUT_SHAPE = frozenset({"shape", "size", "numel", "dim", "ndim", "dtype", "device"})
@@ -170,11 +172,27 @@ def _unpacks(statement: Statement) -> bool:
     return (dotted(value) or "").endswith(".saved_tensors") if value is not None else False
 
 
-propose: Propose[Kept | None] = by_table(
+def _plain_attention(site: Site[Kept | Kernel | None]) -> Edits | None:
+    """Each statement that runs attention, under the kernel that is made of ordinary operations."""
+    torch, details = torch_at(site.program, site.place), site.details
+    if torch is None or not isinstance(details, Kernel):
+        return None
+    of = f"{torch}.nn.attention"
+    guard, edits = f"{of}.sdpa_kernel({of}.SDPBackend.MATH)", None
+    for place in details.attention:
+        wrapped = under_guard(site.program, place, guard)
+        edits = merge(edits, wrapped) if edits else wrapped
+    return edits
+
+
+propose: Propose[Kept | Kernel | None] = by_table(
+    Fix("plain_attention", _plain_attention, when=lambda d: isinstance(d, Kernel)),
     Fix("differentiable", at_place(_differentiable), when=lambda d: d is None),
     Fix(
         "computed_again",
-        lambda s: _differentiable(s.program, s.details.backward) if s.details else None,
+        lambda s: (
+            _differentiable(s.program, s.details.backward) if isinstance(s.details, Kept) else None
+        ),
         changes=True,
     ),
 )

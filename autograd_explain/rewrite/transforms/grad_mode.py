@@ -27,14 +27,21 @@ def under_no_grad(
     For parameter updates and initialisers written by hand.  None where torch has no name here,
     where the statements already stand under no_grad, or where they are not a run of one block.
     """
+    tree, imports = tree_at(program, place), imports_at(program, place)
+    first, guard = tree.statement(place), imports.local("torch.no_grad")
+    if first is None or guard is None or any(is_off(imports, node) for node in tree.path(first)):
+        return None
+    return under_guard(program, place, guard, last_place)
+
+
+def under_guard(
+    program: Program, place: Place | None, guard: str, last_place: Place | None = None
+) -> Edits | None:
+    """The same with any context manager called without arguments, or written out."""
     tree = tree_at(program, place)
     first, last = tree.statement(place), tree.statement(last_place or place)
-    imports = imports_at(program, place)
-    guard = imports.local("torch.no_grad")
-    if first is None or last is None or guard is None:
-        return None
-    run = run_between(tree, first, last)
-    if not run or any(is_off(imports, node) for node in tree.path(first)):
+    run = [] if first is None or last is None else run_between(tree, first, last)
+    if first is None or last is None or not run:
         return None
     if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
         return None  # a generator would leave the mode on outside; declarations guard nothing
@@ -140,7 +147,9 @@ def decorated(new: cst.Decorator, function: cst.FunctionDef) -> cst.FunctionDef:
 
 
 def with_guard(guard: str, body: cst.IndentedBlock) -> cst.With:
-    return cst.With([cst.WithItem(expression(f"{guard}()"))], body)
+    return cst.With(
+        [cst.WithItem(expression(guard if guard.endswith(")") else f"{guard}()"))], body
+    )
 
 
 def is_off(imports: Imports, node: cst.CSTNode) -> bool:

@@ -3,6 +3,42 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "attention that is differentiated twice": (
+        """
+layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+x = torch.rand(2, 3, 8, requires_grad=True)
+# %%
+def penalty(x):
+    out = layer(x)
+    slope, = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    return slope.square().mean()
+loss = penalty(x)
+loss.backward()
+""",
+        "no_second_derivative",
+        "kernel",
+        "    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):",
+    ),
+    "attention of one's own": (
+        """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return nn.functional.scaled_dot_product_attention(q, k, v)
+block = Block()
+# %%
+x = torch.rand(2, 1, 3, 8, requires_grad=True)
+energy = block(x).sum()
+force = torch.autograd.grad(energy, x, create_graph=True)[0]
+(force - 1).square().mean().backward()
+""",
+        "no_second_derivative",
+        "kernel",
+        "        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):",
+    ),
     "parts of one forward pass, one after the other": (
         """
 net = nn.Linear(3, 4)
