@@ -105,9 +105,9 @@ x = x.detach().requires_grad_()
 # %%
 grads = torch.autograd.grad(y, x)
 """,
-        "unused_in_graph",
-        "older",
-        "grads = torch.autograd.grad(y, x, allow_unused=True)",
+        "flag_set_late",
+        "",
+        "y = x.square().sum()",
     ),
     "input detached inside the model": (
         """
