@@ -320,3 +320,11 @@ def test_every_operator_has_a_text(language: str) -> None:
     for text in sections.values():
         title, reason = split_title(text)
         assert title and reason
+
+
+@pytest.mark.parametrize("line", ["for p in ps:\n    p.copy_(q)", "x.add_(1)"])
+def test_no_copy_that_nobody_reads_is_written(line: str) -> None:
+    made = [c for c in changes(line) if c.operator.startswith("clone") and c.code in ("p", "x")]
+    texts = [edits[0].new_source for c in made if (edits := c.make())]
+    assert not any(".clone().copy_" in t or ".clone().add_" in t for t in texts)
+    assert not any("    p = p.clone()" in t for t in texts)

@@ -14,6 +14,7 @@ from ...incident import LiveFrame
 from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorFact, What, label
 from ..dataflow.safe_lookup import MISSING, in_frame
 from ..scene import Scene
+from .pending_backward import PendingBackward, pending_backward
 from .statements import (
     Form,
     SourceWrite,
@@ -176,16 +177,19 @@ def _outer_names(scene: Scene) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LeafWriteDetails:
-    """What the rewrites go by; `calls` are those of the module with a leaf that requires grad."""
+    """What the rewrites go by; `calls` are those of the module with a leaf that requires grad,
+    `pending` is the backward that the write would spoil."""
 
     purpose: Purpose
     module: str
     calls: tuple[Place, ...]
+    pending: PendingBackward | None = None
 
 
 def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWriteDetails]:
     """The finding of a cause that is this write."""
     leaf, place = found.leaf, scene.place
+    pending = pending_backward(scene, leaf)
     proven = leaf is not None and leaf.is_leaf and leaf.requires_grad
     return Finding(
         cause=cause,
@@ -195,6 +199,8 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             "write": place.source if place is not None else "",
             "place": label(place),
             "module": found.module,
+            "backward": pending.backward.source if pending else "",
+            "last": pending.last.source if pending else "",
         },
         tensors=(_leaf_fact(scene, found),),
         events=_refused(scene, found),
@@ -203,6 +209,7 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             found.purpose,
             found.module,
             tuple(_alike(scene, found)) if found.purpose is Purpose.MODULE else (),
+            pending,
         ),
     )
 

@@ -15,6 +15,8 @@ EXAMPLE = {
     "write": "weight -= 0.1 * weight.grad",
     "place": "In[2]:4",
     "module": "",
+    "backward": "",
+    "last": "",
 }
 
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite.analysis.effects import iterated
 from autograd_explain.rewrite.analysis.written_target import written_parts
 from autograd_explain.rewrite.engine.cst_tools import same, targets, unpacked, walk
 from autograd_explain.rewrite.engine.draft import Draft
@@ -61,7 +62,8 @@ def _around(tree: Tree, statement: Statement) -> list[cst.CSTNode]:
 def _later(
     program: Program, tree: Tree, imports: Imports, first: Statement, names: Iterable[str]
 ) -> list[Statement]:
-    """The statements behind `first` that write the same tensor, up to one that binds its name."""
+    """The statements behind `first` that write the same tensor, up to one that binds its name to
+    something else: not to the same elements, in another loop over them."""
 
     def writes(statement: Statement, name: str) -> bool:
         return bool(written_parts(program, tree, imports, statement, name))
@@ -69,17 +71,26 @@ def _later(
     key = next((n for n in names if writes(first, n)), None)
     if key is None:
         return []
+    elements = [_elements(tree, s, key) for s in tree.ancestors(first)]
     scope = tree.scope_of(first)
     inside = [s for s in tree.statements if tree.scope_of(s) is scope]
     found: list[Statement] = []
     for statement in inside[next(i for i, s in enumerate(inside) if s is first) + 1 :]:
         bound = [t for target in targets(statement) for t in unpacked(target)]
         binds = isinstance(statement, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
+        again = _elements(tree, statement, key)
+        binds = binds and not (again and again in elements)
         if binds and any(same(tree, t, key) for t in bound):
             break
         if isinstance(statement, cst.BaseSmallStatement) and writes(statement, key):
             found.append(statement)
     return found
+
+
+def _elements(tree: Tree, loop: cst.CSTNode, name: str) -> str:
+    """What a loop takes the elements of that get a name: `net.parameters()`."""
+    found = iterated(loop.iter, loop.target, name) if isinstance(loop, cst.For) else None
+    return "" if found is None else tree.code(found)
 
 
 def _runs(tree: Tree, writes: list[Statement], start: list[Statement]) -> list[list[Statement]]:

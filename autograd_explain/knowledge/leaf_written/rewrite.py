@@ -16,6 +16,7 @@ from autograd_explain.rewrite import (
     functional_write,
     last_update,
     module_not_inplace,
+    move_after,
     out_of_place,
     then,
     under_no_grad,
@@ -55,12 +56,18 @@ def _of_module(
         yield Proposal("clone", copied)
 
 
-def _no_grad(finding: Finding, program: Program, place: Place, update: bool) -> Iterator[Proposal]:
+def _no_grad(
+    finding: Finding[LeafWriteDetails], program: Program, place: Place, update: bool
+) -> Iterator[Proposal]:
     if _is_part(program, place):
         return  # what else the statement computes needs its graph
     names = [n for t in finding.tensors for n in t.names]
     whole = writes_under_no_grad(program, place, names) if update else None
     edits = whole or under_no_grad(program, place, last_update(program, place))
+    if (pending := finding.details.pending) is not None and (whole or edits):
+        moved = then(program, edits, move_after, pending.write, pending.last)
+        yield from differing("moved", moved)
+        return  # where it stands the backward would find its value overwritten
     if edits:
         safety = Safety.SAME_GRADIENTS if update else Safety.CHANGES_MEANING
         yield Proposal("no_grad", edits, safety, intended_difference=not update)

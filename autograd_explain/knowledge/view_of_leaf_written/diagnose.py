@@ -17,6 +17,8 @@ EXAMPLE = {
     "write": "limits[0] = 0.5",
     "place": "In[2]:4",
     "module": "",
+    "backward": "",
+    "last": "",
 }
 
 

@@ -1,5 +1,7 @@
 """In-place write inside a function transform."""
 
+from dataclasses import dataclass
+
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Finding
@@ -21,5 +23,14 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
-    return finding_from_message(scene, "vmap_inplace", EXAMPLE, VARIANTS)
+@dataclass(frozen=True)
+class Written:
+    """Whether the tensor that is written comes from outside of the function."""
+
+    captured: bool
+
+
+def diagnose(scene: Scene) -> Finding[Written] | None:
+    captured = VARIANTS.get(scene.match.pattern) == "captured"
+    found = finding_from_message(scene, "vmap_inplace", EXAMPLE, VARIANTS)
+    return found.with_details(Written(captured))

@@ -8,11 +8,12 @@ from autograd_explain.rewrite.transforms.call_edits import renamed
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .buffers import as_local, batched
+from .diagnose import Written
 
 _SAME_NAME = frozenset("add_ sub_ mul_ div_ scatter_ scatter_add_ index_add_ index_copy_".split())
 
 
-def _out_of_place(site: Site[object]) -> Edits | None:
+def _out_of_place(site: Site[Written]) -> Edits | None:
     node, source = node_at(site.program, site.place), site.program.source_at(site.place)
     name = called_name(node) if node is not None else ""
     if source is None or node is None or name not in _SAME_NAME:
@@ -22,13 +23,8 @@ def _out_of_place(site: Site[object]) -> Edits | None:
     return renamed(site.program, site.place, f"{{owner}}.{name.rstrip('_')}")
 
 
-def _as_local(site: Site[object]) -> Edits | None:
-    captured = site.finding.variant == "captured"
-    return as_local(site.program, site.place) if captured else None
-
-
-propose: Propose[object] = by_table(
+propose: Propose[Written] = by_table(
     Fix("out_of_place", _out_of_place),
-    Fix("out_of_place", _as_local),
+    Fix("out_of_place", at_place(as_local), when=lambda d: d.captured),
     *(Fix("batched", at_place(batched, number)) for number in range(3)),
 )

@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ..analysis.effects import can_rebind
 from ..engine.cst_tools import dotted, expression, repeatable, stores
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
@@ -15,12 +16,23 @@ from .site import Change, Site
 
 
 def clone_operand(site: Site) -> Iterator[Change]:
-    """`f(x)` -> `f(x.clone())`, wherever the statement reads x."""
-    for code, nodes in site.operands.items():
+    """`f(x)` -> `f(x.clone())`, wherever the statement reads x; not `x.clone().add_(y)`, which
+    writes into what nobody has."""
+    written = _only_written(site)
+    for code, found in site.operands.items():
+        nodes = [n for n in found if n is not written]
         if len(nodes) > 1:
             yield site.change("clone", code, partial(site.called_on, "clone()", *nodes))
         for node in nodes:
             yield site.change("clone", code, partial(site.called_on, "clone()", node), group=code)
+
+
+def _only_written(site: Site) -> cst.BaseExpression | None:
+    """`x` of a line `x.add_(y)`, which goes on with nothing that the call gives."""
+    call = site.statement.value if isinstance(site.statement, cst.Expr) else None
+    function = call.func if isinstance(call, cst.Call) else None
+    in_place = isinstance(function, cst.Attribute) and function.attr.value.endswith("_")
+    return function.value if isinstance(function, cst.Attribute) and in_place else None
 
 
 def clone_result(site: Site) -> Iterator[Change]:
@@ -37,14 +49,15 @@ def clone_first(site: Site) -> Iterator[Change]:
 
 
 def clone_before(site: Site) -> Iterator[Change]:
-    """`x = x.clone()` on a line before any statement that hands x on."""
-    for code, nodes in site.operands.items():
-        if isinstance(nodes[0], (cst.Name, cst.Attribute)) and repeatable(nodes[0]):
-            copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=nodes[0])
-            yield site.change("clone_first", code, copied)
-    for node in stores(site.statement):
-        base = node.value if isinstance(node, cst.Subscript) else None
-        if isinstance(base, (cst.Name, cst.Attribute)) and repeatable(base):
+    """`x = x.clone()` on a line before any statement that hands x on or writes to it, where that
+    reaches who reads x later."""
+    written = (n.value for n in stores(site.statement) if isinstance(n, cst.Subscript))
+    for base in (*(nodes[0] for nodes in site.operands.values()), *written):
+        if not isinstance(base, (cst.Name, cst.Attribute)) or not repeatable(base):
+            continue
+        if base is not _only_written(site) or can_rebind(
+            site.program, site.tree, site.statement, base
+        ):
             copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=base)
             yield site.change("clone_first", base, copied)
 

@@ -1,0 +1,66 @@
+"""Writes to leaves that a backward still to come needs, and leaves that several loops write.
+
+A row is a notebook and lines that its first rewrite brings in, in this order; it runs to the end.
+"""
+
+from __future__ import annotations
+
+import pytest
+from knowledge.played import edited, explained
+from knowledge.test_cases import run
+
+from autograd_explain.render.topic_content import cells_of
+
+START = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(5, 3)
+# %%
+"""
+PROGRAMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "clipped between the loss and its backward": (
+        "for _ in range(2):\n    loss = net(x).mean()\n    for p in net.parameters():\n"
+        "        p.clamp_(-0.1, 0.1)\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n",
+        ("    opt.step()", "        with torch.no_grad():"),
+    ),
+    "in a function that is called too early": (
+        "def clip(net):\n    for p in net.parameters():\n        p.clamp_(-0.1, 0.1)\n"
+        "def train():\n    loss = net(x).mean()\n    clip(net)\n    (2 * loss).backward()\n"
+        "train()\n",
+        ("        with torch.no_grad():", "    clip(net)"),
+    ),
+    "one weight, and no step behind the backward": (
+        "y = net(x)\nloss = y.square().sum()\nnet[2].weight.mul_(0.5)\nloss.backward()\n",
+        ("loss.backward()", "with torch.no_grad():"),
+    ),
+    "added and taken away again": (
+        "net(x).sum().backward()\neps = [0.1 * p.grad for p in net.parameters()]\n"
+        "for p, e in zip(net.parameters(), eps):\n    p.add_(e)\nopt.zero_grad()\n"
+        "net(x).sum().backward()\nfor p, e in zip(net.parameters(), eps):\n    p.sub_(e)\n"
+        "opt.step()\n",
+        (
+            "    with torch.no_grad():\n        p.add_(e)",
+            "    with torch.no_grad():\n        p.sub_(e)",
+        ),
+    ),
+    "no backward is to come": (
+        "for p in net.parameters():\n    p.mul_(0.5)\nnet(x).mean().backward()\n",
+        ("    with torch.no_grad():\n        p.mul_(0.5)\nnet(x).mean().backward()",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_first_rewrite(name: str) -> None:
+    text, lines = PROGRAMS[name]
+    cells = cells_of(START + text)
+    told = explained(cells)
+    assert told.finding.cause == "leaf_written"
+    assert told.rewrites
+    new = edited(cells, told.rewrites[0])
+    places = ["\n".join(new).find(line) for line in lines]
+    assert -1 not in places and places == sorted(places)
+    run(new)
