@@ -67,6 +67,22 @@ hvp(net, net(torch.rand(4, 3)).square().mean(), torch.ones(4))
             "flat = torch.cat([p.view(-1) for p in grads])",
         ],
     ),
+    "two derivatives on the way to the loss, a third one that is only looked at": (
+        """
+u = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+x = torch.rand(5, 2, requires_grad=True)
+# %%
+g = torch.autograd.grad(u(x).sum(), x)[0]
+h = torch.autograd.grad(g[:, 0].sum(), x)[0]
+(g[:, 1] - h[:, 0]).square().mean().backward()
+print(torch.autograd.grad(u(x).sum(), x)[0])
+""",
+        "gradient",
+        [
+            "g = torch.autograd.grad(u(x).sum(), x, create_graph=True)[0]",
+            "h = torch.autograd.grad(g[:, 0].sum(), x, create_graph=True)[0]",
+        ],
+    ),
     "target network that is the network": (
         """
 critic = nn.Linear(3, 1)

@@ -12,6 +12,10 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind, renamed
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
+from autograd_explain.rewrite.transforms.create_graph import (
+    derivatives_from,
+    with_create_graph,
+)
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
@@ -236,7 +240,7 @@ propose: Propose[Details] = by_table(
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",
-        at_place(keyword_set, "create_graph", "True"),
+        at_place(lambda p, at: with_create_graph(p, derivatives_from(p, at))),
         when=lambda d: d.kind is CutKind.GRADIENT,
     ),
     Fix(

@@ -16,6 +16,7 @@ from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
 from autograd_explain.rewrite.transforms.backward import bound_again
 from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
+from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.detach import detached_at, detached_where_kept
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
@@ -75,17 +76,6 @@ def _in_closure(site: Site[Details]) -> Edits | None:
 def _again(site: Site[Details]) -> Edits | None:
     use, old = site.details.use, site.details.old
     return recompute_before(site.program, use, old) if use is not None and old else None
-
-
-def _differentiable(site: Site[Details]) -> Edits | None:
-    """`create_graph=True` in every call on the way to the loss, and no `retain_graph=False`."""
-    program, calls = site.program, site.details.derivatives
-    found = [keyword_added(program, place, "create_graph", "True") for place in calls]
-    for place in calls if all(found) else ():
-        call = node_at(program, place)
-        if any(k.arg == "retain_graph" for k in getattr(call, "keywords", ())):
-            found.append(keyword_added(program, place, "retain_graph", "True"))
-    return apply_patches(p for patches in found for p in patches) if all(found) else None
 
 
 def _kept(site: Site[Details]) -> Edits | None:
@@ -211,7 +201,12 @@ _of_table: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
-    Fix("create_graph", _differentiable, when=lambda d: d.why is Why.DERIVATIVE, changes=True),
+    Fix(
+        "create_graph",
+        lambda s: with_create_graph(s.program, s.details.derivatives),
+        when=lambda d: d.why is Why.DERIVATIVE,
+        changes=True,
+    ),
     # A step that may write what the shared part saved: keeping the graph comes last.
     Fix("recompute", _again, when=lambda d: d.why in _ONE_GRAPH and d.stepped, changes=True),
     Fix("retain_graph", _kept, when=lambda d: d.why in _ONE_GRAPH and not d.stepped),

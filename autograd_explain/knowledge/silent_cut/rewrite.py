@@ -4,9 +4,9 @@ from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import renamed
+from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 from .details import Details
 from .reconnect import reconnected
@@ -21,8 +21,7 @@ def _reconnected(site: Site[Details]) -> Edits | None:
 def _with_graph(site: Site[Details]) -> Edits | None:
     """`create_graph=True` in every call that is told."""
     events = [e for e in site.finding.events if e.what is What.CAUSE]
-    found = [keyword_added(site.program, e.place, "create_graph", "True") for e in events]
-    return apply_patches(patch for patches in found for patch in patches)
+    return with_create_graph(site.program, [e.place for e in events])
 
 
 def _recorded(site: Site[Details]) -> Edits | None:

@@ -37,7 +37,8 @@ def differentiable(site: Site) -> Iterator[Change]:
             options += [("allow_unused",), ("allow_unused", "materialize_grads")]
         for flags in options:
             make = partial(_with_flags, site, call, flags)
-            yield site.change(flags[0], call, make, group=flags[-1])
+            group = f"{flags[-1]} of backward" if name == "backward" else flags[-1]
+            yield site.change(flags[0], call, make, group)
 
 
 def away_from_zero(site: Site) -> Iterator[Change]:

@@ -281,14 +281,14 @@ def departures(scope: ast.AST, operand: str) -> list[ast.expr]:
     return found
 
 
-def flows_out(scope: ast.AST, left: ast.expr, other: ast.expr) -> bool:
+def flows_out(scope: ast.AST, left: ast.expr, other: ast.expr | None = None) -> bool:
     """Whether what is computed from one expression is returned, differentiated, or put together
     with another one."""
     names: frozenset[str] = frozenset()
     for statement in (n for n in own_nodes(scope) if isinstance(n, ast.stmt) and _is_simple(n)):
         if not (_contains(statement, left) or _reads(statement, names)):
             continue
-        last = isinstance(statement, ast.Return) or _contains(statement, other)
+        last = isinstance(statement, ast.Return) or (other and _contains(statement, other))
         if last or any(called_name(n) == "backward" for n in ast.walk(statement)):
             return True
         targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
