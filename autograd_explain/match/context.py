@@ -86,7 +86,8 @@ def _none_attribute(hit: Hit, near: Surroundings) -> bool:
 
 
 def _none_arithmetic(hit: Hit, near: Surroundings) -> bool:
-    return near.shows(_GRAD) or hit.captures.get("left", "") in ("Tensor", "Parameter")
+    other = hit.captures.get("left") or hit.captures.get("right", "")
+    return near.shows(_GRAD) or other in ("Tensor", "Parameter")
 
 
 def _backward_on(hit: Hit, near: Surroundings) -> bool:
@@ -123,6 +124,7 @@ def _at_start(hit: Hit, near: Surroundings) -> bool:
 RULES: dict[str, Rule] = {
     "grad-none-attribute": _none_attribute,
     "grad-none-arithmetic": _none_arithmetic,
+    "grad-none-first": _none_arithmetic,
     "backward-on-non-tensor": _backward_on,
     "found-dtype": _found_dtype,
     "function-kwarg-unexpected": _apply_keyword,

@@ -21,6 +21,27 @@ torch.manual_seed(0)
 """
 
 PROGRAMS = {
+    "what every round compares itself with, beside what it needs anew": (
+        """
+pi, vf = nn.Linear(4, 2), nn.Linear(4, 1)
+opt = torch.optim.SGD([*pi.parameters(), *vf.parameters()], lr=0.1)
+obs, act, ret = torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0]), torch.randn(6)
+# %%
+adv = ret - vf(obs).squeeze(-1)
+first = torch.distributions.Categorical(logits=pi(obs))
+old = first.log_prob(act)
+for _ in range(3):
+    dist = torch.distributions.Categorical(logits=pi(obs))
+    ratio = (dist.log_prob(act) - old).exp()
+    loss = adv.square().mean() - (ratio * adv.detach()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "old = first.log_prob(act).detach()",
+    ),
     "results kept in the input of the next round": (
         """
 from types import SimpleNamespace

@@ -18,6 +18,7 @@ VALUES = {
     "attribute": "zero_",
     "operator": "-=",
     "left": "Parameter",
+    "right": "Parameter",
     "argument": "target",
     "arguments": "alpha,beta",
     "parameter": "encoder.weight",

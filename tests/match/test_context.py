@@ -38,6 +38,7 @@ def id_of(text: str, source: str = "") -> str | None:
 
 NONE_DATA = "'NoneType' object has no attribute 'data'"
 TIMES_NONE = "unsupported operand type(s) for *: 'float' and 'NoneType'"
+NONE_TIMES = "unsupported operand type(s) for *: 'NoneType' and 'int'"
 KEYWORD = "forward() got an unexpected keyword argument 'scale'"
 
 
@@ -50,6 +51,8 @@ KEYWORD = "forward() got an unexpected keyword argument 'scale'"
         ("'NoneType' object has no attribute 'strip_'", "text.strip_()", "grad-none-attribute"),
         (TIMES_NONE, "w -= lr * w.grad", "grad-none-arithmetic"),
         (TIMES_NONE, "total = price * count", None),
+        (NONE_TIMES, "g = w.grad * 2", "grad-none-first"),
+        (NONE_TIMES, "total = count * 2", None),
         ("unsupported operand type(s) for +: 'int' and 'str'", "x.grad + y", None),
         ("'float' object has no attribute 'backward'", "", "backward-on-non-tensor"),
         ("'Browser' object has no attribute 'backward'", "browser.backward()", None),

@@ -14,7 +14,8 @@ from ..scene import Scene
 
 
 def attribute_read(scene: Scene, attr: str) -> ExprAt | None:
-    """`x` of the failing `x.attr`, where the failing line reads exactly one such attribute."""
+    """`x` of the failing `x.attr`, where the failing line reads one such attribute; of several
+    reads the one of a tensor that has no gradient."""
     slicer = scene.slicer
     spot = scene.surfaced
     if spot is None:
@@ -22,8 +23,15 @@ def attribute_read(scene: Scene, attr: str) -> ExprAt | None:
     if isinstance(spot.node, ast.Attribute) and spot.node.attr == attr:
         return spot.inside(spot.node.value)
     statement = slicer.statement(spot)
-    found = [n for n in _reads(statement, attr)] if statement is not None else []
-    return spot.inside(found[0]) if len({ast.unparse(n) for n in found}) == 1 else None
+    found = {} if statement is None else {ast.unparse(n): n for n in _reads(statement, attr)}
+    spots = [spot.inside(node) for node in found.values()]
+    if len(spots) > 1:
+        spots = [s for s in spots if not _has_gradient(slicer.tensor(s))]
+    return spots[0] if len(spots) == 1 else None
+
+
+def _has_gradient(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and tensor.is_leaf and tensor.grad is not None
 
 
 def _reads(statement: ast.stmt, attr: str) -> Iterator[ast.expr]:

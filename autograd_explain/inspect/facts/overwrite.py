@@ -209,6 +209,7 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
     operands = tuple(o for o in maker.operands if o)
     known = {_base(name) for name in source_names(overwrite)}
     named = [o for o in operands if _base(o) in known]
+    named = named or [o for o in operands if _base(o) in names]
     named = named or [o for o in operands if any(_same_attribute(o, name) for name in names)]
     if named:
         return named[0]

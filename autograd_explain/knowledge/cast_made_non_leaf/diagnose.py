@@ -15,7 +15,13 @@ from autograd_explain.inspect.facts.torch_call import live_value
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
 
-PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute", "no-grad-fn")
+PATTERNS = (
+    "nonleaf-grad-access",
+    "grad-none-arithmetic",
+    "grad-none-first",
+    "grad-none-attribute",
+    "no-grad-fn",
+)
 
 EXAMPLE = {
     "tensor": "params['rate']",

@@ -24,7 +24,13 @@ from autograd_explain.model import Confidence, Finding, Place, What, label
 
 from .late_flag import LateFlag, late_flag
 
-PATTERNS = ("unused-input", "no-grad-fn", "grad-none-attribute", "grad-none-arithmetic")
+PATTERNS = (
+    "unused-input",
+    "no-grad-fn",
+    "grad-none-attribute",
+    "grad-none-arithmetic",
+    "grad-none-first",
+)
 
 EXAMPLE = {
     "tensor": "x",

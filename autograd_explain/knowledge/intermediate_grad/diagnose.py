@@ -15,7 +15,7 @@ from autograd_explain.inspect.facts.grad_access import (
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
-PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-attribute")
+PATTERNS = ("nonleaf-grad-access", "grad-none-arithmetic", "grad-none-first", "grad-none-attribute")
 
 
 @dataclass(frozen=True)

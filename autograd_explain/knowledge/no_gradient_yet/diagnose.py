@@ -12,13 +12,14 @@ from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.expressions import attribute_read, computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.leaf_updates import leaf_updates
+from autograd_explain.inspect.facts.lost_gradient import lost_behind
 from autograd_explain.inspect.facts.torch_call import before, calls_in, live_value, tensor_fact
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, label
 
 from .grad_alias import GradAlias, grad_alias
 
-PATTERNS = ("grad-none-attribute", "grad-none-arithmetic")
+PATTERNS = ("grad-none-attribute", "grad-none-arithmetic", "grad-none-first")
 
 EXAMPLE = {
     "place": "In[2]:2",
@@ -71,6 +72,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     why = Why.ALIAS if alias is not None else _why(scene, shown, tensor, cleared)
     made = _new_leaf(scene) if why in (Why.UNUSED, Why.UNKNOWN) else None
     why = why if made is None else Why.NEW_LEAF
+    if why in (Why.UNUSED, Why.UNKNOWN) and isinstance(tensor, torch.Tensor):
+        if lost_behind(scene, tensor) is not None:
+            return None  # it was cut off, which another cause tells
     fact = tensor_fact(scene, tensor if isinstance(tensor, torch.Tensor) else None, shown.text)
     sure = why is not Why.UNKNOWN and isinstance(tensor, torch.Tensor)
     return finding_from_message(

@@ -31,6 +31,7 @@ from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
 from .begin_anew import begun_anew, reset_anew
 from .carried_state import StateKind
+from .compared import compared
 from .details import Details
 from .reason import Why
 
@@ -38,7 +39,21 @@ from .reason import Why
 def _every_round(site: Site[Details]) -> Edits | None:
     """The old statements move into the loop, oldest first, before their first use."""
     use, old = site.details.use, site.details.old
-    return compute_all_in_loop(site.program, old, use) if use is not None and old else None
+    if use is None or not old or compared(site.program, old, use) is not None:
+        return None
+    return compute_all_in_loop(site.program, old, use)
+
+
+def _compared(site: Site[Details]) -> Edits | None:
+    """What the loop compares its own values with is cut off, the rest moves into the loop."""
+    use = site.details.use
+    found = compared(site.program, site.details.old, use)
+    edits = detached_at(site.program, *found.values) if found is not None else None
+    if found is None or use is None or not found.others:
+        return edits
+    return then(
+        site.program, edits, lambda p, u, *o: compute_all_in_loop(p, o, u), use, *found.others
+    )
 
 
 def _when_read(site: Site[Details]) -> Edits | None:
@@ -192,6 +207,7 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
         changes=True,
     ),
+    Fix("detach_compared", _compared, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix("recompute_in_loop", _every_round, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix("when_read", _when_read, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix(

@@ -16,10 +16,17 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, What, label
 
 from .details import Details, kept_as, widest
+from .missing import of_missing_gradient
 from .partial import of_partial_cut
 from .recording_off import as_events, recording_off
 
-PATTERNS = ("graph-cut", "partial-cut")
+PATTERNS = (
+    "graph-cut",
+    "partial-cut",
+    "grad-none-attribute",
+    "grad-none-arithmetic",
+    "grad-none-first",
+)
 
 EXAMPLE = {
     "parameter": "model.encoder.weight",
@@ -36,6 +43,8 @@ EXAMPLE = {
 def diagnose(scene: Scene) -> Finding[Details] | None:
     if scene.match.pattern == "partial-cut":
         return of_partial_cut(scene)
+    if scene.match.pattern.startswith("grad-none"):
+        return of_missing_gradient(scene)
     lost = tensors(scene, "parameters")
     cuts = sorted(moments(scene, "cut"), key=_line)
     if not cuts:

@@ -47,6 +47,11 @@ def subtract_missing_grad() -> None:
         w -= w.grad  # type: ignore[operator]
 
 
+@raises("grad-none-first", operator="*", right="int")
+def double_missing_grad() -> None:
+    leaf(2).grad * 2  # type: ignore[operator]
+
+
 @raises("scalar-output-only")
 def vector_loss() -> None:
     (leaf(2) * 2).backward()
