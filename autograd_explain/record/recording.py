@@ -21,7 +21,8 @@ from .detect.finding import CandidateFault, Mark
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
-from .detect.partial_cuts import of_samples
+from .detect.partial_cuts import of_functions, of_samples
+from .detect.read_gradients import by_gradients
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
@@ -190,6 +191,10 @@ class Recording:
         with quiet():
             self.suspicion.ended_cell(self.sites.namespace)
             found = [of_samples(s, self.sites) for s in self.suspicion.suspects()]
+            found = [of_functions(s, self.sites) for s in found]
+            moments = self.moments(self.program)
+            updated = (by_gradients(s, moments, self.program) for s in found)
+            found = [s for s in updated if s is not None]
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, self.suspicion.gradients, self.log)
                 found = told_once(found, owners, self.sites.namespace)

@@ -254,6 +254,33 @@ def test_a_written_stop_is_named_where_it_can_be_no_target(name: str) -> None:
     assert added(cells, edited(cells, rewrites[0])) == [n.strip() for n in new], found.output
 
 
+SOLVE = """class Solve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, rule):
+        ctx.save_for_backward(x)
+        ctx.rule = rule
+        return rule(x)
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            return torch.autograd.grad(ctx.rule(x), x, grad)[0], None
+def solved(x, rule):
+    return Solve.apply(x, rule)
+"""
+
+
+def test_what_a_custom_function_reads_is_told_at_its_call() -> None:
+    found = told("h = solved(enc(x), lambda z: z * scale)\nloss = F.mse_loss(head(h), y)", SOLVE)
+    assert found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    assert (finding.cause, finding.variant) == ("silent_cut", "function"), found.output
+    assert finding.facts["parameter"] == "scale" and finding.facts["operand"] == "z * scale"
+    cause, read = finding.place(What.CAUSE), finding.place(What.DETACHED)
+    assert cause is not None and cause.source.strip() == "return Solve.apply(x, rule)"
+    assert read is not None and "z * scale" in read.source
+
+
 def test_a_sample_is_named_that_loses_its_parameters() -> None:
     """Nothing else reaches the encoder: that is a line worth a look until a run shows the loss to
     depend on the sample."""

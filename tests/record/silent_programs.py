@@ -28,7 +28,46 @@ _HELD = "opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)"
 _ROUNDS = "for _ in range(2):\n    opt.zero_grad()\n    h = a(torch.ones(2, 3))\n"
 _STEP = "    b(z).sum().backward()\n    opt.step()"
 
+_FUNCTION = """\
+class Solve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, rule):
+        ctx.save_for_backward(x)
+        ctx.rule = rule
+        return rule(x) + 1
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            return torch.autograd.grad(ctx.rule(x), x, grad)[0], None
+"""
+
 PROGRAMS = (
+    Silent(
+        "a layer that a custom Function reads from outside",
+        (
+            _TWO + _HELD + f"\n{_FUNCTION}",
+            "for _ in range(2):\n    opt.zero_grad()\n"
+            "    z = Solve.apply(a(torch.ones(2, 3)), lambda h: b(h))\n"
+            "    z.sum().backward()\n    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "z = Solve.apply(a(torch.ones(2, 3)), lambda h: b(h))"},
+        "function",
+    ),
+    Silent(
+        "what a module holds for a custom Function",
+        (
+            f"{_TWO}{_HELD}\n{_FUNCTION}"
+            "class Rule(nn.Module):\n    def forward(self, x):\n        return x * self.code",
+            "rule = Rule()\nfor _ in range(2):\n    opt.zero_grad()\n"
+            "    rule.code = b(torch.ones(2, 3))\n    z = Solve.apply(a(torch.ones(2, 3)), rule)\n"
+            "    z.sum().backward()\n    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "return x * self.code"},
+        "function",
+    ),
     Silent(
         "a parameter made of a value",
         (_TWO + _HELD, f"{_ROUNDS}    z = nn.Parameter(h)\n{_STEP}"),

@@ -24,6 +24,15 @@ LEFT = {
     "through data": (DELTA + "d.data.add_(-0.1 * d.grad.sign())", ["d.data"]),
     "other memory": (DELTA + "d.data = (d.data - 0.1 * d.grad).clamp(-1, 1)", ["d"]),
     "in a loop over parameters": (WEIGHTS + EACH, ["p"]),
+    "by a helper": (
+        "def move(p, by):\n    p.data.add_(by, alpha=-0.1)\n" + DELTA + "move(d, d.grad)",
+        ["p.data"],
+    ),
+    "by what was made of it": (
+        "v = 0\n" + DELTA + "v = 0.9 * v + d.grad\n    for p, s in zip([d], [v]):\n"
+        "        p.data -= s",
+        ["p.data"],
+    ),
     "two lines": (
         LOOP + "((x * w).sum(1) + b).pow(2).sum().backward()\n    "
         "with torch.no_grad():\n        w -= 0.1 * w.grad\n        b -= 0.1 * b.grad",
@@ -42,6 +51,7 @@ CLEARED = {
     "one update of the sum": f"{DELTA}pass\nd.data -= d.grad",
     "clamped beside an optimizer": f"{LOOP}opt.zero_grad()\n    net(x).sum().backward()\n"
     "    opt.step()\n    net.weight.data.clamp_(-1, 1)",
+    "moved by nothing that comes from it": f"{DELTA}d.data -= 0.1",
     "a gradient at moved weights": f"{WEIGHTS}r = 0.1 * net.weight.grad.sign()\n"
     "    net.weight.data.add_(r)\n    net(x).pow(2).sum().backward()\n"
     "    net.weight.data.sub_(r)\n    opt.step()\n    opt.zero_grad()",

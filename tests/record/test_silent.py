@@ -151,6 +151,43 @@ def test_a_write_that_leaves_the_gradient_right_is_not_spoken_of(name: str) -> N
     assert signals(cells, sure=False) == []
 
 
+_GIVES = """\
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, rule):
+        ctx.save_for_backward(x, w)
+        ctx.rule = rule
+        return rule(x * w)
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            torch.autograd.backward(ctx.rule(x * w), grad)
+        return x.grad, None, None
+from torch.utils.checkpoint import checkpoint
+a, b = nn.Linear(3, 3), nn.Linear(3, 1)
+w = nn.Parameter(torch.ones(3))
+opt = torch.optim.SGD([*a.parameters(), *b.parameters(), w], lr=0.1)
+"""
+#: A custom Function reads parameters that are no inputs, and serves them, or gives none by choice.
+SERVED = {
+    "its backward fills their gradients, and gives an input none": "Scaled.apply(h, w, b)",
+    "a reentrant checkpoint": "checkpoint(lambda x: b(x * w), h, use_reentrant=True)",
+}
+
+
+@pytest.mark.parametrize("name", sorted(SERVED))
+def test_what_a_custom_function_serves_is_not_spoken_of(name: str) -> None:
+    cells = (
+        HEAD + _GIVES,
+        "for _ in range(3):\n    opt.zero_grad()\n    h = a(torch.ones(2, 3))\n"
+        f"    {SERVED[name]}.sum().backward()\n    opt.step()",
+    )
+    assert signals(cells) == []
+    assert signals(cells, sure=False) == []
+
+
 _TRAIN = "for _ in range(3):\n    opt.zero_grad()\n    {loss}.backward()\n    opt.step()"
 _UNUSED = (
     HEAD + "emb, net = nn.Embedding(9, 3), nn.Linear(3, 1)\n{made}\n"

@@ -13,12 +13,12 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, Confidence, Finding, What, label
+from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
 
 from .details import Details, kept_as, widest
 from .missing import of_missing_gradient
 from .partial import of_partial_cut
-from .recording_off import as_events, recording_off
+from .recording_off import as_events, behind, recording_off
 
 PATTERNS = (
     "graph-cut",
@@ -58,11 +58,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     fact = culprit(scene, next(iter(lost), None), operand, *kept, *names[1:])
     variant = _variant(scene, cuts)
     off = recording_off(scene, cuts) if variant == "no_grad" else None
+    call = _call_of_function(scene, first) if variant == "function" else None
     causes = [
         scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED)
         for m in (first, *(c for c in cuts if c is not first))
     ]
     events = as_events(causes, off)
+    if call is not None:
+        events = behind(Event(What.CAUSE, call, certainty=Certainty.OBSERVED), causes)
     events += [event(scene, What.FAILED, "backward") or event(scene, What.FAILED, "step")]
     return Finding(
         cause="silent_cut",
@@ -71,9 +74,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "parameter": names[0],
             "parameters": listed(names),
             "count": str(scene.incident.evidence.get("count", len(names))),
-            "operation": text_of(scene, first.place),
-            "operand": operand,
-            "place": label(first.place),
+            "operation": text_of(scene, call or first.place),
+            "operand": operand if call is None else text_of(scene, first.place),
+            "place": label(call or first.place),
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
         },
@@ -81,13 +84,19 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=variant,
         details=Details(
-            repairable=variant not in ("no_grad", "operation", "sample"),
+            repairable=variant not in ("no_grad", "operation", "sample", "function"),
             off=off,
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
         awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
     )
+
+
+def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
+    """The line that called the custom Function in whose `forward` a cut is."""
+    inner = scene.incident.evidence.get("inner", 0)
+    return next(iter(cut.path[-1 - inner :]), None) if inner < len(cut.path) else None
 
 
 def _line(cut: TraceEvent) -> tuple[int, int]:
@@ -97,11 +106,13 @@ def _line(cut: TraceEvent) -> tuple[int, int]:
 def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     """By what took the value out: the last call that did, in the cut's own line."""
     ops = {c.op for c in cuts}
+    way = str(scene.incident.evidence.get("way", ""))
+    if way == "function":
+        return way
     if "numpy" in ops or "__array__" in ops:
         return "numpy"
     if ops & {"item", "tolist", "__float__", "__int__"}:
         return "number"
-    way = str(scene.incident.evidence.get("way", ""))
     return way if way in _WAYS else "detach"
 
 

@@ -36,10 +36,12 @@ def recording_off(scene: Scene, cuts: list[TraceEvent]) -> RecordingOff | None:
 
 def as_events(causes: list[Event | None], off: RecordingOff | None) -> list[Event | None]:
     """Where a switch kept operations from being recorded, that is what to change."""
-    if off is None:
-        return causes
-    ran = [None if e is None else replace(e, what=What.DETACHED) for e in causes]
-    return [Event(What.CAUSE, off.place), *ran]
+    return causes if off is None else behind(Event(What.CAUSE, off.place), causes)
+
+
+def behind(cause: Event, ran: list[Event | None]) -> list[Event | None]:
+    """What to change, and what ran because of it."""
+    return [cause, *(None if e is None else replace(e, what=What.DETACHED) for e in ran)]
 
 
 def _around(scene: Scene, cut: TraceEvent) -> tuple[Off, Place] | None:

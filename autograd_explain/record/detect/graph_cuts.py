@@ -7,8 +7,10 @@ held by an optimizer, never gets a gradient: detaching on purpose looks the same
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn import Parameter
 
+from ...custom_function import forward_frames
 from ..observe.tensor_facts import quiet, root, storage, tensors_in
 from .finding import Mark, Weak, weak
 from .values import MAX_VALUES, Values
@@ -47,6 +50,8 @@ class CutSite:
     fresh: int = 0  #: when a value last left that was computed after the backward before
     leaf: bool = False  #: what left became a leaf, as the first value of what is trained does too
     rounds: int = 0  #: of this cell, in which it did
+    #: Of what ran in the `forward` of a custom Function: the code down from there, innermost first.
+    within: tuple[CodeType, ...] = ()
     added: int = 0  #: when a loss last had what left in the round as a term without a graph
     own: frozenset[int] = field(init=False)  #: its site alone
 
@@ -65,6 +70,9 @@ class Cuts:
         self.cuts: dict[int, CutSite] = {}
         self.traces: dict[int, tuple[Weak, frozenset[int], frozenset[int]]] = {}
         self.idle: set[int] = set()
+        self.applied: set[CodeType] = (
+            set()
+        )  #: the `forward` of each custom Function in a loss's graph
         self.reached: dict[int, Mark] = {}  #: cut site -> the last backward it flowed into
         self.values = Values()
         self._since = 0
@@ -132,7 +140,10 @@ class Cuts:
         if not outside or any(t.requires_grad for t in outside):
             return
         sources = tuple(t for t in tensors_in(args) if t.requires_grad)
-        cut = self.cuts.get(mark.site) or self._at(mark, _way(sources[0], outside[0]))
+        cut = self.cuts.get(mark.site)
+        if cut is None:
+            cut = self._at(mark, _way(sources[0], outside[0]))
+            cut.within = _code_within_function()
         cut.clock = mark.clock
         self._look_above(cut, sources)
         for source in sources:
@@ -232,6 +243,24 @@ class Cuts:
             if backward.clock > since and _holds(cut, parameter):
                 yield cut
 
+    def applies(self, node: Any) -> None:
+        """A node of a loss's graph."""
+        function = getattr(type(node), "_forward_cls", None)
+        code = None if function is None else getattr(function.forward, "__code__", None)
+        if code is not None:
+            self.applied.add(code)
+
+    def read_within(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
+        """Where a custom Function that is in a loss's graph has read, after a time, what comes from
+        a parameter, though that is none of its inputs."""
+        for cut in self.cuts.values():
+            if self.is_within(cut) and cut.clock > since and _holds(cut, parameter):
+                yield cut
+
+    def is_within(self, cut: CutSite) -> bool:
+        """Whether it ran in the `forward` of a custom Function that is in a loss's graph."""
+        return bool(cut.within) and cut.within[-1] in self.applied
+
     def lost_above(self, parameter: Tensor, since: int) -> Iterator[CutSite]:
         """Cuts below a parameter that turned into Python numbers or numpy arrays after a time, in
         this cell: what an earlier one has printed or drawn is no part of a loss."""
@@ -288,6 +317,16 @@ def _is_sum(out: Tensor) -> bool:
     name = "" if node is None else node.name()
     most = {"SubBackward0": 0, "StackBackward0": 1}.get(name, out.dim())
     return name in _SUMS and out.dim() <= most
+
+
+def _code_within_function() -> tuple[CodeType, ...]:
+    """The code that runs in the `forward` of a custom Function, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    frames, found = forward_frames(frame), []
+    while frames is not None and frame is not None and frame is not frames[1]:
+        found.append(frame.f_code)
+        frame = frame.f_back
+    return tuple(found)
 
 
 def _holds(cut: CutSite, parameter: Tensor) -> bool:

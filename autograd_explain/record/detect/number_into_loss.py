@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..observe.code_positions import CodePosition
 
@@ -18,15 +18,16 @@ def flows_into(cut: CodePosition, root: CodePosition, *, held: bool = False) -> 
     function = source.function_around(cut.statement)
     if function is not source.function_around(root.statement or cut.statement):
         return False
-    known = set(_targets(cut.statement, held))
     within = ast.walk(function or source.tree)
     assignments = [n for n in within if isinstance(n, _ASSIGNING)]
-    while loss not in known:
-        more = {t for a in assignments if _reads(a) & known for t in _targets(a, held)} - known
-        if not more:
-            return False
+    return loss in spread(assignments, set(_targets(cut.statement, held)), held=held)
+
+
+def spread(assignments: Sequence[ast.AST], known: set[str], *, held: bool = False) -> set[str]:
+    """The names that get what these hold, over any number of assignments."""
+    while more := {t for a in assignments if reads(a) & known for t in _targets(a, held)} - known:
         known |= more
-    return True
+    return known
 
 
 def may_flow(cut: CodePosition, root: CodePosition) -> bool:
@@ -45,7 +46,7 @@ def may_flow(cut: CodePosition, root: CodePosition) -> bool:
     read = (
         n for n in ast.walk(function or source.tree) if isinstance(n, (*_ASSIGNING, ast.Return))
     )
-    return bool(kept) and any(kept in _reads(node) for node in read)
+    return bool(kept) and any(kept in reads(node) for node in read)
 
 
 def is_helper(spot: CodePosition | None) -> bool:
@@ -89,7 +90,8 @@ def _targets(statement: ast.AST, held: bool) -> Iterator[str]:
                 yield ast.unparse(element)
 
 
-def _reads(statement: ast.AST) -> set[str]:
-    value = getattr(statement, "value", None)
+def reads(statement: ast.AST) -> set[str]:
+    """The names in the value of a statement, or in what a loop goes through."""
+    value = getattr(statement, "value", None) or getattr(statement, "iter", None)
     nodes = ast.walk(value) if value is not None else ()
     return {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}

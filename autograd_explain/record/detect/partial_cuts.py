@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from types import CodeType
 
 from ..observe.call_sites import CallSites
@@ -62,6 +63,17 @@ def of_samples(suspect: CandidateFault, sites: CallSites) -> CandidateFault:
         return suspect
     stops = frozenset(_lines(sites, (cut,)))
     return replace(suspect, evidence={**suspect.evidence, "way": "sample", "stops": stops})
+
+
+def of_functions(suspect: CandidateFault, sites: CallSites) -> CandidateFault:
+    """What custom Functions read is told with how many of the user's lines, the innermost ones,
+    stand in their `forward`."""
+    if suspect.name != "graph-cut" or suspect.evidence["way"] != "function":
+        return suspect
+    steps = sites.all[suspect.marks["cut"][0].site].steps
+    inside = takewhile(lambda step: step.code in suspect.evidence["within"], steps)
+    evidence = {k: v for k, v in suspect.evidence.items() if k != "within"}
+    return replace(suspect, evidence={**evidence, "inner": len(list(inside))})
 
 
 def is_drawn(sites: CallSites, site: int) -> bool:

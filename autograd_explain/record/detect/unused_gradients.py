@@ -113,6 +113,7 @@ class Gradients:
         zeros = False
         for node in walk:
             zeros = zeros or has_zero_derivative(node.node)
+            self.cuts.applies(node.node)
             leaf = getattr(node.node, "variable", None)
             if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
                 key = id(leaf)
@@ -301,9 +302,11 @@ class Gradients:
     def _guilty(self, parameter: Tensor, since: int, own: int) -> list[CutSite]:
         """Cuts that keep the gradient from a parameter: traced into a loss, if possible one after
         another optimizer's step (`own`): what a loss before that cuts off on purpose, as a
-        discriminator's does, is none of this one's; else numbers and arrays, whose way is lost
-        once they are computed with."""
+        discriminator's does, is none of this one's; else what a custom Function of the loss has
+        read without being given it; else numbers and arrays, whose way is lost once they are
+        computed with."""
         found = list(self.cuts.above(parameter, own)) or list(self.cuts.above(parameter, since))
+        found = found or list(self.cuts.read_within(parameter, since))
         return found or list(self.cuts.lost_above(parameter, since))
 
     def never(self, followed: Followed) -> dict[int, Weak]:
@@ -344,21 +347,24 @@ class Gradients:
         step = followed.cuts[cuts[0].site][0]
         marks: Marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "step": (step,)}
         reached = [self.cuts.reached[s] for s in sites if s in self.cuts.reached]
-        if reached:
-            marks["backward"] = (reached[0],)
+        within = all(self.cuts.is_within(c) for c in cuts)
+        if reached or within:
+            marks["backward"] = (reached[0] if reached else self.last_backward,)
         elif self._backward is not None:
             marks["last_backward"] = (self._backward,)
         # Features computed under no_grad, a comparison in a loss and a number that is only
         # printed are often meant.
         meant = not reached or any(c.way in ("no_grad", "operation") for c in cuts)
         evidence = {
-            "way": cuts[0].way,
+            "way": "function" if within else cuts[0].way,
+            "within": cuts[0].within,
             "parameters": tuple(followed.without[i] for i in lost),
             "shapes": tuple(followed.shapes[i] for i in lost),
             "count": len(lost),
             "optimizer": followed.optimizer,
         }
-        return CandidateFault("graph-cut", marks, evidence, not meant or not followed.with_gradient)
+        sure = not meant or within or not followed.with_gradient
+        return CandidateFault("graph-cut", marks, evidence, sure)
 
 
 def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:

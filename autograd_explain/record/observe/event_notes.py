@@ -89,6 +89,8 @@ class EventNotes:
                 suspicion = self.suspicion
                 if suspicion.shared or site not in suspicion.visited:
                     suspicion.saving(args, site)
+            else:  # the first call inside a custom Function
+                self._ended(args, result, frame, operation)
             self.seen = after
         except Exception as error:
             self.broken = error
