@@ -254,6 +254,16 @@ def test_a_written_stop_is_named_where_it_can_be_no_target(name: str) -> None:
     assert added(cells, edited(cells, rewrites[0])) == [n.strip() for n in new], found.output
 
 
+def test_what_a_library_detaches_is_told_at_its_call() -> None:
+    call = "torch.utils.checkpoint.detach_variable((h,))"
+    found = told(f"h = enc(x).tanh()\nz, = {call}\nloss = F.mse_loss(head(z), y)")
+    assert found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    assert (finding.cause, finding.variant) == ("silent_cut", "library"), found.output
+    assert finding.facts["operation"] == call and finding.facts["operand"] == ""
+    assert "z" in finding.tensors[0].names
+
+
 SOLVE = """class Solve(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, rule):

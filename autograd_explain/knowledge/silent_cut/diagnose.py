@@ -37,6 +37,8 @@ EXAMPLE = {
     "place": "In[1]:15",
     "optimizer": "optimizer",
     "step": "optimizer.step()",
+    "inside": "cache = cache.detach()",
+    "inside_place": "caches.py:12",
 }
 
 
@@ -50,6 +52,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if not cuts:
         return None
     first, step = widest(cuts), moment(scene, "step")
+    inside = cuts[0].inside
     operand = cuts[0].operands[0] if cuts[0].operands else ""
     # The parameters of a model that lived in a function are gone when it has returned.
     shapes: tuple[str, ...] = scene.incident.evidence.get("shapes", ())
@@ -76,6 +79,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "count": str(scene.incident.evidence.get("count", len(names))),
             "operation": text_of(scene, call or first.place),
             "operand": operand if call is None else text_of(scene, first.place),
+            "inside": "" if inside is None else inside.source,
+            "inside_place": label(inside),
             "place": label(call or first.place),
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
@@ -84,7 +89,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=variant,
         details=Details(
-            repairable=variant not in ("no_grad", "operation", "sample", "function"),
+            repairable=variant not in ("no_grad", "operation", "sample", "function", "library"),
             off=off,
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
@@ -109,6 +114,8 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     way = str(scene.incident.evidence.get("way", ""))
     if way == "function":
         return way
+    if way in ("detach", "data") and not cuts[0].operands and cuts[0].place.span is not None:
+        return "library"
     if "numpy" in ops or "__array__" in ops:
         return "numpy"
     if ops & {"item", "tolist", "__float__", "__int__"}:

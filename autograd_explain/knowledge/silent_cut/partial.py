@@ -48,6 +48,8 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "place": label(first.place),
             "optimizer": "",
             "step": "",
+            "inside": "" if first.inside is None else first.inside.source,
+            "inside_place": label(first.inside),
         },
         tensors=(culprit(scene, tensor, *kept_as(scene, first), *value.leaves[1:], *value.lost),),
         events=tuple(e for e in events if e is not None),

@@ -344,6 +344,8 @@ class Gradients:
 
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
         cuts = sorted((self.cuts.cuts[site] for site in sites), key=lambda c: c.clock)
+        # What a custom Function computes inside, its result stands for: that was cut off later.
+        cuts = [c for c in cuts if not c.within] or cuts
         step = followed.cuts[cuts[0].site][0]
         marks: Marks = {"cut": tuple(Mark(c.site, c.clock) for c in cuts), "step": (step,)}
         reached = [self.cuts.reached[s] for s in sites if s in self.cuts.reached]

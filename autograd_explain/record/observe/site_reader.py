@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...inspect.facts.statements import base_of, is_inplace_name
 from ...inspect.history import TraceEvent
 from ...model import Place
-from ...program import Program
+from ...program import Program, last_name
 from .call_sites import CallSite, CallSites
 from .code_positions import CodePosition, line_of, spot_of
 from .opaque_layers import SEQUENTIAL
@@ -46,7 +46,7 @@ class SiteReader:
             return None
         spot, chain = found
         target, operands = "", _operands(spot)
-        if self._op(site) == "data" and not isinstance(spot.node, ast.Attribute):
+        if self._op(site) in ("data", "detach") and not _is_named(spot.node, self._op(site)):
             operands = ()  # read by a library that the user called
         if self._is_direct(site) or self._is_one_module(site):
             target = _made_by(spot)
@@ -177,6 +177,11 @@ class SiteReader:
                 return spot.text(base_of(function.value))
             return _first(spot, call)
         return _first(spot, call) if self._is_one_module(number) else ""
+
+
+def _is_named(node: ast.AST | None, name: str) -> bool:
+    """`x.data`, `x.detach()`, `torch.detach(x)`"""
+    return last_name(node.func if isinstance(node, ast.Call) else node) == name
 
 
 def _layer(node: str) -> str:
