@@ -57,6 +57,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     replaced = later if replaced is None else replaced
     step = moment(scene, "step")
     name = optimizer or (step.place.source if step else "")
+    others = (*(names[1:] if missing else names)[:_SHOWN], optimizer)
     dead = str(scene.incident.evidence.get("dead_count", 0))
     return Finding(
         cause="optimizer_misses_parameters",
@@ -73,7 +74,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "replaced": "" if replaced is None else replaced.source,
             "replaced_place": "" if replaced is None else label(replaced),
         },
-        tensors=(culprit(scene, next(iter(missing), None), *(names[1:] if missing else names)),),
+        tensors=(culprit(scene, next(iter(missing), None), *others),),
         events=() if made is None else (Event(What.CAUSE, made),),
         details=Details(later or replaced),
         variant="replaced" if replaced is not None else "",
