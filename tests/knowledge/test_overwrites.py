@@ -213,3 +213,17 @@ def test_a_library_that_writes_through_data_has_no_tensor_of_the_users_for_its_o
     assert "torch.autograd" not in (facts["alias"], facts["operand"], facts["tensor"])
     new = [edited((START + write, cell), r)[1] for r in found.diagnosis.rewrites]
     assert all("torch.autograd.scale(" in text for text in new)
+
+
+def test_a_value_that_is_read_twice_where_it_is_saved_has_its_name_and_is_copied_twice() -> None:
+    hook = (
+        "class Tap:\n    def __call__(self, layer, args, out):\n        rows = out.flatten(1)\n"
+        "        self.loss = (rows @ rows.t()).mean()\n"
+        "tap, net = Tap(), nn.Sequential(nn.Linear(3, 3), nn.ReLU())\n"
+        "net[0].register_forward_hook(tap)\nnet[1].inplace = True"
+    )
+    found = play((START + hook, "net(torch.rand(4, 3))\ntap.loss.backward()"))
+    assert found.diagnosis is not None
+    assert "rows" in found.diagnosis.finding.tensors[0].names
+    changed = edited((START + hook, ""), found.diagnosis.rewrites[0])
+    assert "self.loss = (rows.clone() @ rows.clone().t()).mean()" in changed[0]

@@ -155,6 +155,8 @@ def culprit(scene: Scene, overwrite: Overwrite) -> TensorFact:
     )
     aliases = scene.names.of_aliases(overwrite.saved.tensor)
     names = tuple(dict.fromkeys((*fact.names, *aliases)))
+    read = "" if names else read_operand(overwrite)
+    names = names or tuple(dict.fromkeys(n for n in (_base(read), read) if n))
     return TensorFact(**{**vars(fact), "names": names})
 
 
@@ -200,8 +202,8 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
     """How the saving statement spells the operand that holds the overwritten tensor, "" if unknown.
 
     The operand that names the written tensor; the one that ends as one of its live `names` does
-    (`self.items.weight` is `model.items.weight`); the only one where there is one; of two the one
-    that the slot stands for (MulBackward0 calls them `self` and `other`).
+    (`self.items.weight` is `model.items.weight`); what all are parts of (`flat @ flat.t()`); of two
+    the one that the slot stands for (MulBackward0 calls them `self` and `other`).
     """
     maker = overwrite.maker
     if maker is None or overwrite.saved.name == "result":
@@ -213,6 +215,9 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
     named = named or [o for o in operands if any(_same_attribute(o, name) for name in names)]
     if named:
         return named[0]
+    bases = {_base(o) for o in operands}
+    if len(operands) > 1 and len(bases) == 1:
+        return bases.pop()
     at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
     return operands[at] if at < len(operands) <= 2 else ""
 

@@ -27,6 +27,20 @@ def stored_names(scene: Scene, spot: ExprAt) -> tuple[str, ...]:
     return ()
 
 
+def read_with_gradient(scene: Scene, spot: ExprAt) -> dict[str, torch.Tensor | None]:
+    """What an expression that computes reads with gradient, outermost first, by its text: `soft`
+    and `hard` of `a * soft + b * hard`.  The tensor, where a live name has it."""
+    found: dict[str, torch.Tensor | None] = {}
+    functions = {id(n.func) for n in ast.walk(spot.node) if isinstance(n, ast.Call)}
+    named = (ast.Name, ast.Attribute, ast.Subscript)
+    for node in ast.walk(spot.node):
+        if isinstance(node, named) and id(node) not in functions:
+            part = spot.inside(node)
+            if scene.gradient_tracer.trace(part).carries:
+                found.setdefault(part.text, scene.slicer.tensor(part))
+    return found
+
+
 def _part_of(target: ast.expr, path: tuple[Part, ...]) -> ast.expr | None:
     """`b` of the target `a, b` for the path (1,)."""
     for part in path:

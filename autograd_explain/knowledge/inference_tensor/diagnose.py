@@ -7,7 +7,7 @@ from autograd_explain.inspect.facts.torch_call import maker, tensor_fact
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, What, label
 
-from .inference import inference_mode, inference_tensors
+from .inference import inference_mode, inference_tensors, unpacked_together
 
 PATTERNS = (
     "inference-saved-for-backward",
@@ -42,6 +42,7 @@ class Details:
     mode: bool  #: the cause is where the mode is switched on
     use: Place | None = None
     tensor: str = ""
+    together: tuple[str, ...] = ()  #: the names of such tensors unpacked with it
     written: bool = False  #: refused was a write, not a read
     flagged: bool = False  #: refused was that it be made to require grad
 
@@ -81,6 +82,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             mode=mode is not None,
             use=scene.place_at(shown),
             tensor=shown.text,
+            together=unpacked_together(scene, shown),
             written=variant == "written",
             flagged=variant == "flag",
         )

@@ -31,6 +31,29 @@ def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
                     yield found, value
 
 
+def unpacked_together(scene: Scene, shown: ExprAt) -> tuple[str, ...]:
+    """The names that got inference tensors by one unpacking with this one: `feats, labels`."""
+    source, body = shown.scope.source, shown.scope.body
+    for node in ast.walk(body):
+        loop = node.target if isinstance(node, (ast.For, ast.AsyncFor)) else None
+        targets = node.targets if isinstance(node, ast.Assign) else [loop]
+        for target in (t for t in targets if isinstance(t, (ast.Tuple, ast.List))):
+            names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+            if shown.text in names and source.function_around(node) is _function(shown):
+                return tuple(n for n in names if _is_inference(scene, shown, n))
+    return ()
+
+
+def _function(spot: ExprAt) -> ast.AST | None:
+    body = spot.scope.body
+    return body if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+
+def _is_inference(scene: Scene, shown: ExprAt, name: str) -> bool:
+    value = scene.slicer.value(scene.slicer.imagined(shown, ast.Name(name, ast.Load())))
+    return isinstance(value, torch.Tensor) and value.is_inference()
+
+
 def inference_mode(scene: Scene, spot: ExprAt) -> tuple[ExprAt | None, bool]:
     """The `torch.inference_mode()` (of a `with` or a decorator) to blame for a value, and whether
     it is the one around the only statement that makes the value: else something that the value

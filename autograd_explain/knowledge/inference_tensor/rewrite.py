@@ -3,7 +3,11 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, clone_before_write
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
+from autograd_explain.rewrite.transforms.call_edits import (
+    call_behind,
+    expression_replaced,
+    line_before,
+)
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
@@ -25,7 +29,11 @@ def _clone(site: Site[Details]) -> Edits | None:
     use = site.details.use
     if site.details.written:
         return None if use is None else clone_before_write(site.program, use, site.details.tensor)
-    return call_behind(site.program, use, "clone")
+    names = site.details.together
+    if len(names) < 2:
+        return call_behind(site.program, use, "clone")
+    copies = ", ".join(f"{name}.clone()" for name in names)
+    return line_before(site.program, use, f"{', '.join(names)} = {copies}")
 
 
 propose: Propose[Details] = by_table(

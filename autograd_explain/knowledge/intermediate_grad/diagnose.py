@@ -55,7 +55,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "leaf": "",
         },
         tensors=facts,
-        events=(*made, scene.failed()),
+        events=(*(made or _read(scene)), scene.failed()),
         variant="root" if is_started_from(scene, found) else "",
         details=Details(whole_with_gradient(scene) is not None),
     )
@@ -79,7 +79,8 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
             variant="property",
             details=Details(read=place, leaf=leaf),
         )
-    made = () if maker is None else (scene.event_at(What.CAUSE, maker),)
+    at = maker or shown
+    made = () if at is None else (scene.event_at(What.CAUSE, at),)
     of_whole = whole_with_gradient(scene) is not None
     return Finding(
         cause="intermediate_grad",
@@ -95,6 +96,12 @@ def _from_source(scene: Scene) -> Finding[Details] | None:
         events=(*made, scene.failed()),
         details=Details(of_whole),
     )
+
+
+def _read(scene: Scene) -> tuple[Event, ...]:
+    """Where nothing of the user's has made it, the reading is what there is to change."""
+    shown = attribute_read(scene, "grad")
+    return () if shown is None else (scene.event_at(What.CAUSE, shown),)
 
 
 def _confidence(maker: ExprAt | None) -> Confidence:

@@ -24,7 +24,7 @@ PATTERNS = (
     "composite-derivative-not-implemented",
 )
 
-EXAMPLE = {"function": "Bend", "kept": "", "where": "", "call": ""}
+EXAMPLE = {"function": "Bend", "kept": "", "where": "", "ran": ""}
 
 VARIANTS = {
     "once-differentiable-twice": "once",

@@ -42,7 +42,7 @@ def backward_of_kernel(scene: Scene, example: Mapping[str, str]) -> Finding[Kern
         example,
         facts={
             "function": function,
-            "call": "" if not ran else ran[0].source,
+            "ran": "" if not ran else ran[0].source,
             "where": label(ran[0]) if ran else "",
         },
         at=at,

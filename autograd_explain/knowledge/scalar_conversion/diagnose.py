@@ -12,6 +12,7 @@ from autograd_explain.inspect.facts.torch_call import (
     live_value,
     tensor_fact,
 )
+from autograd_explain.inspect.facts.value_names import read_with_gradient
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place
 
@@ -44,7 +45,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return None
     many = isinstance(given.node, (ast.List, ast.Tuple, ast.ListComp))
     number = isinstance(call.node, ast.Call) and getattr(call.node.func, "id", "") == "float"
-    fact = tensor_fact(scene, tensor, given.text)
+    fact = tensor_fact(scene, tensor, given.text, *read_with_gradient(scene, given))
     return finding_from_message(
         scene,
         "scalar_conversion",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from enum import Enum
 from types import FrameType
@@ -18,6 +19,8 @@ from autograd_explain.program import expression_of
 
 from .culprit import without_item
 from .freed_part import FreedPart
+
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class StateKind(Enum):
@@ -49,6 +52,7 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
     # A name of the failing function's own says what a global one would say of one object only.
     names = tuple(sorted(names, key=lambda n: head_of(n) not in frame.f_locals))
+    names = tuple(n for n in names if not _is_one_of_many(n, names))
     for name in (n for full in names for n in (full, without_item(full))):
         value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
         if isinstance(holder, (list, tuple)) and name != without_item(name):
@@ -62,6 +66,12 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return CarriedState(name, StateKind.TUPLE)
     return CarriedState(loop=carried_by_loop(scene, part.old))
+
+
+def _is_one_of_many(name: str, names: tuple[str, ...]) -> bool:
+    """`cache.layers[0].keys`, where the other layers keep theirs: cutting one is no repair."""
+    alike = [n for n in names if _INDEX.sub("[]", n) == _INDEX.sub("[]", name)]
+    return len(alike) > 1 and "]." in name
 
 
 def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tuple[str, ...]:

@@ -33,7 +33,9 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
     names = tuple(dict.fromkeys((*first, *assigned[: len(part.carried) > 0], *live, *assigned)))
     names = (*names, *(n for n in map(without_item, names[:2]) if n not in names))
     if tensor is None:
-        names = names or tuple(dict.fromkeys((*_read_again(scene, part), *_handed_in(scene, part))))
+        if not part.carried and memory is None:  # what is known of the old value is who reads it
+            read = (*_read_again(scene, part), *_handed_in(scene, part))
+            names = tuple(dict.fromkeys((*read, *names)))
         return TensorFact(Role.CULPRIT, names, grad_fn=part.boundary.name)
     fact = scene.fact(Role.CULPRIT, tensor)
     return replace(fact, names=names or fact.names)
@@ -69,8 +71,8 @@ def _texts(nodes: Iterable[ast.AST], kinds: tuple[type[ast.expr], ...]) -> Itera
 
 
 def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
-    """What the call that uses the old value is given that leads to it: `memory` of
-    `net(x, memory)`, an object, and the tensors that it holds."""
+    """What the call that uses the old value is given that leads to it: of `net(x, memory)` the
+    tensors that `memory` holds, and the object."""
     path = () if part.reader is None else part.reader.path
     for place in reversed(path):
         statement = scene.program.statement_at(place)
@@ -79,7 +81,7 @@ def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
         for text in dict.fromkeys(_texts(given, (ast.Name, ast.Attribute))):
             inside = [n for n in scene.names.tensors if n.name.startswith((f"{text}.", f"{text}["))]
             held = [n.name for n in inside if _leads_to(scene, n.tensor, part)]
-            yield from (text, *held[:_SHOWN]) if held else ()
+            yield from (*held[:_SHOWN], text) if held else ()
 
 
 def _leads_to(scene: Scene, tensor: torch.Tensor, part: FreedPart) -> bool:

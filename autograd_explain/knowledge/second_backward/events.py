@@ -25,5 +25,7 @@ def events_of(scene: Scene, known: Evidence, why: Why, at: Place | None) -> tupl
     elif made is not None and at is not None and at.line_id in lines:  # what keeps it is to change
         made = replace(made, place=at, chain=path[: lines.index(at.line_id)])
     elif made is not None and path:
-        made = replace(made, place=at, chain=(), certainty=Certainty.INFERRED)
+        made = replace(made, place=at, chain=(), certainty=Certainty.INFERRED, inside=None)
+    elif made is None and at is not None:  # known by what keeps it alone
+        made = Event(What.CAUSE, at)
     return tuple(event for event in (made, freed, failed) if event is not None)

@@ -49,7 +49,47 @@ def kept_by_library(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
             names = [n for n in names if n.endswith(f".{attribute}")]
             given = tuple(dict.fromkeys(names))
             return _kept(scene, given, call, owner, attribute)
-    return _by_name(scene, part)
+    return _by_name(scene, part) or (_in_graph(scene) if not part.carried else None)
+
+
+def _in_graph(scene: Scene) -> KeptByLibrary | None:
+    """By what modules of packages hold that the failing graph leads to, where the history does not
+    say who reads it; and the call of the first of them, or of what it belongs to."""
+    modules = [(n, m) for n, m in scene.names.held_modules if _is_of_package(type(m))]
+    for name, module in sorted(modules, key=lambda pair: -len(pair[0])):
+        held = [n for n in scene.names.tensors if n.name.startswith(f"{name}._")]
+        inside = [n.name for n in held if _is_in_graph(scene, n.tensor)]
+        owner, path = module, name
+        calls: list[ExprAt] = []
+        while inside and path and not calls:
+            calls = [c for c in _calls(scene) if _is_of(scene, c, owner, path)]
+            path = path.rpartition(".")[0]
+            owner = _object(scene, path) if path else MISSING
+        if calls:
+            attribute = inside[0].removeprefix(f"{name}.").partition("[")[0].partition(".")[0]
+            names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
+            call = next((c for c in calls if _is_before(scene, c)), calls[0])
+            return _kept(scene, tuple(names), call, module, attribute)
+    return None
+
+
+def _is_before(scene: Scene, call: ExprAt) -> bool:
+    """Whether it stands before the failing line, in one source with it."""
+    place, at = scene.slicer.place(call), scene.place
+    same = at is not None and (place.cell, place.file) == (at.cell, at.file)
+    return same and at is not None and place.line <= at.line
+
+
+def _is_in_graph(scene: Scene, tensor: torch.Tensor) -> bool:
+    return not tensor.is_leaf and scene.graph.find(tensor.grad_fn) is not None
+
+
+def _is_of(scene: Scene, call: ExprAt, owner: Any, path: str) -> bool:
+    """Whether a call runs a module, or an attribute of its name in the user's classes."""
+    spot, last = call.callable, path.rpartition(".")[2]
+    value = MISSING if spot is None else scene.slicer.value(spot)
+    unknown = value is MISSING and spot is not None
+    return value is owner or (unknown and spot is not None and spot.text == f"self.{last}")
 
 
 def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:

@@ -81,8 +81,10 @@ def _copy(
     flag = keyword(call, "requires_grad")
     if flag is None or literal_bool(flag.value) is False:
         return new
+    if keep_graph:  # it requires grad by itself
+        return new if literal_bool(flag.value) else None
     wanted = "" if literal_bool(flag.value) else _code(flag.value)
-    return None if keep_graph else method(new, f"requires_grad_({wanted})")
+    return method(new, f"requires_grad_({wanted})")
 
 
 def _code(node: cst.BaseExpression) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.facts.value_names import outer_names, stored_names
+from autograd_explain.inspect.facts.value_names import outer_names, read_with_gradient, stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Role, TensorFact, What, label
 
@@ -27,6 +27,8 @@ class Details:
     """What the rewrites go by."""
 
     graph: bool  #: the source has one
+    asked: bool = False  #: the copy is to require grad
+    loss: bool = False  #: so is the copy of a computed number
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -36,7 +38,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return None
     cause = scene.event_at(What.CAUSE, call)
     copies = stored_names(scene, call)
-    culprit = _culprit(scene, source)
+    read, asked = read_with_gradient(scene, source), _is_asked(call)
+    culprit = _culprit(scene, source, read)
     return Finding(
         cause="tensor_from_tensor",
         confidence=Confidence.PROVEN,
@@ -49,7 +52,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=(culprit,),
         events=(replace(cause, certainty=Certainty.OBSERVED), scene.failed()),
         variant="graph" if culprit.requires_grad else "",
-        details=Details(bool(culprit.requires_grad)),
+        details=Details(bool(culprit.requires_grad), asked, asked and _is_number(culprit, read)),
     )
 
 
@@ -79,7 +82,20 @@ def _source(call: ExprAt) -> ExprAt | None:
     return call.inside(given[0]) if given else None
 
 
-def _culprit(scene: Scene, source: ExprAt) -> TensorFact:
+def _is_asked(call: ExprAt) -> bool:
+    assert isinstance(call.node, ast.Call)
+    given = (k.value for k in call.node.keywords if k.arg == "requires_grad")
+    return any(isinstance(v, ast.Constant) and v.value is True for v in given)
+
+
+def _is_number(fact: TensorFact, read: dict[str, torch.Tensor | None]) -> bool:
+    """Whether a computed number is copied: where backward began, it would end."""
+    numbers = [t is not None and not t.is_leaf and t.dim() == 0 for t in read.values()]
+    itself = fact.shape == () and fact.is_leaf is False
+    return itself or (bool(numbers) and all(numbers))
+
+
+def _culprit(scene: Scene, source: ExprAt, read: dict[str, torch.Tensor | None]) -> TensorFact:
     """The copied tensor; where it has no name, what the source tells about its gradient."""
     value = scene.incident.evidence.get("object")
     if not isinstance(value, torch.Tensor):
@@ -87,4 +103,5 @@ def _culprit(scene: Scene, source: ExprAt) -> TensorFact:
     if isinstance(value, torch.Tensor):
         return scene.fact(Role.CULPRIT, value, source.text, *outer_names(scene, source))
     carries = True if scene.gradient_tracer.trace(source).carries else None
-    return TensorFact(Role.CULPRIT, (source.text,), requires_grad=carries)
+    names = tuple(dict.fromkeys((source.text, *read)))
+    return TensorFact(Role.CULPRIT, names, requires_grad=carries)

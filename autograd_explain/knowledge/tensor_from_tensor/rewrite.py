@@ -6,6 +6,12 @@ from .copies import tensor_copy
 from .diagnose import Details
 
 propose: Propose[Details] = by_table(
+    Fix("clone", at_place(tensor_copy, keep_graph=True), when=lambda d: d.loss, changes=True),
     Fix("detach_clone", at_place(tensor_copy)),
-    Fix("clone", at_place(tensor_copy, keep_graph=True), when=lambda d: d.graph, changes=True),
+    Fix(
+        "clone",
+        at_place(tensor_copy, keep_graph=True),
+        when=lambda d: d.graph and not d.asked,
+        changes=True,
+    ),
 )

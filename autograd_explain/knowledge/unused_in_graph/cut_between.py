@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+import torch
+
 from autograd_explain.inspect.dataflow import CutKind, ExprAt, Off
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.grad_mode import OffBy, switched_off_around
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Event, What
@@ -44,6 +47,33 @@ def cuts_between(scene: Scene, roots: list[ExprAt], source: ExprAt) -> tuple[Cut
             if cut is not None and _reads(scene, spot, goal):
                 found.append(cut)
     return tuple(found)
+
+
+def copied_modules(
+    scene: Scene, roots: list[ExprAt], tensor: torch.Tensor
+) -> tuple[CutBetween, ...]:
+    """The copies of a module with this parameter that the results were computed with:
+    `fast = copy.deepcopy(net)`, whose parameters are new leaves."""
+    slicer, found = scene.slicer, dict[int, CutBetween]()
+    spots = (s for root in roots for s in (*slicer.makers(root), *computation(scene, root)))
+    called = (s.callable for s in spots if isinstance(s.node, ast.Call))
+    for made in (m for function in called if function is not None for m in slicer.makers(function)):
+        given = made.argument(0, "x") if made.called == "deepcopy" else None
+        module = None if given is None else _live(scene, given)
+        if isinstance(module, torch.nn.Module) and any(p is tensor for p in module.parameters()):
+            found.setdefault(id(made.node), CutBetween(CutKind.COPY, made))
+    return tuple(found.values())
+
+
+def _live(scene: Scene, spot: ExprAt) -> object:
+    """The object an expression names; of a parameter, what the caller gave for it."""
+    value, slicer = scene.slicer.value(spot), scene.slicer
+    while value is MISSING and isinstance(spot.node, ast.Name):
+        given = slicer.argument(spot.scope, spot.node.id)
+        if given is None:
+            return MISSING
+        value, spot = slicer.value(given), given
+    return value
 
 
 def _holds(outer: ExprAt, inner: ExprAt) -> bool:

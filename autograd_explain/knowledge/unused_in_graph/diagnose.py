@@ -25,7 +25,7 @@ from autograd_explain.inspect.live.names import storage_key
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, What, label
 
-from .cut_between import CutBetween, cut_event, cuts_between
+from .cut_between import CutBetween, copied_modules, cut_event, cuts_between
 from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
@@ -66,6 +66,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     roots, shown = handed_on(scene, backward_roots(scene), asked)
     handed_in = () if shown is not None else _handed_in(scene)
     cuts = _in_callback(handed_in) if shown is None else cuts_between(scene, roots, shown)
+    cuts = cuts or (() if tensor is None else copied_modules(scene, roots, tensor))
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     parts = None if cuts else side_parts(scene, shown, asked)
     made = maker(scene, shown) if parts is None else None

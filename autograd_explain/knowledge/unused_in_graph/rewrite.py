@@ -6,7 +6,7 @@ from dataclasses import replace
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Place, Span
-from autograd_explain.program import Program
+from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
@@ -82,6 +82,8 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
     """`torch.from_numpy(x.detach().numpy())` -> `x`."""
     node, source = node_at(program, place), program.source_at(place)
     if not isinstance(node, ast.Call) or not node.args or place is None or source is None:
+        return []
+    if called_name(node) == "deepcopy":  # the copy is updated; the module itself may not be
         return []
     inner = without_cut(program, replace(place, span=source.span(node.args[0])))
     return [*tensors_instead_of_copy(program, place, False), *inner]

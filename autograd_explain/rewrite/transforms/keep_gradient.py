@@ -41,18 +41,23 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     """`x.retain_grad()` where each of the tensors gets its name: at the statement that computed
     it, else at one that stored what a function returned."""
     names = {n for t in finding.tensors for n in t.names}
-    causes = [e.place for e in finding.events if e.what is What.CAUSE]
+    place = finding.place(What.FAILED)
+    causes = [e.place for e in finding.events if e.what is What.CAUSE and not _same(e.place, place)]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
     for places in (causes, causes[:1]):
         edits = _after_all(program, places, names)
         if edits:
             return edits
-    for place in named:  # the statement may name what comes of the tensor, not the tensor
-        edits = _after_all(program, [place], names) if _names_one(program, place, names) else None
+    for at in named:  # the statement may name what comes of the tensor, not the tensor
+        edits = _after_all(program, [at], names) if _names_one(program, at, names) else None
         if edits:
             return edits
-    place = finding.place(What.FAILED)
     return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
+
+
+def _same(one: Place | None, other: Place | None) -> bool:
+    """Whether both are the line that reads the gradient, and not one that makes the tensor."""
+    return one is not None and other is not None and one.line_id == other.line_id
 
 
 def _before_backward(program: Program, place: Place | None, names: set[str]) -> Edits | None:

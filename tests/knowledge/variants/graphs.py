@@ -3,6 +3,40 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "a copy of the network is adapted": (
+        """
+import copy
+net = nn.Linear(2, 1)
+x, y = torch.rand(6, 2), torch.rand(6, 1)
+def adapted(model, steps=2):
+    fast = copy.deepcopy(model)
+    for _ in range(steps):
+        grads = torch.autograd.grad((fast(x) - y).square().mean(), fast.parameters())
+        for p, g in zip(fast.parameters(), grads):
+            p.data -= 0.1 * g
+    return fast
+# %%
+fast = adapted(net)
+outer = (fast(x) - y).square().mean()
+grads = torch.autograd.grad(outer, list(net.parameters()))
+""",
+        "unused_in_graph",
+        "cut",
+        "grads = torch.autograd.grad(outer, list(net.parameters()), allow_unused=True)",
+    ),
+    "a number wrapped to be differentiated": (
+        """
+a, b = torch.rand(3, requires_grad=True), torch.rand(3, requires_grad=True)
+def total(weight=0.3):
+    fit, size = (a * b).sum(), b.square().mean()
+    return torch.tensor(fit + weight * size, requires_grad=True)
+# %%
+total().backward()
+""",
+        "tensor_from_tensor",
+        "graph",
+        "    return (fit + weight * size).clone()",
+    ),
     "attention that is differentiated twice": (
         """
 layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)

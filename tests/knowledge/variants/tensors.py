@@ -154,6 +154,21 @@ best = keep([net])
         "",
         "",
     ),
+    "inference tensors unpacked together": (
+        """
+head = nn.Linear(3, 2)
+def predicted():
+    return [(torch.rand(4, 3) * 2, torch.arange(4) % 2, "name") for _ in range(2)]
+batches = torch.inference_mode()(predicted)()
+# %%
+for feats, labels, name in batches:
+    loss = nn.functional.cross_entropy(head(feats), labels)
+    loss.backward()
+""",
+        "inference_tensor",
+        "elsewhere",
+        "    feats, labels = feats.clone(), labels.clone()",
+    ),
     "inference tensor written": (
         """
 with torch.inference_mode():
