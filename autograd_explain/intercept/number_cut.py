@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..record.signal import Signal
     from ..verification import SeveredValue
 
-_WAYS = ("number", "copy", "sample")
+_WAYS = ("number", "copy", "sample", "numpy", "detach", "data")
 
 
 def is_number_cut(signal: Signal) -> bool:

@@ -44,6 +44,17 @@ class Solve(torch.autograd.Function):
 
 PROGRAMS = (
     Silent(
+        "a straight-through sum that is detached as a whole",
+        (
+            _TWO + "c = nn.Embedding(4, 3)\n" + _HELD,
+            _ROUNDS + "    q = c(torch.cdist(h, c.weight).argmin(1))\n"
+            "    z = (h + (q - h)).detach()\n" + _STEP,
+        ),
+        "graph-cut",
+        {"cut": "z = (h + (q - h)).detach()"},
+        "detach",
+    ),
+    Silent(
         "a layer that a custom Function reads from outside",
         (
             _TWO + _HELD + f"\n{_FUNCTION}",

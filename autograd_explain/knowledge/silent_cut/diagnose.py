@@ -104,8 +104,12 @@ def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
     return next(iter(cut.path[-1 - inner :]), None) if inner < len(cut.path) else None
 
 
-def _line(cut: TraceEvent) -> tuple[int, int]:
-    return cut.order, cut.place.line
+def _line(cut: TraceEvent) -> tuple[bool, int, int]:
+    """What the program wrote to leave the graph goes before an operation that has no derivative."""
+    return cut.op not in _WRITTEN, cut.order, cut.place.line
+
+
+_WRITTEN = frozenset("detach detach_ data numpy __array__ item tolist __float__ __int__".split())
 
 
 def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:

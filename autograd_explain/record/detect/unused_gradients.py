@@ -25,6 +25,8 @@ _NEVER = Mark(0, 0)
 _MAX_PAST = 20
 _MAX_WALK = 5_000
 _MAX_FILLS = 100
+#: Features computed under no_grad and a comparison in a loss; as is a number that is only printed.
+_OFTEN_MEANT = ("no_grad", "operation")
 
 
 @dataclass
@@ -343,7 +345,8 @@ class Gradients:
         return found
 
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
-        cuts = sorted((self.cuts.cuts[site] for site in sites), key=lambda c: c.clock)
+        every = (self.cuts.cuts[site] for site in sites)
+        cuts = sorted(every, key=lambda c: (c.way in _OFTEN_MEANT, c.clock))
         # What a custom Function computes inside, its result stands for: that was cut off later.
         cuts = [c for c in cuts if not c.within] or cuts
         step = followed.cuts[cuts[0].site][0]
@@ -354,9 +357,8 @@ class Gradients:
             marks["backward"] = (reached[0] if reached else self.last_backward,)
         elif self._backward is not None:
             marks["last_backward"] = (self._backward,)
-        # Features computed under no_grad, a comparison in a loss and a number that is only
-        # printed are often meant.
-        meant = not reached or any(c.way in ("no_grad", "operation") for c in cuts)
+        written = [c for c in cuts if c.way not in _OFTEN_MEANT]
+        meant = not any(c.site in self.cuts.reached for c in written)
         evidence = {
             "way": "function" if within else cuts[0].way,
             "within": cuts[0].within,

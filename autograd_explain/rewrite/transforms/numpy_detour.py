@@ -61,7 +61,7 @@ def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | No
         return None
     patches: list[Patch] = []
     for statement in parts:
-        found = list(_statement(text, statement, left, arrays))
+        found = list(_statement(text, statement, parts, left, arrays))
         if None in found:
             return None
         patches += [p for p in found if p is not None]
@@ -152,12 +152,16 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
 
 
 def _statement(
-    text: _Text, statement: ast.stmt, left: ast.expr, arrays: frozenset[str]
+    text: _Text,
+    statement: ast.stmt,
+    parts: tuple[ast.stmt, ...],
+    left: ast.expr,
+    arrays: frozenset[str],
 ) -> Iterator[Patch | None]:
     """The patches of one statement; None among them where it cannot be said in torch."""
     value = getattr(statement, "value", None)
     back = [] if value is None else _back(value, left, arrays)
-    if value is None or not (back or _is_plain(text, statement)):
+    if value is None or not (back or _is_plain(text, statement, parts)):
         yield None
         return
     for call in back:
@@ -170,22 +174,19 @@ def _statement(
         yield from _expression(text, root, left, arrays)
 
 
-def _is_plain(text: _Text, statement: ast.stmt) -> bool:
-    """Whether it gives its value to one name that nothing else binds or writes into."""
+def _is_plain(text: _Text, statement: ast.stmt, parts: tuple[ast.stmt, ...]) -> bool:
+    """Whether it gives its value to one name that nothing but these parts binds or writes into."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     target = targets[0] if len(targets) == 1 else None
     if not isinstance(target, ast.Name):
         return False
-    bound = [
-        n for n in ast.walk(text.scope)
-        if isinstance(n, ast.Name) and n.id == target.id and not isinstance(n.ctx, ast.Load)
-    ]  # fmt: skip
-    written = [
-        n for n in ast.walk(text.scope)
-        if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)
-        and getattr(n.value, "id", "") == target.id
-    ]  # fmt: skip
-    return len(bound) == 1 and not written
+    own = {id(t) for p in parts if isinstance(p, ast.Assign) for t in p.targets}
+    stored = (n for n in ast.walk(text.scope) if not isinstance(getattr(n, "ctx", None), ast.Load))
+    return not any(
+        (isinstance(n, ast.Name) and n.id == target.id and id(n) not in own)
+        or (isinstance(n, ast.Subscript) and getattr(n.value, "id", "") == target.id)
+        for n in stored
+    )
 
 
 def _expression(
