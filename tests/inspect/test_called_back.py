@@ -195,14 +195,14 @@ attribute(net, x)
     "one of several inputs": (
         """
 def score(a, b):
-    c = b.detach()
-    return (a * c).sum()
+    b = b.detach()
+    return (a * b).sum()
 # %%
 attribute_all(score, [x, x + 1])
 """,
         "unused_in_graph",
-        "c = b.detach()",
-        ["c = b"],
+        "b = b.detach()",
+        ["b = b"],
     ),
     "a loss that is no number": (
         """

@@ -16,8 +16,9 @@ from .reaching_definitions import Body, Part, key_of
 class Scope:
     """A run of a function, or the top level of a cell or file.
 
-    `values` are live names (a frame's locals, the user's namespace).  `call` is the expression
-    that called the function, where known; `receiver` the live `self`, or its class.
+    `values` are live names (a frame's locals, the user's namespace), `given` what the parameters
+    were when it began, where that alone is known.  `call` is the expression that called the
+    function, where known; `receiver` the live `self`, or its class.
     """
 
     source: Source
@@ -26,6 +27,7 @@ class Scope:
     call: ExprAt | None = None
     receiver: Any = safe_lookup.MISSING
     current: ast.AST | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def function(self) -> str | None:

@@ -76,6 +76,9 @@ def tensor(slicer: Slicing, spot: ExprAt) -> Any:
     Only where nothing bound the name again after `spot`.
     """
     key = spot.key
+    if key is not None and key in spot.scope.given and not spot.path:
+        bound_again = reaching(slicer.index(spot.scope.source), spot.node, key)
+        return None if bound_again else spot.scope.given[key]
     if key is None or spot.path or _bound_later(slicer, spot, key):
         return None
     value = slicer.value(spot)

@@ -235,8 +235,8 @@ def _given(entered: Scope, leaf: torch.Tensor | None) -> Scope:
     the library differentiates for a tensor of its own."""
     if leaf is None or not isinstance(entered.body, FUNCTIONS):
         return entered
-    given = dict.fromkeys(parameters(entered.body), leaf)
-    return replace(entered, values={**given, **entered.values})
+    names = [n for n in parameters(entered.body) if n not in entered.values]
+    return replace(entered, given=dict.fromkeys(names, leaf))
 
 
 def _trace(scene: Scene, entered: Scope) -> GradientTrace:
