@@ -407,7 +407,7 @@ penalty.backward()
 """,
         "create_graph_cycle",
         "again",
-        "",
+        "penalty = new_x_grad.square().sum()",
     ),
     "gradient that is a number": (
         """
