@@ -201,9 +201,10 @@ class _Trials:
         original = {str(ORIGINAL): self._job(Mode.DEPENDENCE)}
         plain = dict(self._pool.run(original | jobs))
         most = max(len(result.reaches) for result in plain.values())
-        before = plain.pop(str(ORIGINAL)).reaches
-        before = before if self._plan.kind is Kind.ERROR else ()  # of a warning all completed
-        meant = missed_before(before)
+        ran = plain.pop(str(ORIGINAL)).reaches
+        before = ran if self._plan.kind is Kind.ERROR else ()  # of a warning all completed
+        # Where an optimizer is at fault, what backwards do not reach was so before.
+        meant = missed_before(ran if self._plan.awaits_steps else before)
         shifts = {key: shift_for(r.reaches, meant) for key, r in plain.items() if r.completed}
         again = {key: replace(jobs[key], shift=shift) for key, shift in shifts.items() if shift}
         moved = dict(self._pool.run(again))

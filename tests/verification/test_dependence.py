@@ -42,10 +42,10 @@ for _ in range(2):
         (CUT, "h.sum()", "a.sum()", 1),
         (CUT, "h.sum().backward()", "pass", 2),
         (TWICE, "    (kept", "    kept = a.exp()\n    (kept", 0),
-        (TWICE, "(kept *", "kept = kept.detach()\n    (kept *", 2),
+        (TWICE, "(kept *", "kept = kept.detach()\n    (kept *", 3),
         # The gradients that the first backward gave.
         (TWICE, "(kept * b + 1e-3", "kept = a.exp()\n    (kept * b + 1e-3 * kept.detach() + 0", 1),
-        (TWICE, "(kept *", "kept = kept.detach() + 1\n    (kept *", 2),  # the first loss
+        (TWICE, "(kept *", "kept = kept.detach() + 1\n    (kept *", 3),  # the first loss
         (
             TEACHER,
             "    b.mul_(0.9)",

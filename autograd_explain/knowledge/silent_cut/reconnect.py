@@ -143,9 +143,6 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
         return
     whole, back = _chain(source, node)
     where = replace(place, span=source.span(whole))
-    if through := _straight_through(source, whole):
-        yield from replacement(program, where, through)
-        return
     copies = isinstance(whole, ast.Call) and called_name(whole) in _RETURNS  # torch.tensor(x)
     if isinstance(whole, ast.Call) and copies and whole.args:
         yield from tensors_instead_of_copy(program, where, _many(whole.args[0]))
@@ -169,21 +166,6 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
         if text:
             around = replace(place, span=source.span(_wrappers(source, back)[-1]))
             yield from replacement(program, around, text + _dtype(source, back))
-
-
-def _straight_through(source: Source, whole: ast.expr) -> str:
-    """`z + (q - z).detach()` for `(z + (q - z)).detach()`: without any end what is added and taken
-    away again would leave `z` no gradient."""
-    value = _operand(whole)
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add) or value is whole:
-        return ""
-    for kept, other in ((value.left, value.right), (value.right, value.left)):
-        if isinstance(other, ast.BinOp) and isinstance(other.op, ast.Sub):
-            if ast.unparse(other.right) == ast.unparse(kept):
-                text = f"{source.segment(kept)} + ({source.segment(other)}).detach()"
-                inside = isinstance(source.parents.get(whole), (ast.BinOp, ast.Attribute))
-                return f"({text})" if inside else text
-    return ""
 
 
 def _wrappers(source: Source, call: ast.Call) -> list[ast.Call]:

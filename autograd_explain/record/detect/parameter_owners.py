@@ -131,7 +131,8 @@ def told_once(
     found: list[CandidateFault], owners: list[CandidateFault], namespace: Mapping[str, Any]
 ) -> list[CandidateFault]:
     """The suspects; where an optimizer steps in vain what a cut keeps the gradient from, the cut is
-    told if the model still has that, else that it is not what the model has."""
+    told if the model still has that, else that it is not what the model has.  Where another model
+    of the same shapes gets the gradients, the optimizer has the wrong one of the two."""
     misses = [s for s in owners if s.name == "optimizer-misses-parameters"]
     cuts = [s for s in found if s.name == "graph-cut"]
     if not misses or not cuts:
@@ -140,8 +141,16 @@ def told_once(
     owned = {id(p) for m in modules for p in m.parameters()}
     lost = {key for s in cuts if s.sure for key in _tensors(s, "parameters")} & owned
     gone = [s for s in misses if lost and lost >= _tensors(s, "dead") & owned]
-    gone += [s for s in cuts if (own := _tensors(s, "parameters")) and not own & owned]
+    twins = [s for s in misses if _shapes(s, "dead") == _shapes(s, "parameters")]
+    gone = [s for s in gone if s not in twins]
+    vain = {key for s in twins for key in _tensors(s, "dead")}
+    gone += [s for s in cuts if (own := _tensors(s, "parameters")) and not own & owned - vain]
     return [s for s in (*found, *owners) if not any(s is g for g in gone)]
+
+
+def _shapes(suspect: CandidateFault, key: str) -> list[torch.Size]:
+    found = (t for weak in suspect.evidence.get(key, ()) if (t := weak()) is not None)
+    return sorted(t.shape for t in found)
 
 
 def _tensors(suspect: CandidateFault, key: str) -> set[int]:

@@ -114,6 +114,8 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     if node is None or place is None:
         return []
     inner, behind = _inner(node), ""
+    if inner is not node and (through := _straight_through(program, place, inner)):
+        return replacement(program, place, through)
     copied = _copied(inner)
     if copied is not None and _inner(copied) is not copied:
         inner, behind = _inner(copied), ".clone()"
@@ -126,6 +128,20 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     found = replacement(program, place, f"{code}{behind}" if whole else f"({code}){behind}")
     around = _computed_around(program, place, node)
     return [] if around is None else [*found, *around]
+
+
+def _straight_through(program: Program, place: Place, sum_of: ast.expr) -> str:
+    """`(z + (q - z).detach())` for `(z + (q - z)).detach()`: without any end what is added and
+    taken away again would leave `z` no gradient."""
+    sides = (sum_of.left, sum_of.right) if isinstance(sum_of, ast.BinOp) else ()
+    for kept, other in zip(sides, sides[::-1], strict=True):
+        added = isinstance(getattr(sum_of, "op", None), ast.Add)
+        if not added or not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.Sub):
+            continue
+        if ast.dump(other.right) == ast.dump(kept):
+            first, last = (code_of(program, place, n) for n in (kept, other))
+            return f"({first} + ({last}).detach())"
+    return ""
 
 
 def _computed_around(program: Program, place: Place, node: ast.expr) -> list[Patch] | None:
