@@ -129,6 +129,20 @@ PROGRAMS = (
         {"step": "opt.step()"},
     ),
     Silent(
+        "an optimizer of networks whose copies are stacked",
+        (
+            HEAD + "nets = [nn.Linear(3, 2) for _ in range(2)]\n"
+            "opt = torch.optim.SGD([p for net in nets for p in net.parameters()], lr=0.1)\n"
+            "params, _ = torch.func.stack_module_state(nets)\n"
+            "def one(p):\n"
+            "    return torch.func.functional_call(nets[0], p, (torch.ones(2, 3),)).sum()",
+            "for _ in range(2):\n    opt.zero_grad()\n"
+            "    torch.func.vmap(one)(params).sum().backward()\n    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
         "data alias",
         (
             HEAD + "x, w = torch.randn(2, 3), torch.randn(3, 1, requires_grad=True)",

@@ -30,9 +30,14 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
     first = widest(here)
     lines = {first.place.line_id: first}
     lines |= {c.place.line_id: c for _, o in told[1:] if (c := widest(o)).place != first.place}
-    operand = first.operands[0] if first.operands else ""
+    # What a library's method was called on holds what it was given.
+    operands = first.operands if first.inside is None else first.operands[1:] or first.operands
+    operand = operands[0] if operands else ""
     derivative = first.op == _DERIVATIVE
     off = None if value.drawn or derivative else recording_off(scene, here)
+    # A derivative and a sample are read of a function or a distribution.
+    own = not derivative and not value.drawn and first.inside is None and _is_name(operand)
+    kept = (*kept_as(scene, first), *((operand,) if own else ()))
     causes = [scene.event(What.CAUSE, c, certainty=Certainty.OBSERVED) for c in lines.values()]
     events = (*as_events(causes, off), event(scene, What.FAILED, "backward"))
     tensor = next((t.tensor for t in scene.names.tensors if t.name == value.leaves[0]), None)
@@ -51,7 +56,7 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "inside": "" if first.inside is None else first.inside.source,
             "inside_place": label(first.inside),
         },
-        tensors=(culprit(scene, tensor, *kept_as(scene, first), *value.leaves[1:], *value.lost),),
+        tensors=(culprit(scene, tensor, *kept, *value.leaves[1:], *value.lost),),
         events=tuple(e for e in events if e is not None),
         variant=_variant(value, off, derivative),
         details=Details(
@@ -61,6 +66,10 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             drawn=first.place if value.drawn else None,
         ),
     )
+
+
+def _is_name(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def _variant(value: SeveredValue, off: RecordingOff | None, derivative: bool) -> str:

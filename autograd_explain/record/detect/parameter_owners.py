@@ -301,8 +301,9 @@ def _missed(
 
 def _alike(leaves: list[Tensor], shapes: set[torch.Size]) -> Iterator[Tensor]:
     """Tensors of the user's that may be what the optimizer was to have: what it steps in vain has
-    the same shapes."""
-    return (t for t in leaves if t.shape in shapes and t._base is None and t.is_leaf)
+    the same shapes, or was stacked."""
+    fitting = (t for t in leaves if t.shape in shapes or (t.dim() > 1 and t.shape[1:] in shapes))
+    return (t for t in fitting if t._base is None and t.is_leaf)
 
 
 def _written(parameter: Tensor, log: EventLog, since: int) -> bool:
