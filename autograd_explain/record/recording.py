@@ -22,6 +22,7 @@ from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
+from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
@@ -197,8 +198,10 @@ class Recording:
             found = [s for s in updated if s is not None]
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, self.suspicion.gradients, self.log)
+                owners = [s for s in owners if are_weights(s, self.program)]
                 found = told_once(found, owners, self.sites.namespace)
-                found += self.suspicion.owners.left_behind()
+                left = self.suspicion.owners.left_behind()
+                found += [s for s in left if are_weights(s, self.program)]
         return self._falsifying([self._with_numbers_followed(s) for s in found])
 
     def _falsifying(self, suspects: list[CandidateFault]) -> list[CandidateFault]:

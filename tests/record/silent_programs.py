@@ -44,6 +44,31 @@ class Solve(torch.autograd.Function):
 
 PROGRAMS = (
     Silent(
+        "a loss of deep copies, while the optimizer steps what they were copied of",
+        (
+            _TWO + "import copy\n" + _HELD,
+            "for _ in range(3):\n    opt.zero_grad()\n    fast = copy.deepcopy(a)\n"
+            "    z = fast(torch.ones(2, 3))\n" + _STEP,
+        ),
+        "graph-cut",
+        {"cut": "fast = copy.deepcopy(a)"},
+        "data",
+    ),
+    Silent(
+        "a weight that is a plain tensor",
+        (
+            HEAD + "class Net(nn.Module):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.out = nn.Linear(3, 1)\n"
+            "        self.scale = torch.ones(3, requires_grad=True)\n"
+            "    def forward(self, x):\n        return self.out(self.scale * x)\n"
+            "net = Net()\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    opt.zero_grad()\n    net(torch.ones(2, 3)).sum().backward()\n"
+            "    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
         "a straight-through sum that is detached as a whole",
         (
             _TWO + "c = nn.Embedding(4, 3)\n" + _HELD,

@@ -41,6 +41,7 @@ class Details:
     """What the rewrites go by."""
 
     replaced: Place | None  #: where the parameters were, at the level of the optimizer
+    attributes: tuple[Place, ...] = ()  #: where a module keeps plain tensors
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -55,6 +56,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
     later = None if made is None or not missing else _made_later(scene, missing[0], made)
     replaced = later if replaced is None else replaced
+    plain = _plain_attributes(scene)
+    replaced = next(iter(plain), replaced)
     step = moment(scene, "step")
     name = optimizer or (step.place.source if step else "")
     others = (*(names[1:] if missing else names)[:_SHOWN], optimizer)
@@ -75,12 +78,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "replaced_place": "" if replaced is None else label(replaced),
         },
         tensors=(culprit(scene, next(iter(missing), None), *others),),
-        events=() if made is None else (Event(What.CAUSE, made),),
-        details=Details(later or replaced),
-        variant="replaced" if replaced is not None else "",
+        events=tuple(Event(What.CAUSE, p) for p in (*plain, made) if p is not None),
+        details=Details(None if plain else later or replaced, plain),
+        variant="attribute" if plain else "replaced" if replaced is not None else "",
         awaited=names[:1] if missing else (),
         awaits_steps=True,
     )
+
+
+def _plain_attributes(scene: Scene) -> tuple[Place, ...]:
+    """Each `self.scale = torch.ones(3, requires_grad=True)` that the optimizer misses."""
+    kept: tuple[tuple[str, str], ...] = scene.incident.evidence.get("attributes", ())
+    return tuple(place for _, n in kept for place, _ in assignments(scene.program, f"self.{n}"))
 
 
 def _gone(scene: Scene) -> str:

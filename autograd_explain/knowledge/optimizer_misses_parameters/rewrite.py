@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from autograd_explain.model import Finding, What
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Proposal, differing
+from autograd_explain.rewrite import Edits, Proposal, differing, parameter_attribute, then
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.made_again import made_again
 from autograd_explain.rewrite.transforms.uncut import node_at
@@ -14,8 +14,16 @@ from .diagnose import Details
 from .replaced_parameters import assigns
 
 
+def _as_parameters(program: Program, places: tuple[Place, ...]) -> Edits | None:
+    edits = parameter_attribute(program, places[0]) if places else None
+    for place in places[1:]:
+        edits = then(program, edits, parameter_attribute, place)
+    return edits
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    replaced = finding.details.replaced
+    replaced, plain = finding.details.replaced, finding.details.attributes
+    yield from differing("as_parameter", _as_parameters(program, plain))
     if finding.place(What.CAUSE) is None or replaced is None:
         return
     if assigns(node_at(program, replaced) or ast.Pass()):

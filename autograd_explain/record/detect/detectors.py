@@ -103,6 +103,10 @@ class Detectors:
     def parameter(self, source: Tensor, result: Tensor, site: int) -> None:
         self.cuts.parameter(source, result, Mark(site, self.log.clock))
 
+    def parameter_of_values(self, source: Tensor, result: Tensor) -> None:
+        """`result`, a parameter, was made of values that may have left the graph before."""
+        self.cuts.handed_on(source, result)
+
     # Memory
 
     def got_data(self, source: Tensor, result: Tensor, site: int, memory: int) -> None:

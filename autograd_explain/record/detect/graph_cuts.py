@@ -91,6 +91,14 @@ class Cuts:
         self.cut(source, result, mark, "copy")
         self.cuts[mark.site].leaf = True
 
+    def handed_on(self, source: Tensor, result: Tensor) -> None:
+        """`result`, a leaf, has the values of `source`."""
+        found = self._of(source)
+        for site in found:
+            self.cuts[site].leaf = True
+        if found:
+            self._trace(result, found, _NOTHING)
+
     def derivatives(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         """Derivatives of `roots` have no graph.  They are not traced: as a step to take (an
         adversarial example, a sample, a first-order update) they are meant so."""

@@ -20,12 +20,12 @@ from ...isolation.type_checks import elements, is_a, items, table_of
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import storage
 from .finding import CandidateFault, Marks, Weak, weak
+from .plain_leaves import OF_MODULE, plain_leaves
 from .unused_gradients import Followed, Gradients
 
 _MAX_OBJECTS = 5_000
 _DEPTH = 3
 _STEPS = (2, 20)
-_OF_MODULE = frozenset(vars(nn.Module()))
 
 
 def look(namespace: Mapping[str, Any], gradients: Gradients, log: EventLog) -> list[CandidateFault]:
@@ -122,6 +122,7 @@ def _judged(found: list[Any], gradients: Gradients, log: EventLog) -> list[Candi
     held = {id(p) for o in optimizers for g in o.param_groups for p in g["params"]}
     held |= {k for k, weak in gradients.held.items() if weak() is not None}
     suspects = list(_plain_lists(modules, held, gradients))
+    suspects += _plain_leaves(stepped, modules, held, gradients, log)
     for followed in stepped:
         suspects += _missed(followed, gradients, modules, leaves, held, log)
     return suspects
@@ -132,7 +133,8 @@ def told_once(
 ) -> list[CandidateFault]:
     """The suspects; where an optimizer steps in vain what a cut keeps the gradient from, the cut is
     told if the model still has that, else that it is not what the model has.  Where another model
-    of the same shapes gets the gradients, the optimizer has the wrong one of the two."""
+    of the same shapes gets the gradients, and is no copy made for the loss, the optimizer has the
+    wrong one of the two."""
     misses = [s for s in owners if s.name == "optimizer-misses-parameters"]
     cuts = [s for s in found if s.name == "graph-cut"]
     if not misses or not cuts:
@@ -141,7 +143,12 @@ def told_once(
     owned = {id(p) for m in modules for p in m.parameters()}
     lost = {key for s in cuts if s.sure for key in _tensors(s, "parameters")} & owned
     gone = [s for s in misses if lost and lost >= _tensors(s, "dead") & owned]
-    twins = [s for s in misses if _shapes(s, "dead") == _shapes(s, "parameters")]
+    copied = {key for s in cuts if s.evidence["copied"] for key in _tensors(s, "parameters")}
+    twins = [
+        s
+        for s in misses
+        if _shapes(s, "dead") == _shapes(s, "parameters") and not _tensors(s, "dead") & copied
+    ]
     gone = [s for s in gone if s not in twins]
     vain = {key for s in twins for key in _tensors(s, "dead")}
     gone += [s for s in cuts if (own := _tensors(s, "parameters")) and not own & owned - vain]
@@ -219,7 +226,7 @@ def _plain_lists(
         known = {id(m) for m in root.modules()}
         for owner in root.modules():
             for name, value in list(vars(owner).items()):
-                if name in _OF_MODULE:
+                if name in OF_MODULE:
                     continue
                 listed = _modules_in(value, f"self.{name}")
                 inside = [(path, m) for path, m in listed if id(m) not in known]
@@ -245,6 +252,36 @@ def _plain_lists(
                     meant = len(hidden) == 1 or not any(m.training for m in hidden)
                     marks: Marks = {"step": (gradients.last_step,)}
                     yield CandidateFault("plain-list-of-layers", marks, evidence, not meant)
+
+
+def _plain_leaves(
+    stepped: list[Followed],
+    modules: list[nn.Module],
+    held: set[int],
+    gradients: Gradients,
+    log: EventLog,
+) -> Iterator[CandidateFault]:
+    """Weights in plain attributes of modules of which an optimizer steps the parameters."""
+    for root in modules:
+        own = {id(p) for p in root.parameters()}
+        lost = {
+            id(tensor): (owner, name, tensor)
+            for owner, name, tensor in plain_leaves(root)
+            if _lost(tensor, held, gradients)
+            and not _written(tensor, log, gradients.filled_since(tensor))
+        }
+        steps = [f for f in stepped if own & f.with_gradient]
+        if lost and steps:
+            evidence = {
+                "parameters": tuple(weak(tensor) for _, _, tensor in lost.values()),
+                "names": tuple(name for _, name, _ in lost.values()),
+                "count": len(lost),
+                "attributes": tuple((owner, name) for owner, name, _ in lost.values()),
+                "optimizer": steps[0].optimizer,
+            }
+            marks: Marks = {"step": (steps[0].stepped,)}
+            yield CandidateFault("optimizer-misses-parameters", marks, evidence)
+            return
 
 
 def _modules_in(value: Any, name: str = "") -> list[tuple[str, nn.Module]]:

@@ -361,6 +361,7 @@ class Gradients:
         meant = not any(c.site in self.cuts.reached for c in written)
         evidence = {
             "way": "function" if within else cuts[0].way,
+            "copied": any(c.leaf for c in cuts),
             "within": cuts[0].within,
             "parameters": tuple(followed.without[i] for i in lost),
             "shapes": tuple(followed.shapes[i] for i in lost),

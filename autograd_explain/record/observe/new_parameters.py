@@ -51,6 +51,8 @@ class NewParameters:
         if source.requires_grad:
             self._recorder.log.tick()
             self._recorder.suspicion.parameter(source, result, site)
+        elif result.requires_grad:  # a copy's, perhaps
+            self._recorder.suspicion.parameter_of_values(source, result)
         if result.requires_grad and result.is_leaf:
             self._recorder.log.leaf(address(result), result, site)
 
