@@ -55,6 +55,20 @@ PROGRAMS = (
         "data",
     ),
     Silent(
+        "the weights of a loss of the program's own",
+        (
+            HEAD + "class Margin(nn.Module):\n    def __init__(self):\n"
+            "        super().__init__()\n        self.weight = nn.Parameter(torch.randn(5, 4))\n"
+            "    def forward(self, x):\n        return F.linear(x, self.weight).square().mean()\n"
+            "net, loss = nn.Linear(3, 4), Margin()\n"
+            "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    opt.zero_grad()\n    loss(net(torch.ones(2, 3))).backward()\n"
+            "    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
         "a weight that is a plain tensor",
         (
             HEAD + "class Net(nn.Module):\n    def __init__(self):\n"

@@ -6,6 +6,7 @@ Reads plain data only (`vars`, containers): no property, no method of the user's
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...isolation.type_checks import elements, is_a, items, table_of
+from ...program import is_library
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import storage
 from .finding import CandidateFault, Marks, Weak, weak
@@ -331,9 +333,25 @@ def _missed(
         "dead_count": len(dead),
         "optimizer": followed.optimizer,
     }
-    # Without parameters stepped in vain it may be a head that is trained alone on purpose.
+    # Without parameters stepped in vain it may be a head that is trained alone on purpose, unless
+    # what is left out comes behind all that is trained: the weights of a loss of the program's own.
+    behind = all(gradients.used_behind(p, followed.with_gradient) for _, p in missing.values())
+    sure = bool(dead) or (behind and all(_is_of_own(p, modules) for _, p in missing.values()))
     marks: Marks = {"step": (followed.stepped,)}
-    yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure=bool(dead))
+    yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure)
+
+
+def _is_of_own(parameter: Tensor, modules: list[nn.Module]) -> bool:
+    """Whether a class of no installed package holds it directly, in training mode."""
+    owners = (m for root in modules for m in root.modules())
+    found = [m for m in owners if any(p is parameter for p in m._parameters.values())]
+    return any(m.training and not is_library(_file_of(type(m))) for m in found)
+
+
+def _file_of(kind: type) -> str:
+    """Where a class was defined; "" for the program itself, whoever runs it."""
+    module = None if kind.__module__ == "__main__" else sys.modules.get(kind.__module__)
+    return str(getattr(module, "__file__", None) or "")
 
 
 def _alike(leaves: list[Tensor], shapes: set[torch.Size]) -> Iterator[Tensor]:

@@ -56,10 +56,12 @@ class Followed:
 
 
 class _Filled(NamedTuple):
-    """A leaf, and when a backward first filled its `.grad`."""
+    """A leaf, and when a backward first filled its `.grad`; a lower `rank` of the same backward is
+    of a leaf that the forward pass used later."""
 
     leaf: Weak
     clock: int
+    rank: int
 
 
 class Gradients:
@@ -113,14 +115,15 @@ class Gradients:
         """Note the leaves that a backward is about to fill."""
         walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_WALK)
         zeros = False
-        for node in walk:
+        # A leaf's node comes right behind the last operation that used it.
+        for rank, node in enumerate(walk):
             zeros = zeros or has_zero_derivative(node.node)
             self.cuts.applies(node.node)
             leaf = getattr(node.node, "variable", None)
             if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
                 key = id(leaf)
                 gone = Weak(leaf, partial(_release, self._filled, key))
-                self._filled[key] = _Filled(gone, self.last_backward.clock)
+                self._filled[key] = _Filled(gone, self.last_backward.clock, rank)
         self._seen_all = self._seen_all and walk.complete
         if zeros:
             self.zeros.look(roots, self.last_backward)
@@ -133,6 +136,15 @@ class Gradients:
         """When the first watched backward did."""
         known = self._filled.get(id(parameter))
         return self._first if known is None else known.clock
+
+    def used_behind(self, leaf: Tensor, held: Iterable[int]) -> bool:
+        """Whether the forward pass used a leaf after all of these that the same backward filled."""
+        known = self._filled.get(id(leaf))
+        if known is None:
+            return False
+        others = (self._filled[key] for key in held if key in self._filled)
+        ranks = [other.rank for other in others if other.clock == known.clock]
+        return bool(ranks) and known.rank < min(ranks)
 
     def after_backward(self) -> None:
         others = (f.leaf() for key, f in self._filled.items() if key not in self.held)
