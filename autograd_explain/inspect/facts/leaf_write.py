@@ -178,12 +178,14 @@ def _outer_names(scene: Scene) -> Iterator[str]:
 @dataclass(frozen=True)
 class LeafWriteDetails:
     """What the rewrites go by; `calls` are those of the module with a leaf that requires grad,
-    `pending` is the backward that the write would spoil."""
+    `pending` is the backward that the write would spoil.  `carries`: what is written has a gradient
+    to pass on, which a write that is not recorded would lose."""
 
     purpose: Purpose
     module: str
     calls: tuple[Place, ...]
     pending: PendingBackward | None = None
+    carries: bool = False
 
 
 def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWriteDetails]:
@@ -210,8 +212,18 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             found.module,
             tuple(_alike(scene, found)) if found.purpose is Purpose.MODULE else (),
             pending,
+            _carries(found),
         ),
     )
+
+
+def _carries(found: LeafWrite) -> bool:
+    """Whether the statement reads a tensor with a gradient beside the one that it writes to."""
+    target = {id(n) for n in ast.walk(found.write.target)}
+    nodes = (n for n in ast.walk(found.write.statement) if id(n) not in target)
+    values = (in_frame(n, found.frame.frame) for n in nodes if isinstance(n, ast.expr))
+    tensors = (v for v in values if isinstance(v, torch.Tensor) and v.requires_grad)
+    return any(_leaf_of(v) is not found.leaf for v in tensors)
 
 
 def _alike(scene: Scene, found: LeafWrite) -> Iterator[Place]:

@@ -9,10 +9,11 @@ from autograd_explain.inspect.facts.leaf_write import LeafWriteDetails, Purpose
 from autograd_explain.inspect.facts.rebinding import hands_back_argument, rebinding_is_enough
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at, write_of
 from autograd_explain.model import Finding, Place, Role, Safety, What
-from autograd_explain.program import Program
+from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import (
     clone_argument,
+    clone_result,
     functional_write,
     last_update,
     module_not_inplace,
@@ -21,7 +22,7 @@ from autograd_explain.rewrite import (
     then,
     under_no_grad,
 )
-from autograd_explain.rewrite.engine.proposal import Proposal, differing
+from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
 from autograd_explain.rewrite.transforms.out_of_place import value_alone
 
 from .no_grad_writes import writes_under_no_grad
@@ -35,9 +36,13 @@ def propose(finding: Finding[LeafWriteDetails], program: Program) -> Iterator[Pr
         yield from _of_module(finding, program, place)
         return
     update = purpose in (Purpose.UPDATE, Purpose.INIT) or _stays_the_leaf(finding, program, place)
-    makers = (_no_grad, _out_of_place) if update else (_out_of_place, _no_grad)
-    for make in makers:
-        yield from make(finding, program, place, update)
+    if update:
+        yield from _no_grad(finding, program, place, update)
+    yield from _out_of_place(finding, program, place, update)
+    if not update and finding.details.carries:
+        yield from differing("own_copy", _own_copy(finding, program, place))
+    elif not update:
+        yield from _no_grad(finding, program, place, update)
 
 
 def _of_module(
@@ -84,6 +89,24 @@ def _out_of_place(
         edits = functional_write(program, place) or value_alone(program, place)
         edits = edits or out_of_place(program, place)
     yield from differing("out_of_place", edits)
+
+
+def _own_copy(finding: Finding, program: Program, place: Place) -> Edits | None:
+    """`x = f(y)` -> `x = f(y).clone()`, where the function of the write gave the leaf its name."""
+    names = {name for t in finding.tensors for name in t.names}
+    source, write = program.source_at(place), program.statement_at(place)
+    if source is None or write is None:
+        return None
+    made = [
+        node
+        for node in own_nodes(source.function_around(write) or source.tree)
+        if isinstance(node, ast.Assign) and node.lineno < write.lineno
+        if len(node.targets) == 1 and ast.unparse(node.targets[0]) in names
+    ]
+    views = (n for n in made if not isinstance(n.value, ast.Subscript))  # `row = x[i]`
+    return next(
+        (e for n in views if (e := clone_result(program, source.place(n.lineno, None, n)))), None
+    )
 
 
 def _is_part(program: Program, place: Place) -> bool:
