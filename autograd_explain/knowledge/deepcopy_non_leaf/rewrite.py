@@ -3,7 +3,7 @@
 import ast
 from dataclasses import replace
 
-from autograd_explain.model import Finding, Place
+from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, operand
@@ -18,7 +18,7 @@ def _parametrized(site: Site[Details]) -> Edits | None:
 
 
 def _dropped(site: Site[Details]) -> Edits | None:
-    copied = site.details.copied
+    copied = site.details.copied or site.finding.place(What.FAILED)  # a library copies
     name = "" if copied is None else _name_at(site.finding, site.program, copied)
     return line_before(site.program, copied, f"{name} = None\n") if name else None
 
@@ -35,7 +35,7 @@ def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
     around = source.around(node) if source is not None and node is not None else ()
     if any(isinstance(outer, _COMPREHENSIONS) for outer in around):
         return ""
-    start = finding.details.copied_text + "."
+    start = f"{finding.details.copied_text}." if finding.details.copied is not None else "?"
     names = [n for n in finding.tensors[0].names if n.isascii() and "." in n and n[-1] != "]"]
     own = [n for n in names if n.startswith(start)]
     return next(iter(own or ([] if copied.function else names)), "")

@@ -131,11 +131,22 @@ def _called_on(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 def kept_apart(site: Site) -> Iterator[Change]:
     """`self.h = f(x)`, then `g(self.h)` -> `h = f(x)`, `self.h = h.detach()`, then `g(h)`: what is
-    kept has no graph, what is used on has."""
+    kept has no graph, what is used on has; not where another method goes on with it."""
     own = site.statement
     target = targets(own)[0] if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
-    if isinstance(target, cst.Attribute) and repeatable(target):
+    if not isinstance(target, cst.Attribute) or not repeatable(target):
+        return
+    scope = site.tree.scope_of(own)
+    around = next((n for n in site.tree.ancestors(own) if isinstance(n, cst.ClassDef)), scope)
+    uses = (n for n in walk(around) if isinstance(n, cst.Attribute) and n.deep_equals(target))
+    if all(site.tree.scope_of(use) is scope or not _goes_on(site, use) for use in uses):
         yield site.change("kept_apart", target, partial(_apart, site, target, own.value))  # type: ignore[union-attr]
+
+
+def _goes_on(site: Site, use: cst.Attribute) -> bool:
+    """Whether a method reads it, and does not only give it another value."""
+    statement = site.tree.statement_of(use)
+    return statement is None or not any(use is t for t in targets(statement))
 
 
 def _apart(site: Site, target: cst.Attribute, value: cst.BaseExpression) -> Edits | None:

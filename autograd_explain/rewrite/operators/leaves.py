@@ -70,10 +70,12 @@ def detached_flag(site: Site) -> Iterator[Change]:
 
 
 def registered(site: Site) -> Iterator[Change]:
-    """A list of layers as a ModuleList, a tensor as a Parameter."""
-    value = site.value
+    """A list of layers as a ModuleList, a tensor as a Parameter: not what a method computes in
+    every call, whose graph a parameter would end."""
+    value, scope = site.value, site.tree.scope_of(site.statement)
+    once = not isinstance(scope, cst.FunctionDef) or scope.name.value == "__init__"
     if value is not None and any(isinstance(t, cst.Attribute) for t in targets(site.statement)):
-        for how in (module_list, parameter_attribute):
+        for how in (module_list, parameter_attribute) if once else ():
             make = partial(how, site.program, site.place)
             yield site.change("registered", value, make, group=how.__name__)
 
