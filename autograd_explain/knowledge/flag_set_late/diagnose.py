@@ -7,6 +7,7 @@ from typing import Any
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.expressions import attribute_read
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.late_flag import LateFlag, late_flag
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
     before,
@@ -21,8 +22,6 @@ from autograd_explain.inspect.facts.torch_call import (
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, What, label
-
-from .late_flag import LateFlag, late_flag
 
 PATTERNS = (
     "unused-input",

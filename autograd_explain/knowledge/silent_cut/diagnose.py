@@ -37,8 +37,8 @@ EXAMPLE = {
     "place": "In[1]:15",
     "optimizer": "optimizer",
     "step": "optimizer.step()",
-    "inside": "cache = cache.detach()",
-    "inside_place": "caches.py:12",
+    "inside": "",
+    "inside_place": "?",
 }
 
 

@@ -10,6 +10,7 @@ from autograd_explain.inspect.dataflow import Cut, CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts.called_back import asked_by_library, cuts_of_what_was_handed_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
 from autograd_explain.inspect.facts.torch_call import (
     backward_roots,
@@ -67,6 +68,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     handed_in = () if shown is not None else _handed_in(scene)
     cuts = _in_callback(handed_in) if shown is None else cuts_between(scene, roots, shown)
     cuts = cuts or (() if tensor is None else copied_modules(scene, roots, tensor))
+    if not cuts and any(late_flag(scene, root, shown) for root in roots):
+        return None  # it is, and was asked for too late: another cause tells
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     parts = None if cuts else side_parts(scene, shown, asked)
     made = maker(scene, shown) if parts is None else None

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autograd_explain.arguments import parameters
-from autograd_explain.inspect.dataflow import ExprAt, Scope
-from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS, head_of
-from autograd_explain.inspect.dataflow.syntax import statements_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.program import Source, called_name
+from ...arguments import parameters
+from ...program import Source, called_name
+from ..dataflow import ExprAt, Scope
+from ..dataflow.reaching_definitions import FUNCTIONS, head_of
+from ..dataflow.syntax import statements_of
+from ..scene import Scene
 
 _FLAG = "requires_grad"
 
