@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-notebooks",
         action="store_true",
-        help="under check run all notebooks of tests/expected instead of a quarter",
+        help="under check run all notebooks of tests/expected instead of a sixth",
     )
 
 

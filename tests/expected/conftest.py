@@ -19,7 +19,7 @@ from expected.frozen import (
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Under check a quarter of the notebooks, unless all are asked for."""
+    """Under check a sixth of the notebooks, unless all are asked for."""
     if "notebook" in metafunc.fixturenames:
         config = metafunc.config
         everything = config.getoption("--all-notebooks") or config.getoption("--renew-expected")

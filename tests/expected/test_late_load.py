@@ -18,7 +18,7 @@ def error_of(notebook: Case) -> str:
 
 
 def chosen() -> list[Case]:
-    """The field's own cases, and a quarter of the causes'."""
+    """The field's own cases, and a sixth of the causes'."""
     some = [n for n in notebooks() if n.family == "causes" and in_every_run(n)]
     return [n for n in (*(n for n in notebooks() if n.family == "cases"), *some) if error_of(n)]
 
