@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import torch
@@ -14,39 +15,54 @@ from .expressions import computation
 from .torch_call import calls_in, gone_back_from
 
 _MANY = 2_000
-_SECONDS = 0.3
+_SECONDS = 0.5  #: for a program whose loss is computed of very much
 
 
 def lost_behind(scene: Scene, leaf: torch.Tensor) -> Cut | None:
     """The cut that lies nearest to the leaf, between it and a loss that a backward of the program
-    goes back from; None where no expression on the way cuts."""
+    goes back from; None where no expression on the way cuts, or that takes too long to see."""
+    behind = _Behind(scene, leaf)
     for call in calls_in(scene, "backward"):
         loss = gone_back_from(scene, call)
         way = [] if loss is None else [*scene.slicer.makers(loss), *computation(scene, loss)]
         for spot in reversed(way):
             cut = scene.gradient_tracer.cut_at(spot)
-            if cut is not None and _comes_from(scene, spot, leaf):
+            if cut is not None and behind.leads(spot):
                 return cut
     return None
 
 
-def _comes_from(scene: Scene, spot: ExprAt, leaf: torch.Tensor) -> bool:
-    return any(_holds(scene, s, leaf) for s in (spot, *_operands(scene, spot)))
+class _Behind:
+    """Which expressions come from a leaf; each is looked at once."""
 
+    def __init__(self, scene: Scene, leaf: torch.Tensor) -> None:
+        self._scene, self._leaf = scene, leaf
+        self._stop = time.monotonic() + _SECONDS
+        #: With the expressions themselves, so that their identities stay theirs.
+        self._known: dict[tuple[int, int], tuple[ExprAt, bool]] = {}
 
-def _operands(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
-    for operand in scene.slicer.operands(spot):
-        yield operand
-        yield from computation(scene, operand)
+    def leads(self, spot: ExprAt) -> bool:
+        return any(self._holds(s) for s in (spot, *self._operands(spot)))
 
+    def _operands(self, spot: ExprAt) -> Iterator[ExprAt]:
+        for operand in self._scene.slicer.operands(spot):
+            yield operand
+            yield from computation(self._scene, operand)
 
-def _holds(scene: Scene, spot: ExprAt, leaf: torch.Tensor) -> bool:
-    """Whether an expression is the leaf, has it in its graph, or calls a module that has it."""
-    tensor = scene.slicer.tensor(spot)
-    if tensor is not None:
-        if tensor is leaf:
-            return True
-        walk = GraphTraversal([start_of(tensor)], limit=_MANY, seconds=_SECONDS)
-        return any(getattr(n.node, "variable", None) is leaf for n in walk)
-    module = None if spot.callable is None else scene.slicer.value(spot.callable)
-    return isinstance(module, torch.nn.Module) and any(p is leaf for p in module.parameters())
+    def _holds(self, spot: ExprAt) -> bool:
+        key = id(spot.node), id(spot.scope)
+        if key not in self._known:
+            late = time.monotonic() > self._stop
+            self._known[key] = spot, not late and self._is_of_leaf(spot)
+        return self._known[key][1]
+
+    def _is_of_leaf(self, spot: ExprAt) -> bool:
+        """Whether it is the leaf, has it in its graph, or calls a module that has it."""
+        tensor = self._scene.slicer.tensor(spot)
+        if tensor is not None:
+            walk = GraphTraversal([start_of(tensor)], limit=_MANY, seconds=_SECONDS)
+            leaves = (getattr(n.node, "variable", None) for n in walk)
+            return tensor is self._leaf or any(leaf is self._leaf for leaf in leaves)
+        module = None if spot.callable is None else self._scene.slicer.value(spot.callable)
+        found = module.parameters() if isinstance(module, torch.nn.Module) else ()
+        return any(parameter is self._leaf for parameter in found)
