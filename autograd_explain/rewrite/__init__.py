@@ -24,7 +24,7 @@ Grad mode
     remove_grad_switch(program, place)
 Order
     move_after(program, place, target_place, last_place=None)
-    move_before(program, place, target_place, last_place=None)
+    move_before(program, place, target_place, last_place=None, *, checked=True)
     toggled_run(program, place) -> (first, last) place of a run with its switches
     zero_grad_after(program, step_place)
     remove_statement(program, place)

@@ -29,6 +29,11 @@ DETOURS = {
         "    weights = (e / total).to(torch.float32)\n"
         "    return weights\n",
     ),
+    "one name for two arrays": (
+        "def f(c):\n    a = np.exp(c.detach().numpy())\n    a = a + 1\n"
+        "    return torch.from_numpy(a)\n",
+        "def f(c):\n    a = torch.exp(c)\n    a = a + 1\n    return a\n",
+    ),
     "an option of the object": (
         "class M:\n"
         "    def __init__(self, s=8.0, m=0.3):\n"
@@ -69,8 +74,8 @@ REFUSED = {
     "    return torch.from_numpy(a)\ndef g():\n    return np.ones(3)\n",
     "an array that is given": "    return h(c, np.ones(3))\ndef h(c, w):\n"
     "    a = np.exp(c.detach().numpy()) * w\n    return torch.from_numpy(a)\n",
-    "bound twice": "    a = np.exp(c.detach().numpy())\n    a = a + 1\n"
-    "    return torch.from_numpy(a)\n",
+    "bound elsewhere": "    a = np.exp(c.detach().numpy())\n    a = a + 1\n"
+    "    for a in [a]:\n        pass\n    return torch.from_numpy(a)\n",
     "a method with another meaning": "    a = c.detach().numpy().astype('int64')\n"
     "    return torch.from_numpy(a)\n",
 }
