@@ -206,7 +206,7 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
         },
         tensors=(_leaf_fact(scene, found),),
         events=_refused(scene, found),
-        variant=found.purpose.value,
+        variant=_variant(found, pending),
         details=LeafWriteDetails(
             found.purpose,
             found.module,
@@ -215,6 +215,13 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             _carries(found),
         ),
     )
+
+
+def _variant(found: LeafWrite, pending: PendingBackward | None) -> str:
+    """What a backward still to come needs has been used: that is no starting value, and no update
+    that follows it."""
+    module = found.purpose is Purpose.MODULE
+    return found.purpose.value if pending is None or module else Purpose.ARITHMETIC.value
 
 
 def _carries(found: LeafWrite) -> bool:
