@@ -239,6 +239,11 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(child)
 
 
+def is_text(statement: ast.stmt) -> bool:
+    """Whether it is a constant alone, as a docstring is."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
 def first_line(node: ClassOrFunction) -> int:
     """The line of a definition's first decorator, or its own: what its code object says."""
     return min([node.lineno, *(d.lineno for d in node.decorator_list)])

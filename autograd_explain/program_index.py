@@ -351,6 +351,13 @@ class ProgramIndex:
                     if self.lives(node):
                         yield source, node
 
+    def attribute(self, cls: str, name: str) -> Iterator[tuple[Source, ast.Assign]]:
+        """The statements `self.name = …` of the classes of a name."""
+        for source, node in self.assignments(f"self.{name}"):
+            around = (n for n in source.around(node) if isinstance(n, ast.ClassDef))
+            if getattr(next(around, None), "name", "") == cls:
+                yield source, node
+
     # -- what a live object is written as ----------------------------------------------------
 
     def definition(self, function: Any) -> Definition | None:

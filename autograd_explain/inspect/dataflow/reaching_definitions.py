@@ -148,7 +148,7 @@ def all_bindings(body: Body, key: str) -> list[Binding]:
 def _climb(index: BindingIndex, statement: ast.stmt, key: str, found: list[Binding]) -> bool:
     """Bindings before `statement` in its own block and, for a loop, from its last round."""
     parent = index.parents.get(statement)
-    for block in _blocks(parent):
+    for block in blocks(parent):
         if statement not in block:
             continue
         before = block[: block.index(statement)]
@@ -210,7 +210,8 @@ def _leaves(block: list[ast.stmt]) -> bool:
     return bool(block) and isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
 
 
-def _blocks(node: ast.AST | None) -> Iterator[list[ast.stmt]]:
+def blocks(node: ast.AST | None) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements that a node holds; those of its handlers are the handlers'."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(node, name, None)
         if isinstance(block, list):
@@ -221,7 +222,7 @@ def _everywhere(statement: ast.stmt, key: str) -> Iterator[Binding]:
     yield from _own(statement, key)
     if isinstance(statement, _SCOPES):
         return
-    for block in _blocks(statement):
+    for block in blocks(statement):
         for inner in block:
             yield from _everywhere(inner, key)
     for handler in getattr(statement, "handlers", ()):

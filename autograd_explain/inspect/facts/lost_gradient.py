@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -16,11 +17,20 @@ from .torch_call import calls_in, gone_back_from
 
 _MANY = 2_000
 _SECONDS = 0.5  #: for a program whose loss is computed of very much
+#: Two causes ask; a scene lives no longer for it.
+_FOUND: WeakKeyDictionary[Scene, dict[int, Cut | None]] = WeakKeyDictionary()
 
 
 def lost_behind(scene: Scene, leaf: torch.Tensor) -> Cut | None:
     """The cut that lies nearest to the leaf, between it and a loss that a backward of the program
     goes back from; None where no expression on the way cuts, or that takes too long to see."""
+    known = _FOUND.setdefault(scene, {})
+    if id(leaf) not in known:
+        known[id(leaf)] = _lost_behind(scene, leaf)
+    return known[id(leaf)]
+
+
+def _lost_behind(scene: Scene, leaf: torch.Tensor) -> Cut | None:
     behind = _Behind(scene, leaf)
     for call in calls_in(scene, "backward"):
         loss = gone_back_from(scene, call)

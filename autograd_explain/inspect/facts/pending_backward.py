@@ -12,6 +12,7 @@ import torch
 from ...incident import LiveFrame
 from ...model import Place
 from ...program import Source, called_name, own_nodes
+from ..dataflow.reaching_definitions import blocks
 from ..dataflow.safe_lookup import in_frame
 from ..live.graph import Graph
 from ..live.names import storage_key
@@ -92,6 +93,4 @@ def _pending(source: Source, live: LiveFrame, call: ast.Call) -> PendingBackward
 
 def _siblings(source: Source, statement: ast.stmt) -> list[ast.stmt]:
     """The statements of the block that a statement stands in."""
-    outer = source.parents.get(statement)
-    blocks = (getattr(outer, name, []) for name in ("body", "orelse", "finalbody"))
-    return next((b for b in blocks if isinstance(b, list) and statement in b), [])
+    return next((b for b in blocks(source.parents.get(statement)) if statement in b), [])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from ...model import Place
-from ...program import Program, Source
+from ...program import Program, Source, first_line
 from ...program_index import index_of
 from ..scene import Scene
 
@@ -38,9 +38,8 @@ def functions(scene: Scene) -> tuple[type, ...]:
 def function_at(source: Source, line: int) -> ast.FunctionDef | None:
     """The function whose code begins at a line, that of its first decorator."""
     for node in source.nodes:
-        if isinstance(node, ast.FunctionDef):
-            if min([node.lineno, *(d.lineno for d in node.decorator_list)]) == line:
-                return node
+        if isinstance(node, ast.FunctionDef) and first_line(node) == line:
+            return node
     return None
 
 

@@ -35,9 +35,9 @@ def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
     around = source.around(node) if source is not None and node is not None else ()
     if any(isinstance(outer, _COMPREHENSIONS) for outer in around):
         return ""
-    start = f"{finding.details.copied_text}." if finding.details.copied is not None else "?"
     names = [n for n in finding.tensors[0].names if n.isascii() and "." in n and n[-1] != "]"]
-    own = [n for n in names if n.startswith(start)]
+    of_copied = f"{finding.details.copied_text}."
+    own = [n for n in names if finding.details.copied and n.startswith(of_copied)]
     return next(iter(own or ([] if copied.function else names)), "")
 
 

@@ -89,7 +89,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _plain_attributes(scene: Scene) -> tuple[Place, ...]:
     """Each `self.scale = torch.ones(3, requires_grad=True)` that the optimizer misses."""
     kept: tuple[tuple[str, str], ...] = scene.incident.evidence.get("attributes", ())
-    return tuple(place for _, n in kept for place, _ in assignments(scene.program, f"self.{n}"))
+    made = (found for pair in kept for found in scene.index.attribute(*pair))
+    return tuple(source.place(node.lineno, None, node) for source, node in made)
 
 
 def _gone(scene: Scene) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
+from autograd_explain.inspect.dataflow.reaching_definitions import blocks
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, Source, called_name
 from autograd_explain.rewrite.transforms.uncut import Patch
@@ -16,7 +16,7 @@ def flag_of_root(program: Program, place: Place | None) -> list[Patch]:
     source = None if place is None else program.source_at(place)
     if source is None or place is None:
         return []
-    for block in _blocks(source.tree):
+    for block in (b for node in ast.walk(source.tree) for b in blocks(node)):
         for i, statement in enumerate(block):
             loss = _differentiated(statement)
             if loss and statement.lineno + source.offset == place.line:
@@ -25,14 +25,6 @@ def flag_of_root(program: Program, place: Place | None) -> list[Patch]:
                     flags = [s for s in earlier if _is_flag(s, loss)]
                     return [p for s in flags for p in without_lines(source, s)]
     return []
-
-
-def _blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list):
-                yield block
 
 
 def _differentiated(statement: ast.stmt) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from ...program import is_text
 from ..observe.code_positions import CodePosition
 
 
@@ -61,11 +62,7 @@ def is_helper(spot: CodePosition | None) -> bool:
     statement = spot.statement
     if around is None or not isinstance(statement, ast.Return) or statement.value is not node:
         return False
-    return around.body[-1] is statement and all(_is_text(s) for s in around.body[:-1])
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return around.body[-1] is statement and all(is_text(s) for s in around.body[:-1])
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -38,14 +38,7 @@ def are_weights(suspect: CandidateFault, program: Program) -> bool:
 
 
 def _is_weight(program: Program, owner: str, attribute: str) -> bool:
-    index = index_of(program)
-    made = [
-        node.value
-        for _, cls in index.classes(owner)
-        for node in ast.walk(cls)
-        if isinstance(node, ast.Assign)
-        if any(ast.unparse(target) == f"self.{attribute}" for target in node.targets)
-    ]
+    made = [node.value for _, node in index_of(program).attribute(owner, attribute)]
     return bool(made) and all(map(_is_made_anew, made)) and not _is_asked_for(program, attribute)
 
 

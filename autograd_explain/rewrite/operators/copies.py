@@ -51,13 +51,12 @@ def clone_first(site: Site) -> Iterator[Change]:
 def clone_before(site: Site) -> Iterator[Change]:
     """`x = x.clone()` on a line before any statement that hands x on or writes to it, where that
     reaches who reads x later."""
-    written = (n.value for n in stores(site.statement) if isinstance(n, cst.Subscript))
-    for base in (*(nodes[0] for nodes in site.operands.values()), *written):
+    stored = (n.value for n in stores(site.statement) if isinstance(n, cst.Subscript))
+    written = _only_written(site)
+    for base in (*(nodes[0] for nodes in site.operands.values()), *stored):
         if not isinstance(base, (cst.Name, cst.Attribute)) or not repeatable(base):
             continue
-        if base is not _only_written(site) or can_rebind(
-            site.program, site.tree, site.statement, base
-        ):
+        if base is not written or can_rebind(site.program, site.tree, site.statement, base):
             copied = partial(site.line, Draft.before, "{x} = {x}.clone()", x=base)
             yield site.change("clone_first", base, copied)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 from ...model import Place, Span
-from ...program import Program, Source
+from ...program import Program, Source, is_text
 from ...program_index import index_of
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
@@ -30,16 +30,12 @@ def argument_copied(program: Program, place: Place | None, name: str) -> Edits |
     if source is None or place is None or body is None or not body.body:
         return None
     function, patches = _function(program, place, "copy")
-    first = next((s for s in body.body if not _is_text(s)), None)
+    first = next((s for s in body.body if not is_text(s)), None)
     span = None if first is None else source.span(first)
     if span is None or not function:
         return None
     line = f"{name} = {function}({name})\n{' ' * span.column}"
     return apply_patches([*patches, Patch(source, span.start, line)])
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _function(program: Program, place: Place, name: str) -> tuple[str, list[Patch]]:
