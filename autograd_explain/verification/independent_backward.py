@@ -121,7 +121,7 @@ class IgnoredGradients:
         pairs = enumerate(zip(first, second, strict=False))
         alike = [n for n, (a, b) in pairs if _is_alike(a, b) and _follows(call, n)]
         if alike:
-            self._note(node, call, gradients, first, alike)
+            self._keep(self._told(node, call, gradients, first, alike))
             if self._mends:
                 first = self._mended(call, gradients, first, alike)
         return first[0] if single else first
@@ -144,16 +144,6 @@ class IgnoredGradients:
                     return result
                 return mended if isinstance(result, tuple) else mended[0]
         return result
-
-    def _note(
-        self,
-        node: Any,
-        call: _Call,
-        gradients: Sequence[Any],
-        given: Sequence[Any],
-        alike: Sequence[int],
-    ) -> None:
-        self._keep(self._told(node, call, gradients, given, alike))
 
     def _keep(self, found: IgnoredGradient) -> None:
         if all(other.function != found.function for other in self.found):
