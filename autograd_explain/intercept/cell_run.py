@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -34,10 +37,20 @@ class CellRun:
     warned: set[tuple[str, Place | None]] = field(default_factory=set)
     check: WatchedCell | None = None
     later: LaterVerification | None = None
+    tried: float = 0.0  #: seconds that what it has shown silently has taken
     #: What another run of it has shown, by the written stops that it looked at.
     severed: dict[frozenset[tuple[str, int]], tuple[SeveredValue, ...]] = field(
         default_factory=dict
     )
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Counts the time that a finding takes: all of a cell's share its budget."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.tried += time.monotonic() - started
 
     def options(self, settings: Options) -> Options:
         """The settings, with what the cell's own check asked for."""

@@ -163,9 +163,11 @@ class Explainer:
                 return found
         return None
 
-    def signals(self, visit: CellRun, signals: Iterable[Signal]) -> list[Explanation]:
+    def signals(self, visit: CellRun, signals: Sequence[Signal]) -> list[Explanation]:
         """What went wrong without an exception."""
-        return list(filter(None, [self._signal(s, visit) for s in signals]))
+        of = range(len(signals), 0, -1)
+        found = [self._signal(s, visit, of=n) for s, n in zip(signals, of, strict=True)]
+        return list(filter(None, found))
 
     def decided(
         self, visit: CellRun, doubtful: Iterable[Signal]
@@ -197,10 +199,13 @@ class Explainer:
         found = [self._signal(s, visit, search=False) for s in others]
         return [explanation.as_note() for explanation in found if explanation is not None]
 
-    def _signal(self, signal: Signal, visit: CellRun, *, search: bool = True) -> Explanation | None:
-        with guarded("explain"):
+    def _signal(
+        self, signal: Signal, visit: CellRun, *, of: int = 1, search: bool = True
+    ) -> Explanation | None:
+        """What is told of a finding, the next `of` so many that share the cell's time."""
+        with guarded("explain"), visit.trying():
             evidence = {**signal.evidence, "moments": signal.moments}
-            verifier = self._verifier(visit)
+            verifier = self._verifier(visit, of)
             incident = self._incident(Kind.SILENT, "", visit, signal=signal.name, evidence=evidence)
             if isinstance(verifier, Verifier):
                 verifier = verifier if search else verifier.of_proposals()
@@ -295,10 +300,13 @@ class Explainer:
         options = visit.options(self._settings.options())
         return self.explain(incident, options, verifier=verifier, notes=notes)
 
-    def _verifier(self, visit: CellRun) -> Verifier | Untried | None:
+    def _verifier(self, visit: CellRun, of: int = 1) -> Verifier | Untried | None:
+        """What tries rewrites, in the time that is left to the cell; the next one `of` so many."""
         if visit.check is None:
             return None
-        return visit.check.verifier(visit.options(self._settings.options()), self._cells.runs)
+        options = visit.options(self._settings.options())
+        left = max(0.0, options.budget - visit.tried) / of
+        return visit.check.verifier(replace(options, budget=left), self._cells.runs)
 
     def _later(self, visit: CellRun, program: Program) -> LaterVerification | None:
         """Where a failure that was not watched is to be tried after its report."""

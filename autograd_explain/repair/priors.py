@@ -26,7 +26,7 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
         "registered put_together part_of_derivative detach_other narrowed "
         "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
         "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
-        "rows_left called_itself derivative_itself".split()
+        "rows_left called_itself derivative_itself recorded_instead library_switch".split()
     ),
     Reference.SAVED_VALUES: frozenset(
         "clone clone_first out_of_place compute_again computed_apart left_detached".split()
@@ -34,7 +34,7 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.RETAINED_GRAPH: frozenset(
         "detach detach_kept detach_carried detach_carried_states compute_in_loop compute_again "
         "no_grad left_detached as_in_the_beginning turn_flag block_in_loop block_left_out "
-        "computed_apart".split()
+        "computed_apart filled_first".split()
     ),
     Reference.LENIENT: frozenset(
         "no_grad detach out_of_place clone clone_first leaf_last keep_in_graph".split()
@@ -48,7 +48,8 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
 _MAY_DIFFER: Mapping[Reference, frozenset[str]] = {
     Reference.RETAINED_GRAPH: frozenset(
         "detach detach_kept detach_carried detach_carried_states left_detached no_grad "
-        "as_in_the_beginning turn_flag block_in_loop block_left_out computed_apart".split()
+        "as_in_the_beginning turn_flag block_in_loop block_left_out computed_apart "
+        "filled_first".split()
     ),
     Reference.SAVED_VALUES: frozenset(
         "detach_carried detach_carried_states left_detached computed_apart".split()

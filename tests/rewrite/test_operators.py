@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from notebook import cells_of
@@ -262,7 +264,59 @@ EDITS = [
     ),
     ("away_from_zero", "y = x.sum() ** 0.5", "y = (x.sum() + 1e-8) ** 0.5"),
     ("move", "for i in range(3):\n    f(i)\n    g(y)", "for i in range(3):\n    f(i)\ng(y)"),
+    (
+        "filled_first",
+        "for i in range(3):\n    y = f(x)\n    y.backward()",
+        "with torch.no_grad():\n    f(x)\nfor i in range(3):",
+    ),
+    (
+        "recorded_instead",
+        "import solving\ny = solving.solve_adjoint(f, x)",
+        "y = solving.solve(f, x)",
+    ),
+    (
+        "recorded_instead",
+        "from solving import solve_adjoint as solve\ny = solve(f, x, step=2)",
+        "from solving import solve\ny = solve(f, x, step=2)",
+    ),
+    (
+        "library_switch",
+        "import solving\ny = f(x)\nz = y.mean",
+        "with solving.settings.detach_caches(False):\n    y = f(x)\n    z = y.mean",
+    ),
 ]
+
+
+class _DetachCaches:
+    """A switch as libraries have them."""
+
+    @classmethod
+    def on(cls) -> bool:
+        return True
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def solving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed library: a function that hides its operations and one that does not, another
+    that takes something else, and a switch."""
+    library, settings = ModuleType("solving"), ModuleType("solving.settings")
+
+    def solve(f: object, x: object, *, step: int = 1) -> None: ...
+
+    def solve_adjoint(f: object, x: object, *, step: int = 1, adjoint_step: int = 1) -> None: ...
+
+    def adjoint(f: object) -> None: ...
+
+    for function in (solve, solve_adjoint, adjoint):
+        setattr(library, function.__name__, function)
+    settings.detach_caches = _DetachCaches
+    library.settings = settings
+    monkeypatch.setitem(sys.modules, "solving", library)
+
 
 TRIED = {operator for operator, _, _ in EDITS}
 
@@ -328,3 +382,17 @@ def test_no_copy_that_nobody_reads_is_written(line: str) -> None:
     texts = [edits[0].new_source for c in made if (edits := c.make())]
     assert not any(".clone().copy_" in t or ".clone().add_" in t for t in texts)
     assert not any("    p = p.clone()" in t for t in texts)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import solving\ny = solving.solve(f, x)",
+        "import solving\ny = solving.solve_adjoint(f, x, adjoint_step=2)",
+        "for i in range(3):\n    x = g(x)\n    y = f(x)",
+    ],
+)
+def test_what_takes_something_else_is_not_offered(cell: str) -> None:
+    """A function that lacks an argument; before a loop, a call that reads what its rounds make."""
+    made = [c.make() for c in changes(cell) if c.operator in ("recorded_instead", "filled_first")]
+    assert not any(made)

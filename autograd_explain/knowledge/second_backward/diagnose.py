@@ -21,7 +21,7 @@ from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
 from .freed_part import earlier_backwards, freed_part
-from .kept_by_library import kept_by_library
+from .kept_by_library import is_trained, kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 
@@ -94,5 +94,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             details_of(scene, known, why, tensor, state, storing),
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
+            constant=library is not None and not is_trained(scene, known.calls, library.owner),
         ),
     )

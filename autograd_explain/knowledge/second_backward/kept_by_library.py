@@ -18,6 +18,7 @@ from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
 from autograd_explain.program import expression_of, is_installed
 
+from .calls import Calls
 from .culprit import without_item
 from .freed_part import FreedPart
 
@@ -30,6 +31,7 @@ class KeptByLibrary:
 
     names: tuple[str, ...]
     place: Place
+    owner: Any
     cache: bool
     options: tuple[tuple[Place, str], ...] = ()
 
@@ -49,12 +51,13 @@ def kept_by_library(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
             names = [n for n in names if n.endswith(f".{attribute}")]
             given = tuple(dict.fromkeys(names))
             return _kept(scene, given, call, owner, attribute)
-    return _by_name(scene, part) or (_in_graph(scene) if not part.carried else None)
+    return _by_name(scene, part) or (_in_graph(scene, part) if not part.carried else None)
 
 
-def _in_graph(scene: Scene) -> KeptByLibrary | None:
+def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     """By what modules of packages hold that the failing graph leads to, where the history does not
-    say who reads it; and the call of the first of them, or of what it belongs to."""
+    say who reads it; and the call of the first of them, or of what it belongs to: the one that made
+    the old value, where that is known."""
     modules = [(n, m) for n, m in scene.names.held_modules if _is_of_package(type(m))]
     for name, module in sorted(modules, key=lambda pair: -len(pair[0])):
         held = [n for n in scene.names.tensors if n.name.startswith(f"{name}._")]
@@ -68,7 +71,10 @@ def _in_graph(scene: Scene) -> KeptByLibrary | None:
         if calls:
             attribute = inside[0].removeprefix(f"{name}.").partition("[")[0].partition(".")[0]
             names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
-            call = next((c for c in calls if _is_before(scene, c)), calls[0])
+            made = () if part.maker is None else [place.line_id for place in part.maker.path]
+            ran = (c for c in calls if scene.slicer.place(c).line_id in made)
+            before = (c for c in calls if _is_before(scene, c))
+            call = next(ran, None) or next(before, calls[0])
             return _kept(scene, tuple(names), call, module, attribute)
     return None
 
@@ -109,7 +115,24 @@ def _kept(
     scene: Scene, names: tuple[str, ...], call: ExprAt, owner: Any, attribute: str
 ) -> KeptByLibrary:
     cache, options = _is_cache(owner, attribute), tuple(_options(scene, owner, attribute))
-    return KeptByLibrary(names, scene.slicer.place(call), cache, options)
+    return KeptByLibrary(names, scene.slicer.place(call), owner, cache, options)
+
+
+def is_trained(scene: Scene, calls: Calls, owner: Any) -> bool:
+    """Whether an optimizer that has stepped since the earlier backward may hold a parameter of an
+    object."""
+    if not is_a(owner, torch.nn.Module):
+        return True
+    own = {id(p) for p in owner.parameters()}
+    for _, call in calls.steps:
+        optimizer = (
+            None if call is None or call.receiver is None else scene.slicer.value(call.receiver)
+        )
+        if not is_a(optimizer, torch.optim.Optimizer):
+            return True
+        if any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
+            return True
+    return False
 
 
 def _options(scene: Scene, owner: Any, attribute: str) -> Iterator[tuple[Place, str]]:

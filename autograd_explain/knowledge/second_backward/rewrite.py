@@ -18,6 +18,7 @@ from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.detach import detached_at, detached_where_kept
+from autograd_explain.rewrite.transforms.fill_first import filled_first
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
     compute_all_in_loop,
@@ -140,6 +141,14 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             yield from differing("detach_state", edits)
 
 
+def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    """What a library's object keeps is computed before the loop, where nothing trains it there."""
+    cause, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
+    if finding.details.constant and (found := filled_first(program, cause, failed)):
+        facts, changes = {"code": found[0]}, Safety.CHANGES_MEANING
+        yield Proposal("repair_filled_first", found[1], changes, facts, intended_difference=True)
+
+
 def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
@@ -255,6 +264,7 @@ _of_table: Propose[Details] = by_table(
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
     yield from _not_kept(finding, program)
+    yield from _filled_first(finding, program)
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
     elif weight := detached_at(program, *details.weights):

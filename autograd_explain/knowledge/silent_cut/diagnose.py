@@ -91,6 +91,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         details=Details(
             repairable=variant not in ("no_grad", "operation", "sample", "function", "library"),
             off=off,
+            by_library=variant in ("function", "library"),
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.

@@ -1,12 +1,16 @@
 """Keep the value in the graph."""
 
+from collections.abc import Iterator
+
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import What
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.model import Finding, Safety, What
+from autograd_explain.program import Program
+from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import renamed
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.library_offers import recorded_instead, under_switch
 
 from .details import Details
 from .reconnect import reconnected
@@ -34,10 +38,28 @@ def _recorded(site: Site[Details]) -> Edits | None:
     return None
 
 
-propose: Propose[Details] = by_table(
+_of_table: Propose[Details] = by_table(
     Fix("rsample", lambda s: renamed(s.program, s.details.drawn, "{owner}.rsample"), changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
     Fix("record", _recorded, changes=True),
     Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative, changes=True),
 )
+
+
+def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    """What the library offers instead of a call that hides its operations or detaches."""
+    place = finding.place(What.CAUSE)
+    if place is None or not finding.details.by_library:
+        return
+    offers = {"recorded_instead": recorded_instead, "library_switch": under_switch}
+    for name, offered in offers.items():
+        for code, make in offered(program, place):
+            if edits := make():
+                yield Proposal(f"repair_{name}", edits, Safety.CHANGES_MEANING, {"code": code})
+                break
+
+
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    yield from _of_library(finding, program)
+    yield from _of_table(finding, program)

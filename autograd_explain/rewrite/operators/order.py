@@ -12,6 +12,7 @@ from ..engine.cst_tools import method_name
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
+from ..transforms.fill_first import filled_first
 from ..transforms.recompute import bare, compute_all_in_loop, recompute_apart, recompute_before
 from .site import Change, Site
 
@@ -113,6 +114,19 @@ def computed_apart(site: Site) -> Iterator[Change]:
         if made is not None:
             apart = partial(recompute_apart, site.program, site.place, site.tree.place(made))
             yield site.change("computed_apart", made, apart)
+
+
+def called_first(site: Site) -> Iterator[Change]:
+    """`with torch.no_grad(): f(x)` before the loop in which this calls f: what an object keeps of
+    its first call then holds no graph."""
+    if site.tree.loops(site.statement):
+        for call in site.calls:
+            yield site.change("filled_first", call, partial(_called_first, site, call))
+
+
+def _called_first(site: Site, call: cst.Call) -> Edits | None:
+    found = filled_first(site.program, site.tree.place(call))
+    return None if found is None else found[1]
 
 
 def _made_above(site: Site, name: str) -> cst.Assign | None:

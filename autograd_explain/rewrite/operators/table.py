@@ -10,6 +10,7 @@ from . import (
     ends,
     functions,
     leaves,
+    libraries,
     modes,
     order,
     parameters,
@@ -41,6 +42,7 @@ OPERATORS: tuple[Operator, ...] = (
     order.repeat_first,
     order.computed_again,
     order.computed_apart,
+    order.called_first,
     ends.detach_operand,
     ends.detach_result,
     ends.detach_other,
@@ -78,4 +80,6 @@ OPERATORS: tuple[Operator, ...] = (
     parameters.of_another,
     parameters.made_again,
     functions.follows_autocast,
+    libraries.recorded_function,
+    libraries.library_switch,
 )

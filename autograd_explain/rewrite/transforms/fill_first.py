@@ -1,0 +1,70 @@
+"""What an object computes at its first call and keeps, computed before a loop without a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Place
+from ...program import Program
+from ..analysis.effects import effects
+from ..engine.cst_tools import bare, called_name, head, method_name, targets, unpacked
+from ..engine.draft import Draft
+from ..engine.imports import Imports
+from ..engine.proposal import Edits
+from ..engine.tree import Statement, Tree, tree_at
+from .grad_mode import with_guard
+
+_LEARNS = frozenset({"backward", "step", "zero_grad"})
+
+
+def filled_first(
+    program: Program, place: Place | None, failed: Place | None = None
+) -> tuple[str, Edits] | None:
+    """`with torch.no_grad(): f(x)` before the loop that calls `f(x)`, and that call.
+
+    The call at `place`; where that stands in a function, the one of the function in the loop around
+    `failed`.  None where it reads what the rounds give new values.
+    """
+    for tree, call in _calls(program, place, failed):
+        loop = tree.loops(call)[0]
+        guard = Imports.of(program, tree.source).local("torch.no_grad")
+        fixed = effects(call).reads.isdisjoint(_bound(tree, loop))
+        if guard is not None and fixed and method_name(call) not in _LEARNS:
+            body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Expr(bare(call))])])
+            edits = Draft(tree).before(loop, [with_guard(guard, body)]).edits()
+            return None if edits is None else (tree.code(call), edits)
+    return None
+
+
+def _calls(
+    program: Program, place: Place | None, failed: Place | None
+) -> Iterator[tuple[Tree, cst.Call]]:
+    tree = tree_at(program, place)
+    for call in tree.at(place):
+        if isinstance(call, cst.Call) and tree.loops(call):
+            yield tree, call
+        scope = tree.scope_of(call)
+        if isinstance(scope, cst.FunctionDef) and failed is not None:
+            yield from _of_function(tree_at(program, failed), failed, scope.name.value)
+
+
+def _of_function(tree: Tree, failed: Place, name: str) -> Iterator[tuple[Tree, cst.Call]]:
+    statement = tree.statement(failed)
+    for loop in [] if statement is None else tree.loops(statement):
+        for inner in _inside(tree, loop):
+            for node in head(inner):
+                if isinstance(node, cst.Call) and called_name(node) == name:
+                    yield tree, node
+
+
+def _inside(tree: Tree, loop: cst.For | cst.While) -> Iterator[Statement]:
+    return (s for s in tree.statements if any(a is loop for a in tree.ancestors(s)))
+
+
+def _bound(tree: Tree, loop: cst.For | cst.While) -> set[str]:
+    """The names that the rounds of a loop give new values."""
+    nodes: list[Statement] = [loop, *_inside(tree, loop)]
+    found = (leaf for s in nodes for target in targets(s) for leaf in unpacked(target))
+    return {leaf.value for leaf in found if isinstance(leaf, cst.Name)}

@@ -1,0 +1,154 @@
+"""What an installed library offers beside what the program asks of it: a function that autograd
+records instead of one that hides its operations, and switches that are named for gradients."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FunctionType, ModuleType
+from typing import Any, TypeAlias
+
+import libcst as cst
+
+from ...model import Place
+from ...program import Program
+from ...program_index import index_of
+from ..engine.cst_tools import dotted, expression, head
+from ..engine.draft import Draft
+from ..engine.edits import merge
+from ..engine.imports import Imports
+from ..engine.proposal import Edits
+from ..engine.tree import Tree, statement_at, tree_of
+from .grad_mode import under_guard
+
+Offer: TypeAlias = tuple[str, Callable[[], Edits | None]]
+
+_LONGEST_RUN = 3  #: statements that are put under a switch together
+_DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Return)
+#: Parts of a switch's name that say what it is for.
+_ABOUT_GRADIENTS = frozenset({"detach", "grad", "gradient", "gradients"})
+
+
+def recorded_instead(program: Program, place: Place) -> Iterator[Offer]:
+    """`odeint_adjoint(f, x)` -> `odeint(f, x)` in the statement at `place`: of the functions of a
+    library that take the same, the one without what the other's name adds."""
+    tree, statement = statement_at(program, place)
+    imports = Imports.of(program, tree.source)
+    for call in [] if statement is None else head(statement):
+        full = imports.full(dotted(call.func)) if isinstance(call, cst.Call) else ""
+        if isinstance(call, cst.Call) and full:
+            for other in _plainer(full, call):
+                yield other, partial(_calls_other, program, tree, call, full, other)
+
+
+def _plainer(full: str, call: cst.Call) -> Iterator[str]:
+    """The names of such functions, beside one that is given by its full name."""
+    owner, _, name = full.rpartition(".")
+    module = sys.modules.get(owner)
+    if not owner or owner.partition(".")[0] == "torch" or not isinstance(module, ModuleType):
+        return
+    words = name.split("_")
+    for other, value in list(vars(module).items()):
+        fewer = set(other.split("_")) < set(words)
+        if fewer and isinstance(value, FunctionType) and _takes(value, call):
+            yield other
+
+
+def _takes(function: FunctionType, call: cst.Call) -> bool:
+    """Whether it can be called with these arguments, by their number and their names."""
+    given = [a for a in call.args if a.keyword is None]
+    named = {a.keyword.value: a for a in call.args if a.keyword is not None}
+    if any(a.star for a in call.args):
+        return False
+    try:
+        inspect.signature(function).bind(*given, **named)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _calls_other(
+    program: Program, tree: Tree, call: cst.Call, full: str, other: str
+) -> Edits | None:
+    """The other one under its own name, or under that which the program knows the first by."""
+    owner, _, known = full.rpartition(".")
+    name = Imports.of(program, tree.source).local(f"{owner}.{other}")
+    if name is not None:
+        return Draft(tree).replace(call.func, expression(name)).edits()
+    return merge(*_imported(program, tree, owner, known, other))
+
+
+def _imported(
+    program: Program, tree: Tree, owner: str, known: str, other: str
+) -> Iterator[Edits | None]:
+    """`from m import f as g` -> `from m import other as g`, where the program imports it."""
+    for source in index_of(program).namespace(tree.source):
+        found = tree_of(program, source)
+        for statement in found.statements:
+            if not isinstance(statement, cst.ImportFrom) or statement.module is None:
+                continue
+            if dotted(statement.module) == owner and not isinstance(
+                statement.names, cst.ImportStar
+            ):
+                named = (a for a in statement.names if dotted(a.name) == known)
+                yield from (_renamed(Draft(found), alias, other) for alias in named)
+
+
+def _renamed(draft: Draft, alias: cst.ImportAlias, other: str) -> Edits | None:
+    known_by = alias.asname or cst.AsName(cst.ensure_type(alias.name, cst.Name))
+    kept = None if dotted(known_by.name) == other else known_by
+    return draft.replace(alias, alias.with_changes(name=cst.Name(other), asname=kept)).edits()
+
+
+def under_switch(program: Program, place: Place) -> Iterator[Offer]:
+    """The statement with a call at `place`, and what follows it, under a switch of the library's
+    turned round: `with gpytorch.settings.detach_test_caches(False):`."""
+    tree, statement = statement_at(program, place)
+    if statement is None or isinstance(statement, _DECLARES):
+        return
+    if not any(isinstance(n, cst.Call) for n in head(statement)):
+        return
+    inside, at = tree.siblings(statement)
+    for name, state in _switches(Imports.of(program, tree.source)):
+        guard = f"{name}({not state})"
+        for last in inside[at : at + _LONGEST_RUN]:
+            if isinstance(last, _DECLARES):
+                break
+            yield guard, partial(under_guard, program, place, guard, tree.place(last))
+
+
+def _switches(imports: Imports) -> Iterator[tuple[str, bool]]:
+    """The switches of the packages that the program imports, as they are written here, and how
+    each of them stands."""
+    for local, full in dict(imports.names).items():
+        module = sys.modules.get(full)
+        if module is None or full.partition(".")[0] == "torch":
+            continue
+        for path, value in _in_package(module):
+            state = _state(path, value)
+            if state is not None:
+                yield f"{local}.{path}", state
+
+
+def _in_package(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """What a package and its own modules hold, one step down, by its path from there."""
+    for name, value in list(vars(module).items()):
+        yield name, value
+        if isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{name}":
+            yield from ((f"{name}.{inner}", found) for inner, found in list(vars(value).items()))
+
+
+def _state(path: str, value: Any) -> bool | None:
+    """Whether a context manager that is named for gradients is on; None for anything else."""
+    name = path.rpartition(".")[2]
+    if not isinstance(value, type) or _ABOUT_GRADIENTS.isdisjoint(name.split("_")):
+        return None
+    if not (hasattr(value, "__enter__") and callable(getattr(value, "on", None))):
+        return None
+    try:
+        state = value.on()  # type: ignore[attr-defined]
+    except Exception:
+        return None  # not a switch of that kind
+    return state if isinstance(state, bool) else None
