@@ -296,6 +296,7 @@ class Recording:
                 stacks.enter()
                 yield self
         finally:
+            self.sites.leave()
             self._limits |= presence.limits
             self.failure = recorder.broken
             if recorder.broken is not None:

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from ..observe.call_sites import CallSites
 from ..observe.event_log import EventLog
-from ..observe.tensor_facts import quiet, tensors_in
+from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
 from .finding import CandidateFault, Mark
 from .graph_cuts import Cuts
@@ -91,7 +91,7 @@ class Detectors:
         self.cuts.spread(args, kwargs, result)
 
     def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
-        self.cuts.ended(args, result, Mark(site, self.log.clock))
+        self.cuts.ended(args, result, _new(Mark, (site, self.log.clock, True)))
 
     def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
         self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way)
@@ -117,10 +117,6 @@ class Detectors:
             self.cuts.cut(source, result, mark, "data", memory)
         else:
             self.cuts.idle.add(site)
-
-    def data_alias(self, tensor: Tensor) -> Aliased | None:
-        """Of a `.data` alias, or a view of one, what it is an alias of."""
-        return self.overwrites.alias(tensor)
 
     def before_write(
         self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], site: int
@@ -151,8 +147,11 @@ class Detectors:
 
     def _gave(self, target: Tensor, given: tuple[Any, ...], mark: Mark) -> None:
         """Values were written past the graph of `target`: what they came from is cut off."""
-        self.cuts.written(target, tensors_in(given), mark, "written")
-        self.cuts.spread(given, {}, target)
+        sources = requiring_grad(given)
+        if sources:
+            self.cuts.written(target, sources, mark, "written")
+        if self.traces:
+            self.cuts.spread(given, {}, target)
 
     def wrote_outside(self, target: Tensor, given: tuple[Any, ...], site: int) -> None:
         """An operation wrote `target` while no graph was recorded."""

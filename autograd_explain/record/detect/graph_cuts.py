@@ -8,7 +8,7 @@ held by an optimizer, never gets a gradient: detaching on purpose looks the same
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
@@ -19,7 +19,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn import Parameter
 
 from ...custom_function import forward_frames
-from ..observe.tensor_facts import quiet, root, storage, tensors_in
+from ..observe.tensor_facts import quiet, requiring_grad, root, storage, tensors_in
 from .finding import Mark, Weak, weak
 from .values import MAX_VALUES, Values
 
@@ -28,6 +28,8 @@ _MAX_WALK = 2_000
 _LOOKS = 2  #: how often one site's graph is walked for the leaves above it
 _ROUNDS = 2
 _NOTHING: frozenset[int] = frozenset()
+#: The tensor, the cuts that it comes from, and those of them that were only added.
+_Trace = tuple[Weak, frozenset[int], frozenset[int]]
 _SUMS = ("AddBackward0", "SubBackward0", "StackBackward0")
 
 
@@ -37,13 +39,14 @@ class CutSite:
 
     `way` is detach, data, written (through `.data`), copy, number, numpy, no_grad, operation or
     derivative (torch.autograd.grad without create_graph);
-    `memory` the storage of the last result; `behind` the cuts that what leaves here came from.
+    `memory` the storage of the last result, `source` what it was, by identity; `behind` the cuts that what leaves here came from.
     """
 
     site: int
     clock: int
     way: str
     memory: int = 0
+    source: int = 0
     looks: int = 0
     above: dict[int, Weak] = field(default_factory=dict)
     behind: frozenset[int] = _NOTHING
@@ -68,7 +71,7 @@ class Cuts:
 
     def __init__(self) -> None:
         self.cuts: dict[int, CutSite] = {}
-        self.traces: dict[int, tuple[Weak, frozenset[int], frozenset[int]]] = {}
+        self.traces: dict[int, _Trace] = {}
         self.idle: set[int] = set()
         self.applied: set[CodeType] = (
             set()
@@ -82,8 +85,12 @@ class Cuts:
     def cut(self, source: Tensor, result: Any, mark: Mark, way: str, memory: int = 0) -> None:
         """`result`, a tensor, a number or a list, is what `source` became outside the graph;
         `memory` its storage, where it is known."""
-        cut = self._at(mark, way)
-        self._look_above(cut, (source,))
+        cut = self.cuts.get(mark[0])
+        if cut is None:
+            cut = self._at(mark, way)
+        cut.clock = mark[1]
+        if cut.looks < _LOOKS:
+            self._look_above(cut, (source,))
         self._left(source, result, cut, memory)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
@@ -111,7 +118,7 @@ class Cuts:
                 self.cut(source, target, mark, way)
                 self.cuts[mark.site].leaf |= target.requires_grad and target.is_leaf
 
-    def _look_above(self, cut: CutSite, sources: tuple[Tensor, ...]) -> None:
+    def _look_above(self, cut: CutSite, sources: Sequence[Tensor]) -> None:
         """Note the leaves above what one call took out of the graph, at the first calls."""
         if cut.looks < _LOOKS:
             cut.looks += 1
@@ -127,12 +134,12 @@ class Cuts:
         return way == "number" if node is None else node._sequence_nr() >= self._since
 
     def _left(self, source: Tensor, result: Any, cut: CutSite, memory: int = 0) -> None:
-        behind = self._of(source)
+        behind = self._of(source) if self.traces else _NOTHING
         if behind:
             cut.behind |= behind
         sites = cut.own | behind if behind else cut.own
-        if isinstance(result, Tensor):
-            cut.memory = memory or storage(result)
+        if type(result) is Tensor or isinstance(result, Tensor):
+            cut.memory, cut.source = memory or storage(result), id(source)
             # `detach_` is told before it runs; a leaf may get other values under no_grad.
             alone = result is source or not result.requires_grad
             self._trace(result, sites, sites if alone else _NOTHING)
@@ -144,16 +151,17 @@ class Cuts:
 
         Unless it handed that argument on, as torch.broadcast_tensors does where shapes agree.
         """
-        outside = list(tensors_in((result,)))
-        if not outside or any(t.requires_grad for t in outside):
+        outside = (result,) if type(result) is Tensor else tuple(tensors_in((result,)))
+        if not outside or requiring_grad(outside):
             return
-        sources = tuple(t for t in tensors_in(args) if t.requires_grad)
+        sources = requiring_grad(args)
         cut = self.cuts.get(mark.site)
         if cut is None:
             cut = self._at(mark, _way(sources[0], outside[0]))
             cut.within = _code_within_function()
         cut.clock = mark.clock
-        self._look_above(cut, sources)
+        if cut.looks < _LOOKS:
+            self._look_above(cut, sources)
         for source in sources:
             for out in outside:
                 self._left(source, out, cut)
@@ -182,25 +190,32 @@ class Cuts:
 
     def spread(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """What comes from a traced argument is traced."""
-        found = _NOTHING
+        known_of = self.traces.get
+        given: list[_Trace] = []
         for value in args:
-            known = self.traces.get(id(value))  # only what lives is there
+            known = known_of(id(value))  # only what lives is there
             if known is not None:
-                found = found | known[1] if found else known[1]
+                given.append(known)
             elif isinstance(value, (list, tuple)):
-                for item in value:
-                    found |= self._of(item)
-        for value in kwargs.values():
-            found |= self._of(value)
-        if found:
-            with quiet():
-                given = [
-                    known
-                    for t in tensors_in((*args, *kwargs.values()))
-                    if (known := self.traces.get(id(t))) is not None
-                ]
-                for out in tensors_in((result,)):
-                    self._trace(out, found, _added(given, found, out))
+                given += [known for item in value if (known := known_of(id(item))) is not None]
+        for value in kwargs.values() if kwargs else ():
+            if (known := known_of(id(value))) is not None:
+                given.append(known)
+        if given:
+            self._hand_on(given, result)
+
+    def _hand_on(self, given: list[_Trace], result: Any) -> None:
+        """`result` was computed from tensors with these traces, or is what was written."""
+        first = given[0]
+        if len(given) == 1 and first[1] is first[2] and self.traces.get(id(result)) is first:
+            return  # it got nothing new, as in `w.data -= g`
+        found = first[1]
+        for _, sites, _ in given:
+            if sites is not found:
+                found |= sites
+        with quiet():
+            for out in (result,) if type(result) is Tensor else tensors_in((result,)):
+                self._trace(out, found, _added(given, found, out))
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         for tensor in roots if self.cuts else ():
@@ -292,8 +307,8 @@ class Cuts:
         """The cuts whose memory a leaf has: no mode sees `Variable(loss.data)` being made."""
         if tensor._base is not None or tensor.grad_fn is not None:
             return _NOTHING
-        kept = storage(tensor)
-        alike = (cut for cut in self.cuts.values() if cut.memory == kept != 0)
+        kept, own = storage(tensor), id(tensor)
+        alike = (c for c in self.cuts.values() if c.memory == kept != 0 and c.source != own)
         return frozenset(cut.site for cut in alike if not _holds(cut, tensor))
 
     def _trace(self, tensor: Tensor, sites: frozenset[int], added: frozenset[int]) -> None:
@@ -303,18 +318,20 @@ class Cuts:
             if not (sites <= known[1] and added <= known[2]):
                 self.traces[key] = (known[0], known[1] | sites, known[2] | added)
         elif len(self.traces) < _MAX_TRACES:
-            gone = Weak(tensor, lambda _: self.traces.pop(key, None))
+            forget = self.traces.pop
+            gone = Weak(tensor, lambda _: forget(key, None))
             self.traces[key] = (gone, sites, added)
 
 
-def _added(
-    given: list[tuple[Weak, frozenset[int], frozenset[int]]], found: frozenset[int], out: Tensor
-) -> frozenset[int]:
+def _added(given: list[_Trace], found: frozenset[int], out: Tensor) -> frozenset[int]:
     """The cuts to which the result of these is only added, or has no graph itself."""
     if not out.requires_grad:
         return found
+    terms = [trace for trace in given if trace[2]]
+    if not terms:
+        return _NOTHING
     sums = _is_sum(out)
-    known = ((t, added) for gone, _, added in given if (t := gone()) is not None)
+    known = ((t, added) for gone, _, added in terms if (t := gone()) is not None)
     return _NOTHING.union(*(added for t, added in known if sums or t.requires_grad))
 
 

@@ -39,6 +39,8 @@ class HandUpdates:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._leaves: dict[int, _Updated] = {}
+        self._since = 0  #: the time of the backward before
+        self._writes: list[Wrote] = []  #: the writes since then, the newest first
 
     def begin(self) -> None:
         """A cell begins."""
@@ -52,6 +54,7 @@ class HandUpdates:
     def after_backward(self, leaves: Iterable[Tensor]) -> None:
         """A backward has filled the gradients of `leaves`, which no optimizer has stepped."""
         clock = self._log.clock
+        self._writes = self._log.writes_after(self._since)
         for leaf in leaves:
             gradient = leaf.grad
             if gradient is None or (id(leaf) not in self._leaves and self._is_full):
@@ -64,6 +67,7 @@ class HandUpdates:
                 known.times += 1
                 known.first = known.first or Mark(update.site, update.clock, made=False)
             known.version, known.clock = version(gradient), clock
+        self._since = clock
 
     @property
     def _is_full(self) -> bool:
@@ -77,7 +81,8 @@ class HandUpdates:
 
     def _write(self, since: int, kept: int, where: int) -> Wrote | None:
         """The last write to a storage, or to the tensor at an address, after a time."""
-        for wrote in reversed(self._log.wrote):
+        recent = self._writes if since >= self._since else self._log.writes_after(since)
+        for wrote in recent:
             if wrote.clock <= since:
                 return None
             if wrote.storage == kept != 0 or wrote.tensor == where != 0:

@@ -70,13 +70,16 @@ class Overwrites:
 
     def got_data(self, source: Tensor, result: Tensor, mark: Mark) -> None:
         """`result` is `source.data`: a new version counter on the same memory."""
-        where = address(result)
-        gone = Weak(result, lambda _: self.aliased.pop(where, None))
+        where, forget = result._cdata, self.aliased.pop
+        gone = Weak(result, lambda _: forget(where, None))
         self.aliased[where] = gone, Aliased(weak(source), mark)
 
     def alias(self, tensor: Tensor) -> Aliased | None:
         """Of a `.data` alias, or a view of one, what it is an alias of."""
-        known = self.aliased.get(address(root(tensor))) if self.aliased else None
+        if not self.aliased:
+            return None
+        base = tensor._base
+        known = self.aliased.get((tensor if base is None else base)._cdata)
         return None if known is None else known[1]
 
     def before_write(

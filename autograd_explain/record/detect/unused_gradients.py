@@ -282,12 +282,7 @@ class Gradients:
     def _written(self, gradient: Tensor, since: int) -> bool:
         """Whether the program itself wrote a gradient (clearing or scaling it by hand)."""
         kept = storage(gradient)
-        for wrote in reversed(self.log.wrote):
-            if wrote.clock < since:
-                return False
-            if wrote.storage == kept:
-                return True
-        return False
+        return any(wrote.storage == kept for wrote in self.log.writes_after(since - 1))
 
     # Parameters without a gradient
 

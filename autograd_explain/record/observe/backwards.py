@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .mode_stack import ModeStack
 
 _ENGINE = "_engine_run_backward"
+#: Looks at the roots and makes the gradient that a backward begins with.
+_PREPARE = "_make_grads"
 #: Modules whose frames stand between the caller of a backward and the engine.
 _BETWEEN = ("torch.autograd", "torch._tensor", "torch.overrides")
 _OURS = f"{__package__}."
@@ -46,6 +48,9 @@ class Backwards:
     def enter(self) -> None:
         replace = self._presence.replace
         replace(torch.autograd, _ENGINE, self._watched(getattr(torch.autograd, _ENGINE)))
+        prepare = getattr(torch.autograd, _PREPARE, None)
+        if prepare is not None:  # private
+            replace(torch.autograd, _PREPARE, self._presence.aside(prepare))
         # The recorder need not be asked before.
         replace(torch.autograd, "has_torch_function", has_torch_function)
         replace(torch._tensor, "has_torch_function_unary", method_has_torch_function)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any
 
@@ -59,14 +60,20 @@ class CallSites:
 
     def __init__(self) -> None:
         self.all: list[CallSite] = [CallSite(-1, (), ())]
-        self._numbers: dict[tuple[int, ...], int] = {}
+        self._numbers: dict[Any, int] = {}
         self._verdicts: dict[str, int] = {}
+        #: Verdicts by the code's identity, which is cheaper to ask for than the name of its file.
+        self._judged: dict[int, int] = {}
+        self._held: list[CodeType] = []  # so that none of these identities is used twice
         self._is_user: Callable[[str], bool] = lambda filename: False
         # Code objects by identity: they stay alive here, so an identity is never used twice.
         self._codes: dict[int, CodeType] = {}
         self._cells: dict[int, int | None] = {}
         self._cell: int | None = None
         self._cell_files: frozenset[str] = frozenset()
+        #: The frame of the cell that runs, and its code: no user's frame is below.
+        self._outermost: FrameType | None = None
+        self._outermost_code = 0
         #: For sites inside an installed package its innermost code and instruction; None where
         #: that was not always the same.
         self.inside: dict[int, tuple[CodeType, int] | None] = {}
@@ -79,60 +86,81 @@ class CallSites:
         """A cell begins: `cell_files` are the names its own code is compiled under."""
         self._is_user = is_user
         self._verdicts.clear()
+        self._forget_judged()
         self._cell, self._cell_files = cell, cell_files
+
+    def leave(self) -> None:
+        """The cell has ended: its frame is let go."""
+        self._outermost = None
 
     def here(self, frame: FrameType | None, operation: int) -> int:
         """The number of the site whose innermost frame (torch's caller) is `frame`; 0 for none."""
-        first = frame
-        verdicts = self._verdicts
-        inside = None
-        key = [operation]
+        first, outermost, judged = frame, self._outermost, self._judged
+        inside, depth = None, 0
+        key: Any = operation  # a tuple of the key so far, the code and the instruction
         while frame is not None:
-            code = frame.f_code
+            if frame is outermost:
+                key = key, self._outermost_code, frame.f_lasti
+                break
+            code = id(frame.f_code)
             try:
-                verdict = verdicts[code.co_filename]
+                verdict = judged[code]
             except KeyError:
-                verdict = self._judge(code.co_filename)
+                verdict = self._judge_code(frame.f_code)
             if verdict == _USER:
-                key += id(code), frame.f_lasti
-                if len(key) > 2 * MAX_FRAMES:
+                key = key, code, frame.f_lasti
+                depth += 1
+                if depth == MAX_FRAMES:
                     break
             elif verdict == _STOP:
                 break
-            elif verdict and inside is None and len(key) == 1:
-                inside = code, frame.f_lasti
+            elif verdict and inside is None and not depth:
+                inside = frame.f_code, frame.f_lasti
             frame = frame.f_back
-        found = tuple(key)
         try:
-            number = self._numbers[found]
+            number = self._numbers[key]
         except KeyError:
-            number = self._add(first, found)
+            number = self._add(first, key)
             if inside is not None and number:
                 self.inside[number] = inside
         if inside is not None and self.inside.get(number) != inside:
             self.inside[number] = None
         return number
 
-    def _add(self, frame: FrameType | None, key: tuple[int, ...]) -> int:
+    def _add(self, frame: FrameType | None, key: Any) -> int:
         """A site that was not seen before: walk again, now keeping the code objects."""
-        if len(key) == 1 or len(self.all) > MAX_SITES:
+        if type(key) is int or len(self.all) > MAX_SITES:
             return 0
         steps: list[CallFrame] = []
         below: list[tuple[str, str]] = []
+        last = frame
         while frame is not None and len(steps) < MAX_FRAMES:
             code = frame.f_code
             verdict = self._judge(code.co_filename)
             if verdict == _USER:
                 steps.append(CallFrame(self._keep(code), frame.f_lasti, self._cells[id(code)]))
                 self.namespace = frame.f_globals
+                last = frame
             elif verdict == _STOP:
+                self._remember_outermost(last)
                 break
             elif not steps:
                 below.append((code.co_filename, code.co_name))
             frame = frame.f_back
+        operation = key
+        while type(operation) is not int:
+            operation = operation[0]
         self._numbers[key] = len(self.all)
-        self.all.append(CallSite(key[0], tuple(below), tuple(steps)))
+        self.all.append(CallSite(operation, tuple(below), tuple(steps)))
         return len(self.all) - 1
+
+    def _remember_outermost(self, frame: FrameType | None) -> None:
+        """`frame` is the last one of the user's before those that called the program.  A cell's own
+        lives until the cell has ended, so that a walk may end there."""
+        if frame is not None and self._outermost is None:
+            code = frame.f_code
+            if not code.co_flags & CO_OPTIMIZED and code.co_filename in self._cell_files:
+                self._outermost, self._outermost_code = frame, id(code)
 
     def _keep(self, code: CodeType) -> CodeType:
         """Hold a code object and remember the cell it belongs to: the one that ran first."""
@@ -141,6 +169,17 @@ class CallSites:
             own = code.co_filename in self._cell_files
             self._cells[id(code)] = self._cell if own else None
         return code
+
+    def _judge_code(self, code: CodeType) -> int:
+        if len(self._held) > MAX_SITES:
+            self._forget_judged()
+        self._held.append(code)
+        verdict = self._judged[id(code)] = self._judge(code.co_filename)
+        return verdict
+
+    def _forget_judged(self) -> None:
+        self._judged.clear()
+        self._held.clear()
 
     def _judge(self, filename: str) -> int:
         verdict = self._verdicts.get(filename)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...isolation.weak_references import Weak
@@ -18,8 +18,6 @@ from ...isolation.weak_references import Weak
 if TYPE_CHECKING:
     import torch
 
-#: Of a named tuple in half the time.
-_new = tuple.__new__
 MAX_NODES = 100_000
 MAX_WRITES = 50_000
 MAX_ALIASES = 20_000
@@ -98,14 +96,33 @@ class EventLog:
     """
 
     made: deque[tuple[int, int, int, int]] = field(default_factory=lambda: deque(maxlen=MAX_NODES))
-    wrote: deque[Wrote] = field(default_factory=lambda: deque(maxlen=MAX_WRITES))
-    aliases: deque[Alias] = field(default_factory=lambda: deque(maxlen=MAX_ALIASES))
+    #: The fields of `Wrote` and of `Alias`.
+    write_rows: deque[tuple[int, int, int, int, int, int, bool, int]] = field(
+        default_factory=lambda: deque(maxlen=MAX_WRITES)
+    )
+    alias_rows: deque[tuple[int, int, int, int, int]] = field(
+        default_factory=lambda: deque(maxlen=MAX_ALIASES)
+    )
     stepped: deque[Stepped] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
     landmarks: deque[Landmark] = field(default_factory=lambda: deque(maxlen=MAX_LANDMARKS))
     living: dict[int, tuple[Weak, int]] = field(default_factory=dict)  #: aliases by address
     born: dict[int, Born] = field(default_factory=dict)
     clock: int = 0
     user_code_in_backward: bool = False  #: a hook or a custom Function was seen
+
+    @property
+    def wrote(self) -> list[Wrote]:
+        """All writes, the oldest first."""
+        return [*map(Wrote._make, self.write_rows)]
+
+    @property
+    def aliases(self) -> list[Alias]:
+        return [*map(Alias._make, self.alias_rows)]
+
+    def writes_after(self, clock: int) -> list[Wrote]:
+        """The writes after a time, the newest first."""
+        rows = takewhile(lambda row: row[0] > clock, reversed(self.write_rows))
+        return [*map(Wrote._make, rows)]
 
     def leaf(self, where: int, tensor: torch.Tensor, site: int) -> None:
         gone = Weak(tensor, lambda _: self.born.pop(where, None))
@@ -120,7 +137,7 @@ class EventLog:
         source = of._cdata
         known = living.get(source)
         parent = known[1] if known is not None and known[0]() is of else 0
-        self.aliases.append(_new(Alias, (clock, site, storage, source, parent)))
+        self.alias_rows.append((clock, site, storage, source, parent))
         living[made._cdata] = Weak(made), clock
 
     def alias_time(self, tensor: torch.Tensor, where: int) -> int:
@@ -147,9 +164,7 @@ class EventLog:
         `x.data = y` writes none: it gives `x` another one.
         """
         found = None
-        for wrote in reversed(self.wrote):
-            if wrote.clock <= clock:
-                break
+        for wrote in self.writes_after(clock):
             if wrote.storage == storage and (wrote.own or wrote.before != wrote.after):
                 found = wrote
         for step in reversed(self.stepped):

@@ -18,7 +18,7 @@ from ...custom_function import forward_frames
 from ..detect.detectors import Detectors
 from ..detect.hidden_overwrites import Overwritten
 from .call_sites import CallSites
-from .event_log import EventLog, Wrote
+from .event_log import EventLog
 from .tensor_facts import (
     address,
     any_requires_grad,
@@ -32,8 +32,6 @@ from .tensor_facts import (
 from .torch_functions import FunctionTable
 
 NO_KEYWORDS: dict[str, Any] = {}
-#: Of a named tuple in half the time.
-_new = tuple.__new__
 
 
 class EventNotes:
@@ -56,8 +54,10 @@ class EventNotes:
         self._append = log.made.append
         self._traces = suspicion.traces
         self._aliased = suspicion.aliased
-        self._spread = suspicion.spread
+        self._alias_of = suspicion.overwrites.alias
+        self._spread = suspicion.cuts.spread
         self._detaches = operations.number("detach")
+        self._zeroes = operations.number("zero_grad")
 
     # Nodes
 
@@ -120,8 +120,11 @@ class EventNotes:
 
     def _ended(self, args: tuple[Any, ...], result: Any, frame: FrameType, operation: int) -> None:
         """No node was made: where an argument required a gradient, the graph ends here."""
+        ends = requires_grad_at_sight(args)
+        if ends is False:
+            return
         with quiet():
-            if any_requires_grad(args):
+            if ends or any_requires_grad(args):
                 self.suspicion.ended(args, result, self._here(frame, operation))
 
     # Writes
@@ -149,13 +152,13 @@ class EventNotes:
         if self._aliased:
             site, content = self._before_write(target, args, frame, operation)
         before = sequence()
-        result = func(*args, **kwargs)
+        result = func(*args, **kwargs) if kwargs else func(*args)
         after = sequence()
         if after != self.seen:
             site = self.noted(before, after, args, result, frame, operation)
         try:
-            if unasked and content is None and requires_grad_at_sight(args[1:]) is False:
-                self.wrote(target, old, frame, operation, args, site)
+            if unasked and (len(args) == 1 or requires_grad_at_sight(args[1:]) is False):
+                self.wrote(target, old, frame, operation, args, site, content)
             else:
                 with quiet():
                     if after == before and any_requires_grad(args[1:]):
@@ -206,9 +209,13 @@ class EventNotes:
         """The site of a write through `.data` and what it is about to overwrite; 0 and None for
         other writes."""
         try:
-            with quiet():
-                alias = self.suspicion.data_alias(tensor)
-                if alias is not None:
+            if is_unasked(tensor):
+                alias = self._alias_of(tensor)
+            else:
+                with quiet():
+                    alias = self._alias_of(tensor)
+            if alias is not None:
+                with quiet():
                     site = self._here(frame, operation)
                     return site, self.suspicion.before_write(tensor, alias, args, site)
         except Exception as error:
@@ -238,10 +245,12 @@ class EventNotes:
         if content is None and self._aliased:
             content = self.suspicion.not_seen_coming(tensor)
         where, own = tensor._cdata, content is None
-        alias = log.alias_time(tensor, where)
-        log.wrote.append(_new(Wrote, (clock, site, storage(tensor), where, old, new, own, alias)))
+        known = log.living.get(where)  # as `log.alias_time`
+        alias = known[1] if known is not None and known[0]() is tensor else 0
+        log.write_rows.append((clock, site, storage(tensor), where, old, new, own, alias))
         if content is not None:
-            self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
+            with quiet():
+                self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
         if log.user_code_in_backward:
             with quiet():
                 self.suspicion.in_function(tensor, frame, clock, site)
@@ -250,7 +259,7 @@ class EventNotes:
         """Note a write that left the version as it was; its time."""
         log, where, v = self.log, address(tensor), version(tensor)
         clock, alias = log.tick(), log.alias_time(tensor, where)
-        log.wrote.append(Wrote(clock, site, storage(tensor), where, v, v, own, alias))
+        log.write_rows.append((clock, site, storage(tensor), where, v, v, own, alias))
         return clock
 
     # Numbers
@@ -265,14 +274,18 @@ class EventNotes:
     ) -> Any:
         """A value leaves torch as a Python number: of interest where it has a graph."""
         __tracebackhide__ = True
-        result = func(*args, **kwargs)
-        if requires_grad_at_sight(args) is False:
-            return result
+        result = func(*args, **kwargs) if kwargs else func(*args)
+        source = args[0]
         try:
-            with quiet():
-                if args[0].requires_grad:
+            if is_unasked(source):
+                if source.requires_grad:
                     site = self._here(frame, operation)
-                    self.suspicion.cut(args[0], result, site, "number")
+                    self.suspicion.cut(source, result, site, "number")
+                return result
+            with quiet():
+                if source.requires_grad:
+                    site = self._here(frame, operation)
+                    self.suspicion.cut(source, result, site, "number")
         except Exception as error:
             self.broken = error
         return result
@@ -290,7 +303,7 @@ class EventNotes:
         """A call whose result may share the memory of its first argument."""
         __tracebackhide__ = True
         before = sequence()
-        result = func(*args, **kwargs)
+        result = func(*args, **kwargs) if kwargs else func(*args)
         after = sequence()
         if after != self.seen or type(result) is not Tensor or not args:
             site = self.noted(before, after, args, result, frame, operation)
@@ -340,6 +353,11 @@ class EventNotes:
         if result is source or not isinstance(source, Tensor):
             return
         try:
+            if type(result) is Tensor and is_unasked(source):
+                kept = storage(source)
+                if storage(result) == kept:
+                    self.log.alias(result, source, kept, site or self._here(frame, operation))
+                return
             with quiet():
                 kept = storage(source)
                 made = (result,) if type(result) is Tensor else tensors_in((result,))
@@ -354,7 +372,8 @@ class EventNotes:
 
     def zeroed(self, optimizer: Any, frame: FrameType) -> None:
         """Gradients were cleared; `optimizer` is None where something else did it."""
-        site = self.sites.here(frame, self.operations.number("zero_grad"))
+        site = self._here(frame, self._zeroes)
         marks = self.log.landmarks
-        if not marks or marks[-1].what != "zero_grad" or marks[-1].site != site:
+        last = marks[-1] if marks else None
+        if last is None or last[1] != site or last[2] != "zero_grad":
             self.suspicion.zeroed(optimizer, self.log.landmark(site, "zero_grad"), site)

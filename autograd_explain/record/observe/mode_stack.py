@@ -119,7 +119,7 @@ class ModeStack:
         for function in (has_torch_function_unary, has_torch_function_variadic):
             self.replace(torch.nn.functional, function.__name__, function)
         for name in ("__enter__", "__exit__"):  # each optimizer step is inside one
-            self.replace(record_function, name, self._aside(getattr(record_function, name)))
+            self.replace(record_function, name, self.aside(getattr(record_function, name)))
         for owner, name in _TRACERS:
             if name in vars(owner):
                 self.replace(owner, name, self._unwatched(getattr(owner, name)))
@@ -211,7 +211,7 @@ class ModeStack:
             _push(mode)
         return found
 
-    def _aside(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def aside(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """A method of torch's during which there is nothing to note."""
 
         @functools.wraps(method)

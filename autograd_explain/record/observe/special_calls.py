@@ -73,6 +73,7 @@ class Special:
         self._recorder = recorder
         self._log = recorder.log
         self._suspicion = recorder.suspicion
+        self._here = recorder.sites.here
         methods: Mapping[CallKind, Callable[[Call], Any]] = {
             CallKind.BATCH_NORM: self._batch_norm,
             CallKind.NUMPY: self._numpy,
@@ -88,7 +89,7 @@ class Special:
         self.handlers[int(CallKind.LEAF)] = self._leaf
 
     def _site(self, call: Call) -> int:
-        return self._recorder.sites.here(call.frame, call.operation)
+        return self._here(call.frame, call.operation)
 
     # Memory
 
@@ -133,18 +134,23 @@ class Special:
     ) -> Any:
         """`.data` gives an alias with a version counter of its own."""
         __tracebackhide__ = True
-        result = func(*args, **kwargs)
-        recorder = self._recorder
+        result = func(*args)
+        source = args[0]
         try:
-            with quiet():
-                site = recorder.sites.here(frame, operation)
-                source = args[0]
-                kept = storage(result)
-                recorder.log.alias(result, source, kept, site)
-                self._suspicion.got_data(source, result, site, kept)
+            if is_unasked(source):
+                self._got_data(source, result, frame, operation)
+            else:
+                with quiet():
+                    self._got_data(source, result, frame, operation)
         except Exception as error:
-            recorder.broken = error
+            self._recorder.broken = error
         return result
+
+    def _got_data(self, source: Tensor, result: Tensor, frame: FrameType, operation: int) -> None:
+        site = self._here(frame, operation)
+        kept = storage(result)
+        self._log.alias(result, source, kept, site)
+        self._suspicion.got_data(source, result, site, kept)
 
     def _set_data(
         self,
@@ -157,7 +163,7 @@ class Special:
         """`x.data = y` puts other memory under the same tensor, its version unchanged."""
         __tracebackhide__ = True
         if self._has_memory_of(*args):
-            return func(*args, **kwargs)  # so ends `x.data -= y`
+            return func(*args)  # so ends `x.data -= y`
         tensor, before = args[0], None
         with Noting(self._recorder):
             old = storage(tensor)
@@ -256,7 +262,7 @@ class Special:
     ) -> Any:
         """`p.grad = None`, as Module.zero_grad does (Optimizer.zero_grad is seen elsewhere)."""
         __tracebackhide__ = True
-        result = func(*args, **kwargs)
+        result = func(*args)
         try:
             self._recorder.zeroed(None, frame)  # which asks no tensor
         except Exception as error:

@@ -68,7 +68,20 @@ def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
 
 def any_requires_grad(values: Iterable[Any]) -> bool:
     """Whether a tensor among arguments does."""
-    return any(tensor.requires_grad for tensor in tensors_in(values))
+    return bool(requiring_grad(values))
+
+
+def requiring_grad(values: Iterable[Any]) -> list[Tensor]:
+    """The tensors among arguments that require a gradient."""
+    found = []
+    for value in values:
+        kind = type(value)
+        if kind is Tensor or kind is Parameter:
+            if value.requires_grad:
+                found.append(value)
+        elif kind not in _SCALARS:
+            found += [tensor for tensor in tensors_in((value,)) if tensor.requires_grad]
+    return found
 
 
 def requires_grad_at_sight(values: Iterable[Any]) -> bool | None:
@@ -86,7 +99,11 @@ def requires_grad_at_sight(values: Iterable[Any]) -> bool | None:
             if kind is Tensor or kind is Parameter:
                 found = found or value.requires_grad
             elif kind not in _SCALARS:
-                return None
+                # A shape or an index.
+                if kind is not tuple and kind is not list:
+                    return None
+                if not _SCALARS.issuperset(map(type, value)):
+                    return None
     except TypeError:  # a class of a program's that cannot be hashed
         return None
     return found
