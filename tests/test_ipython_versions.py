@@ -29,7 +29,7 @@ ANYWHERE = (
     "test_outside_history.py",
     "test_own_causes.py",
     "test_silent.py",
-    "test_without_tensors.py",
+    "test_without_graph.py",
 )
 #: What differs most; for the releases between Colab's and the newest, which runs all.
 BETWEEN = (

@@ -25,7 +25,7 @@ from .repeats import Repeats
 from .shown_elsewhere import ShownElsewhere
 from .warned import WarningHook
 from .watched_cell import Count, WatchedCell, WatchOptions
-from .without_tensors import reaches_no_tensor
+from .without_graph import reaches_no_graph
 
 if TYPE_CHECKING:
     from ..render.explanation import Explanation
@@ -381,7 +381,7 @@ class Session:
     def _may_fail(self, text: str) -> bool:
         """Whether autograd may fail in a cell, so that a copy of the session is of use."""
         with guard.guarded("checkpoint"):
-            return not (only_defines(text) or reaches_no_tensor(text, self.shell.user_ns))
+            return not (only_defines(text) or reaches_no_graph(text, self.shell.user_ns))
         return True
 
     def _leave(self, visit: CellRun) -> None:

@@ -17,7 +17,7 @@ from ..observe.call_sites import CallSites
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
-from .finding import CandidateFault, Mark
+from .finding import CandidateFault, Mark, Weak, weak
 from .graph_cuts import Cuts
 from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
@@ -44,10 +44,10 @@ class Detectors:
     def __init__(self, log: EventLog) -> None:
         self.log = log
         self.blind: set[str] = set()  #: what could not be looked at in the cell, as keys
-        self.overwrites = Overwrites(log, self.blind)
         self.unrecorded = Unrecorded(log, self.blind)
         self.cuts = Cuts()
         self.gradients = Gradients(log, self.cuts)
+        self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
         self.owners = InFunctions()
         self.nonfinite = NonFiniteLeaves()
         self.handed = HandedGradients()
@@ -109,12 +109,25 @@ class Detectors:
 
     # Memory
 
-    def got_data(self, source: Tensor, result: Tensor, site: int, memory: int) -> None:
-        """`result` is `source.data`; `memory` is the storage of both."""
+    def held(self, alias: Tensor) -> Weak:
+        """A reference to a `.data` alias: when it is gone it is forgotten."""
+        where, aliased = alias._cdata, self.aliased
+        key, traces = id(alias), self.traces
+
+        def forget(_: object) -> None:
+            aliased.pop(where, None)
+            traces.pop(key, None)
+
+        return Weak(alias, forget)
+
+    def got_data(
+        self, source: Tensor, result: Tensor, site: int, memory: int, held: Weak
+    ) -> None:
+        """`result`, which `held` refers to, is `source.data`; `memory` is the storage of both."""
         mark = _new(Mark, (site, self.log.clock, True))
-        self.overwrites.got_data(source, result, mark)
+        self.aliased[result._cdata] = held, _new(Aliased, (weak(source), mark))
         if source.requires_grad:
-            self.cuts.cut(source, result, mark, "data", memory)
+            self.cuts.cut(source, result, mark, "data", memory, held)
         else:
             self.cuts.idle.add(site)
 
@@ -139,7 +152,8 @@ class Detectors:
         before: Overwritten,
     ) -> None:
         mark = _new(Mark, (site, clock, True))
-        self.overwrites.hidden_write(tensor, args, mark, nodes, before)
+        if before.saved or self.overwrites.memories:
+            self.overwrites.hidden_write(tensor, args, mark, nodes, before)
         written = before.alias.source()
         if written is not None:
             self.unrecorded.changed(written, mark, before.alias.mark, before.content)

@@ -19,7 +19,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.nn import Parameter
 
 from ...custom_function import forward_frames
-from ..observe.tensor_facts import quiet, requiring_grad, root, storage, tensors_in
+from ..observe.tensor_facts import modes, quiet, requiring_grad, root, storage, tensors_in
 from .finding import Mark, Weak, weak
 from .values import MAX_VALUES, Values
 
@@ -82,16 +82,24 @@ class Cuts:
         self._begun = 0  #: when the cell did
         self._previous = 0  #: the time of the last backward
 
-    def cut(self, source: Tensor, result: Any, mark: Mark, way: str, memory: int = 0) -> None:
+    def cut(
+        self,
+        source: Tensor,
+        result: Any,
+        mark: Mark,
+        way: str,
+        memory: int = 0,
+        held: Weak | None = None,
+    ) -> None:
         """`result`, a tensor, a number or a list, is what `source` became outside the graph;
-        `memory` its storage, where it is known."""
+        `memory` its storage, where it is known, and `held` what forgets its trace."""
         cut = self.cuts.get(mark[0])
         if cut is None:
             cut = self._at(mark, way)
         cut.clock = mark[1]
         if cut.looks < _LOOKS:
             self._look_above(cut, (source,))
-        self._left(source, result, cut, memory)
+        self._left(source, result, cut, memory, held)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
         """`result`, a parameter, was made of `source`."""
@@ -133,7 +141,14 @@ class Cuts:
         node = root(source).grad_fn
         return way == "number" if node is None else node._sequence_nr() >= self._since
 
-    def _left(self, source: Tensor, result: Any, cut: CutSite, memory: int = 0) -> None:
+    def _left(
+        self,
+        source: Tensor,
+        result: Any,
+        cut: CutSite,
+        memory: int = 0,
+        held: Weak | None = None,
+    ) -> None:
         behind = self._of(source) if self.traces else _NOTHING
         if behind:
             cut.behind |= behind
@@ -142,7 +157,7 @@ class Cuts:
             cut.memory, cut.source = memory or storage(result), id(source)
             # `detach_` is told before it runs; a leaf may get other values under no_grad.
             alone = result is source or not result.requires_grad
-            self._trace(result, sites, sites if alone else _NOTHING)
+            self._trace(result, sites, sites if alone else _NOTHING, held)
         elif source.numel() <= MAX_VALUES:
             self.values.remember(result, sites)
 
@@ -151,20 +166,28 @@ class Cuts:
 
         Unless it handed that argument on, as torch.broadcast_tensors does where shapes agree.
         """
-        outside = (result,) if type(result) is Tensor else tuple(tensors_in((result,)))
-        if not outside or requiring_grad(outside):
+        if type(result) is Tensor:
+            outside: tuple[Tensor, ...] = (result,)
+            ends = not result.requires_grad
+        else:
+            outside = tuple(tensors_in((result,)))
+            ends = bool(outside) and not requiring_grad(outside)
+        if not ends:
             return
         sources = requiring_grad(args)
-        cut = self.cuts.get(mark.site)
+        cut = self.cuts.get(mark[0])
         if cut is None:
             cut = self._at(mark, _way(sources[0], outside[0]))
             cut.within = _code_within_function()
-        cut.clock = mark.clock
+        cut.clock = mark[1]
         if cut.looks < _LOOKS:
             self._look_above(cut, sources)
-        for source in sources:
-            for out in outside:
-                self._left(source, out, cut)
+        behind = [self._of(source) for source in sources] if self.traces else []
+        sites = cut.own.union(*behind) if behind else cut.own
+        cut.behind = cut.behind.union(*behind)
+        for out in outside:
+            cut.memory, cut.source = storage(out), id(sources[-1])
+            self._trace(out, sites, sites)
 
     def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
         """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
@@ -213,8 +236,11 @@ class Cuts:
         for _, sites, _ in given:
             if sites is not found:
                 found |= sites
+        if type(result) is Tensor and not modes() and not result.requires_grad:
+            self._trace(result, found, found)
+            return
         with quiet():
-            for out in (result,) if type(result) is Tensor else tensors_in((result,)):
+            for out in tensors_in((result,)):
                 self._trace(out, found, _added(given, found, out))
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
@@ -311,16 +337,23 @@ class Cuts:
         alike = (c for c in self.cuts.values() if c.memory == kept != 0 and c.source != own)
         return frozenset(cut.site for cut in alike if not _holds(cut, tensor))
 
-    def _trace(self, tensor: Tensor, sites: frozenset[int], added: frozenset[int]) -> None:
+    def _trace(
+        self,
+        tensor: Tensor,
+        sites: frozenset[int],
+        added: frozenset[int],
+        held: Weak | None = None,
+    ) -> None:
         key = id(tensor)
         known = self.traces.get(key)
         if known is not None:
             if not (sites <= known[1] and added <= known[2]):
                 self.traces[key] = (known[0], known[1] | sites, known[2] | added)
         elif len(self.traces) < _MAX_TRACES:
-            forget = self.traces.pop
-            gone = Weak(tensor, lambda _: forget(key, None))
-            self.traces[key] = (gone, sites, added)
+            if held is None:
+                forget = self.traces.pop
+                held = Weak(tensor, lambda _: forget(key, None))
+            self.traces[key] = (held, sites, added)
 
 
 def _added(given: list[_Trace], found: frozenset[int], out: Tensor) -> frozenset[int]:

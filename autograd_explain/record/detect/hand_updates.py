@@ -69,6 +69,13 @@ class HandUpdates:
             known.version, known.clock = version(gradient), clock
         self._since = clock
 
+    def is_gradient(self, tensor: Tensor) -> bool:
+        """Whether a tensor is the gradient of such a leaf."""
+        return any(
+            u.gradient() is tensor and (leaf := u.leaf()) is not None and leaf.grad is tensor
+            for u in self._leaves.values()
+        )
+
     @property
     def _is_full(self) -> bool:
         return len(self._leaves) >= _MAX_LEAVES

@@ -7,7 +7,7 @@ for saved tensors it touched.  A program without such writes pays nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -30,6 +30,8 @@ _MAX_MEMORIES = 32
 _MAX_NODES = 50_000
 _MAX_BACKWARDS = 20
 _MAX_SAVERS = 8
+#: Of a named tuple in half the time.
+_new = tuple.__new__
 #: From torch 2.10 on; before, what a node saved cannot be read without unpacking it.
 _SHOWS_SAVED = hasattr(torch._C._autograd.SavedTensor, "data")
 
@@ -53,9 +55,15 @@ class Overwritten(NamedTuple):
 class Overwrites:
     """Gathers hidden writes and confronts them with the graph at every backward."""
 
-    def __init__(self, log: EventLog, blind: set[str]) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        blind: set[str],
+        is_gradient: Callable[[Tensor], bool] = lambda tensor: False,
+    ) -> None:
         self.log = log
         self.blind = blind
+        self.is_gradient = is_gradient
         self.found: list[CandidateFault] = []
         self.memories: dict[tuple[int, Region], Memory] = {}
         self.hidden = HiddenWrites(blind)
@@ -66,13 +74,7 @@ class Overwrites:
         self._checks = TimeShare(share=0.02, free=200)
         self._slots: dict[type, tuple[str, ...]] = {}
 
-    # `.data`
-
-    def got_data(self, source: Tensor, result: Tensor, mark: Mark) -> None:
-        """`result` is `source.data`: a new version counter on the same memory."""
-        where, forget = result._cdata, self.aliased.pop
-        gone = Weak(result, lambda _: forget(where, None))
-        self.aliased[where] = gone, Aliased(weak(source), mark)
+    # `.data`: a new version counter on the same memory
 
     def alias(self, tensor: Tensor) -> Aliased | None:
         """Of a `.data` alias, or a view of one, what it is an alias of."""
@@ -89,17 +91,29 @@ class Overwrites:
         only in the part that the write says."""
         if self.memories:
             self._look_at(tensor, mark)
-        if not _may_be_saved(alias):
-            return Overwritten(alias, False)
+        if not self._may_be_saved(alias):
+            return _new(Overwritten, (alias, False, None))
         whole, room = region_of(root(tensor)), self.hidden.has_room
         if is_small(whole):
             return Overwritten(alias, True, content_of(root(tensor), whole, room=room))
         return Overwritten(alias, True, content_of(tensor, written_region(tensor, args), room=room))
 
+    def _may_be_saved(self, alias: Aliased) -> bool:
+        """Whether a graph may have saved the memory of a `.data` alias: a loop that updates its
+        parameters so, or clears their gradients, when backward has freed the graph needs nothing
+        kept."""
+        source = alias.source()
+        if source is None:
+            return True
+        if not holders.may_be_saved(source, aliases=1):
+            return False
+        held = not source.requires_grad and self.is_gradient(source)
+        return not held or holders.may_be_saved(source, aliases=1, gradient=True)
+
     def not_seen_coming(self, tensor: Tensor) -> Overwritten | None:
         """Of a `.data` alias that was written without a look before: what it held is not known."""
         alias = self.alias(tensor)
-        return None if alias is None else Overwritten(alias, _may_be_saved(alias))
+        return None if alias is None else Overwritten(alias, self._may_be_saved(alias))
 
     def hidden_write(
         self,
@@ -350,13 +364,6 @@ class Overwrites:
         suspect = CandidateFault("silent-overwrite", marks, evidence)
         self._reported[write.site] = suspect
         self.found.append(suspect)
-
-
-def _may_be_saved(alias: Aliased) -> bool:
-    """Whether a graph may have saved the memory of a `.data` alias: a loop that updates its
-    parameters so when backward has freed the graph needs nothing kept."""
-    source = alias.source()
-    return source is None or holders.may_be_saved(source, aliases=1)
 
 
 def _join(known: CandidateFault, saved: tuple[Mark, ...], node: str, slot: str) -> None:

@@ -31,23 +31,24 @@ class Values:
         """`values` left torch at `sites`: a number, a list, or a tensor that goes to numpy."""
         if type(values) is float:
             self._remember_number(values, sites)
-        else:
-            with unseen():
-                read = _read(values)
-                if read is None:
-                    return
-                if read.numel() > 1:
-                    self._arrays[_content(read)] = sites
-                else:
-                    self._remember_number(read.item(), sites)
-        while len(self._numbers) > _MAX_REMEMBERED:
-            del self._numbers[next(iter(self._numbers))]
+            return
+        with unseen():
+            read = _read(values)
+            if read is None:
+                return
+            if read.numel() == 1:
+                self._remember_number(read.item(), sites)
+                return
+            self._arrays[_content(read)] = sites
         while len(self._arrays) > _MAX_REMEMBERED:
             del self._arrays[next(iter(self._arrays))]
 
     def _remember_number(self, number: float, sites: frozenset[int]) -> None:
-        if number not in (0.0, 1.0):
-            self._numbers[number] = sites
+        numbers = self._numbers
+        if number != 0.0 and number != 1.0:
+            numbers[number] = sites
+            if len(numbers) > _MAX_REMEMBERED:
+                del numbers[next(iter(numbers))]
 
     def recall(self, tensor: Tensor, given: Any) -> frozenset[int]:
         """The cuts whose values a tensor that was made from `given` holds: all of an array's, or

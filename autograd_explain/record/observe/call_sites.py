@@ -71,7 +71,7 @@ class CallSites:
         self._cells: dict[int, int | None] = {}
         self._cell: int | None = None
         self._cell_files: frozenset[str] = frozenset()
-        #: The frame of the cell that runs, and its code: no user's frame is below.
+        #: The frame of the cell's statement that runs, and its code: no user's frame is below.
         self._outermost: FrameType | None = None
         self._outermost_code = 0
         #: For sites inside an installed package its innermost code and instruction; None where
@@ -155,9 +155,9 @@ class CallSites:
         return len(self.all) - 1
 
     def _remember_outermost(self, frame: FrameType | None) -> None:
-        """`frame` is the last one of the user's before those that called the program.  A cell's own
-        lives until the cell has ended, so that a walk may end there."""
-        if frame is not None and self._outermost is None:
+        """`frame` is the last one of the user's before those that called the program.  A statement
+        of the cell's own lives until it has ended, so that a walk may end there."""
+        if frame is not None:
             code = frame.f_code
             if not code.co_flags & CO_OPTIMIZED and code.co_filename in self._cell_files:
                 self._outermost, self._outermost_code = frame, id(code)

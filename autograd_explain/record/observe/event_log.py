@@ -128,8 +128,15 @@ class EventLog:
         gone = Weak(tensor, lambda _: self.born.pop(where, None))
         self.born[where] = Born(gone, site, self.tick())
 
-    def alias(self, made: torch.Tensor, of: torch.Tensor, storage: int, site: int) -> None:
-        """`made` became an alias of `of` on their `storage`."""
+    def alias(
+        self,
+        made: torch.Tensor,
+        of: torch.Tensor,
+        storage: int,
+        site: int,
+        held: Weak | None = None,
+    ) -> None:
+        """`made`, which `held` refers to, became an alias of `of` on their `storage`."""
         living = self.living
         if len(living) >= MAX_ALIASES:
             living.clear()
@@ -138,7 +145,7 @@ class EventLog:
         known = living.get(source)
         parent = known[1] if known is not None and known[0]() is of else 0
         self.alias_rows.append((clock, site, storage, source, parent))
-        living[made._cdata] = Weak(made), clock
+        living[made._cdata] = Weak(made) if held is None else held, clock
 
     def alias_time(self, tensor: torch.Tensor, where: int) -> int:
         """When the tensor at this address became an alias, 0 where it is none.

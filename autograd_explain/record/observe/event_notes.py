@@ -16,7 +16,8 @@ from torch._C._autograd import _get_sequence_nr as sequence
 
 from ...custom_function import forward_frames
 from ..detect.detectors import Detectors
-from ..detect.hidden_overwrites import Overwritten
+from ..detect.finding import Mark
+from ..detect.hidden_overwrites import Aliased, Overwritten
 from .call_sites import CallSites
 from .event_log import EventLog
 from .tensor_facts import (
@@ -32,6 +33,8 @@ from .tensor_facts import (
 from .torch_functions import FunctionTable
 
 NO_KEYWORDS: dict[str, Any] = {}
+#: Of a named tuple in half the time.
+_new = tuple.__new__
 
 
 class EventNotes:
@@ -55,6 +58,8 @@ class EventNotes:
         self._traces = suspicion.traces
         self._aliased = suspicion.aliased
         self._alias_of = suspicion.overwrites.alias
+        self._ended_at = suspicion.cuts.ended
+        self._cut = suspicion.cuts.cut
         self._spread = suspicion.cuts.spread
         self._detaches = operations.number("detach")
         self._zeroes = operations.number("zero_grad")
@@ -150,7 +155,9 @@ class EventNotes:
                 old = version(target)
         site, content = 0, None
         if self._aliased:
-            site, content = self._before_write(target, args, frame, operation)
+            alias = self._alias(target, unasked)
+            if alias is not None:
+                site, content = self._before_write(target, alias, args, frame, operation)
         before = sequence()
         result = func(*args, **kwargs) if kwargs else func(*args)
         after = sequence()
@@ -184,8 +191,9 @@ class EventNotes:
         with quiet():
             given = [(t, version(t)) for t in tensors_in((*args, *kwargs.values()))]
         contents = {
-            id(tensor): self._before_write(tensor, (), frame, operation)[1]
+            id(tensor): self._before_write(tensor, alias, (), frame, operation)[1]
             for tensor, _ in (given if self._aliased else ())
+            if (alias := self._alias(tensor, False)) is not None
         }
         before = sequence()
         result = func(*args, **kwargs)
@@ -203,21 +211,30 @@ class EventNotes:
             self._spread(args, kwargs, result)
         return result
 
-    def _before_write(
-        self, tensor: Tensor, args: tuple[Any, ...], frame: FrameType, operation: int
-    ) -> tuple[int, Overwritten | None]:
-        """The site of a write through `.data` and what it is about to overwrite; 0 and None for
-        other writes."""
+    def _alias(self, tensor: Tensor, unasked: bool) -> Aliased | None:
+        """Of a `.data` alias, or a view of one, what it is an alias of."""
         try:
-            if is_unasked(tensor):
-                alias = self._alias_of(tensor)
-            else:
-                with quiet():
-                    alias = self._alias_of(tensor)
-            if alias is not None:
-                with quiet():
-                    site = self._here(frame, operation)
-                    return site, self.suspicion.before_write(tensor, alias, args, site)
+            if unasked:
+                return self._alias_of(tensor)
+            with quiet():
+                return self._alias_of(tensor)
+        except Exception as error:
+            self.broken = error
+        return None
+
+    def _before_write(
+        self,
+        tensor: Tensor,
+        alias: Aliased,
+        args: tuple[Any, ...],
+        frame: FrameType,
+        operation: int,
+    ) -> tuple[int, Overwritten | None]:
+        """The site of a write through `.data` and what it is about to overwrite."""
+        try:
+            with quiet():
+                site = self._here(frame, operation)
+                return site, self.suspicion.before_write(tensor, alias, args, site)
         except Exception as error:
             self.broken = error
         return 0, None
@@ -280,7 +297,8 @@ class EventNotes:
             if is_unasked(source):
                 if source.requires_grad:
                     site = self._here(frame, operation)
-                    self.suspicion.cut(source, result, site, "number")
+                    mark = _new(Mark, (site, self.log.clock, True))
+                    self._cut(source, result, mark, "number")
                 return result
             with quiet():
                 if source.requires_grad:
@@ -302,6 +320,7 @@ class EventNotes:
     ) -> Any:
         """A call whose result may share the memory of its first argument."""
         __tracebackhide__ = True
+        traced = bool(self._traces)  # what leaves the graph here is no argument
         before = sequence()
         result = func(*args, **kwargs) if kwargs else func(*args)
         after = sequence()
@@ -310,7 +329,7 @@ class EventNotes:
             self.viewed(args, result, frame, operation, site)
         elif result is not args[0]:
             self._viewed_outside(args, result, frame, operation)
-        if self._traces:
+        if traced:
             self._spread(args, kwargs, result)
         return result
 
@@ -336,7 +355,7 @@ class EventNotes:
         source, site = args[0], 0
         if ends:
             site = self._here(frame, operation)
-            self.suspicion.ended(args, result, site)
+            self._ended_at(args, result, _new(Mark, (site, self.log.clock, True)))
         elif operation == self._detaches:
             site = self._here(frame, operation)
             self.suspicion.cuts.idle.add(site)

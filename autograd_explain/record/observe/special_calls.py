@@ -74,6 +74,7 @@ class Special:
         self._log = recorder.log
         self._suspicion = recorder.suspicion
         self._here = recorder.sites.here
+        self._zeroed = recorder.zeroed
         methods: Mapping[CallKind, Callable[[Call], Any]] = {
             CallKind.BATCH_NORM: self._batch_norm,
             CallKind.NUMPY: self._numpy,
@@ -148,9 +149,9 @@ class Special:
 
     def _got_data(self, source: Tensor, result: Tensor, frame: FrameType, operation: int) -> None:
         site = self._here(frame, operation)
-        kept = storage(result)
-        self._log.alias(result, source, kept, site)
-        self._suspicion.got_data(source, result, site, kept)
+        kept, held = storage(result), self._suspicion.held(result)
+        self._log.alias(result, source, kept, site, held)
+        self._suspicion.got_data(source, result, site, kept, held)
 
     def _set_data(
         self,
@@ -180,7 +181,7 @@ class Special:
 
     def _has_memory_of(self, tensor: Tensor, other: Any) -> bool:
         try:
-            if is_unasked(tensor) and is_unasked(other):
+            if is_unasked(tensor) and type(other) is Tensor:
                 return storage(tensor) == storage(other) != 0
             with quiet():
                 return isinstance(other, Tensor) and storage(tensor) == storage(other) != 0
@@ -264,7 +265,7 @@ class Special:
         __tracebackhide__ = True
         result = func(*args)
         try:
-            self._recorder.zeroed(None, frame)  # which asks no tensor
+            self._zeroed(None, frame)  # which asks no tensor
         except Exception as error:
             self._recorder.broken = error
         return result

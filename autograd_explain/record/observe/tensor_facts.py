@@ -38,7 +38,8 @@ def storage(tensor: Tensor) -> int:
     """The address of the storage object (its memory is not touched: that would undo
     copy-on-write); 0 for tensors without one."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        kept: int = tensor.untyped_storage()._cdata
+        return kept
     except (RuntimeError, NotImplementedError):
         return 0
 
