@@ -136,7 +136,9 @@ class WatchedCell:
         with guarded("record"):
             if self.recording is not None:
                 log = self.recording.log
-                writes = [_later(entries, 0, self._since) for entries in (log.write_rows, log.stepped)]
+                writes = [
+                    _later(entries, 0, self._since) for entries in (log.write_rows, log.stepped)
+                ]
                 both = Count(sum(w.number for w in writes), all(w.complete for w in writes))
                 return Watched(both, _later(log.made, 3, self._since))
         return None

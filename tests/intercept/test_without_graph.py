@@ -23,7 +23,12 @@ def names() -> dict[str, Any]:
         **{"math": math, "np": numpy, "sqrt": math.sqrt, "array": numpy.ones(3)},
         **{"torch": torch, "x": torch.ones(2), "w": torch.ones(2, requires_grad=True)},
         **{"h": torch.ones(2, requires_grad=True) * 2, "p": nn.Parameter(torch.ones(2)), "nn": nn},
-        **{"rows_of": [torch.ones(2)], "mixed": [torch.ones(2, requires_grad=True)], "model": nn.Linear(2, 2), "held": [1, [nn.ReLU()]]},
+        **{
+            "rows_of": [torch.ones(2)],
+            "mixed": [torch.ones(2, requires_grad=True)],
+            "model": nn.Linear(2, 2),
+            "held": [1, [nn.ReLU()]],
+        },
         **{"queue": collections.deque([torch.ones(2)]), "too_many": [1.0] * 60_000},
     }
     exec(

@@ -120,9 +120,7 @@ class Detectors:
 
         return Weak(alias, forget)
 
-    def got_data(
-        self, source: Tensor, result: Tensor, site: int, memory: int, held: Weak
-    ) -> None:
+    def got_data(self, source: Tensor, result: Tensor, site: int, memory: int, held: Weak) -> None:
         """`result`, which `held` refers to, is `source.data`; `memory` is the storage of both."""
         mark = _new(Mark, (site, self.log.clock, True))
         self.aliased[result._cdata] = held, _new(Aliased, (weak(source), mark))
@@ -156,8 +154,10 @@ class Detectors:
             self.overwrites.hidden_write(tensor, args, mark, nodes, before)
         written = before.alias.source()
         if written is not None:
-            self.unrecorded.changed(written, mark, before.alias.mark, before.content)
-            self._gave(written, args[1:], mark)
+            if written.requires_grad and (written._base is not None or not written.is_leaf):
+                self.unrecorded.changed(written, mark, before.alias.mark, before.content)
+            if len(args) > 1:
+                self._gave(written, args[1:], mark)
 
     def _gave(self, target: Tensor, given: tuple[Any, ...], mark: Mark) -> None:
         """Values were written past the graph of `target`: what they came from is cut off."""

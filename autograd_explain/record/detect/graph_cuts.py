@@ -39,7 +39,8 @@ class CutSite:
 
     `way` is detach, data, written (through `.data`), copy, number, numpy, no_grad, operation or
     derivative (torch.autograd.grad without create_graph);
-    `memory` the storage of the last result, `source` what it was, by identity; `behind` the cuts that what leaves here came from.
+    `memory` the storage of the last result, `source` what it was before, by identity; `behind` the
+    cuts that what leaves here came from.
     """
 
     site: int

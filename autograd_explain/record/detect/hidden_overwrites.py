@@ -18,7 +18,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from ...custom_function import forward_frames
 from ...nodes import GraphTraversal
 from ..observe.event_log import EventLog
-from ..observe.tensor_facts import address, is_plain, root, storage, tensors_in, version
+from ..observe.tensor_facts import is_plain, root, storage, tensors_in, version
 from . import holders
 from .contents import Content, content_of, is_small
 from .finding import CandidateFault, Mark, Marks, Reference, TimeShare, Weak, weak

@@ -155,7 +155,7 @@ class EventNotes:
                 old = version(target)
         site, content = 0, None
         if self._aliased:
-            alias = self._alias(target, unasked)
+            alias = self._alias_of(target) if unasked else self._alias(target)
             if alias is not None:
                 site, content = self._before_write(target, alias, args, frame, operation)
         before = sequence()
@@ -193,7 +193,7 @@ class EventNotes:
         contents = {
             id(tensor): self._before_write(tensor, alias, (), frame, operation)[1]
             for tensor, _ in (given if self._aliased else ())
-            if (alias := self._alias(tensor, False)) is not None
+            if (alias := self._alias(tensor)) is not None
         }
         before = sequence()
         result = func(*args, **kwargs)
@@ -211,11 +211,9 @@ class EventNotes:
             self._spread(args, kwargs, result)
         return result
 
-    def _alias(self, tensor: Tensor, unasked: bool) -> Aliased | None:
+    def _alias(self, tensor: Tensor) -> Aliased | None:
         """Of a `.data` alias, or a view of one, what it is an alias of."""
         try:
-            if unasked:
-                return self._alias_of(tensor)
             with quiet():
                 return self._alias_of(tensor)
         except Exception as error:

@@ -196,13 +196,13 @@ def _has_hooks(module: nn.Module) -> bool:
 
 
 def _has_own_hooks(own: dict[str, Any]) -> bool:
+    try:
+        hooks = own["_forward_pre_hooks"] or own["_forward_hooks"]
+        hooks = hooks or own["_backward_pre_hooks"] or own["_backward_hooks"]
+    except KeyError:  # it was never initialized
+        return True
     # `_compiled_call_impl` is what `module.compile()` leaves.
-    if "forward" in own or own.get("_compiled_call_impl") is not None:
-        return True
-    # Without any attribute for hooks it was never initialized.
-    if own.get("_forward_pre_hooks", True) or own.get("_forward_hooks", True):
-        return True
-    return bool(own.get("_backward_pre_hooks", True) or own.get("_backward_hooks", True))
+    return bool(hooks) or "forward" in own or own.get("_compiled_call_impl") is not None
 
 
 def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
@@ -216,7 +216,7 @@ def _norms_of_sequential(module: nn.Module) -> list[nn.Module] | None:
     norms = []
     before: type[nn.Module] = nn.Module
     for layer in _flat(module):
-        kind, own = type(layer), vars(layer)
+        kind, own = type(layer), layer.__dict__
         if kind not in _LAYERS or kind.forward is not _FORWARD.get(kind) or _has_own_hooks(own):
             return None
         if own.get("inplace") and before not in _RESULT_NOT_SAVED:
