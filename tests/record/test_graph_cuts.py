@@ -118,3 +118,19 @@ def _writing(write: str, loss: str = "loss_of(kept.h)") -> str:
         f"for _ in range(3):\n    {write}\n    opt.zero_grad()\n    loss = {loss}\n"
         "    loss.backward()\n    opt.step()"
     )
+
+
+def test_a_parameter_does_not_come_from_its_own_data() -> None:
+    """A loop reads the `.data` of each at one line, the leaves above which are noted twice only."""
+    cells = (
+        HEAD + "ps = [torch.randn(3, requires_grad=True) for _ in range(5)]",
+        "for _ in range(4):\n"
+        "    loss = sum((p * p).sum() for p in ps)\n"
+        "    for p in ps:\n        p.grad = None\n"
+        "    loss.backward()\n"
+        "    for p in ps:\n        p.data += -0.1 * p.grad",
+        "loss = sum((p * p).sum() for p in ps)\nloss.backward()",
+    )
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    found, recording = session(cells, namespace)
+    assert found == [] and not recording.suspicion.traces

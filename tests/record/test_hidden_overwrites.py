@@ -148,3 +148,13 @@ def test_a_users_dispatch_mode_does_not_see_what_is_kept() -> None:
     names: dict[str, Any] = {}
     assert len(session(cells, names)[0]) == 1
     assert names["seen"] == plain["seen"]
+
+
+@pytest.mark.parametrize(("used", "kept"), [("", 0), ("kept = w.grad * w\n    ", 1)])
+def test_of_a_gradient_that_no_graph_holds_nothing_is_kept(used: str, kept: int) -> None:
+    cells = (
+        HEAD + "w = torch.randn(3, requires_grad=True)",
+        f"for _ in range(1):\n    (w * w).sum().backward()\n    {used}w.grad.data.zero_()",
+    )
+    _, recording = session(cells, {"__name__": "__main__"})
+    assert len(recording.suspicion.overwrites.hidden._all) == kept

@@ -48,6 +48,7 @@ WITHOUT, LEAF, SUBCLASS = (
         ((WITHOUT, LEAF), True),
         ((LEAF, SUBCLASS), None),
         ((WITHOUT, [LEAF]), None),
+        ((WITHOUT, (slice(2), 1), [0, 1]), False),
         ((Value(), LEAF), None),
     ],
 )
