@@ -28,6 +28,7 @@ from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
 _LOOKS = 3  #: at the arguments of one site
+_MAX_SOURCES = 1_000
 #: Of a named tuple in half the time.
 _new = tuple.__new__
 
@@ -56,6 +57,7 @@ class Detectors:
         self.shared = False
         self.visited: set[int] = set()
         self._visits: dict[int, int] = {}
+        self._sources: dict[int, Weak] = {}
         self._told = self._looked = 0
         self._roots: dict[int, Mark] = {}  #: the backwards of this cell by their sites
 
@@ -123,11 +125,21 @@ class Detectors:
     def got_data(self, source: Tensor, result: Tensor, site: int, memory: int, held: Weak) -> None:
         """`result`, which `held` refers to, is `source.data`; `memory` is the storage of both."""
         mark = _new(Mark, (site, self.log.clock, True))
-        self.aliased[result._cdata] = held, _new(Aliased, (weak(source), mark))
+        of = self._sources.get(id(source))
+        if of is None or of() is not source:
+            of = self._remember_source(source)
+        self.aliased[result._cdata] = held, _new(Aliased, (of, mark))
         if source.requires_grad:
             self.cuts.cut(source, result, mark, "data", memory, held)
         else:
             self.cuts.idle.add(site)
+
+    def _remember_source(self, source: Tensor) -> Weak:
+        """The reference to a tensor whose `.data` is read: a loop asks for it in every round."""
+        if len(self._sources) == _MAX_SOURCES:
+            self._sources.clear()
+        of = self._sources[id(source)] = weak(source)
+        return of
 
     def before_write(
         self, tensor: Tensor, alias: Aliased, args: tuple[Any, ...], site: int
