@@ -35,7 +35,8 @@ numbers = [0.5 * n for n in range(1000)]
 CELLS = {
     "defines": "rate = 0.1",
     "reaches no tensor": "total = sum(n * n for n in numbers)",
-    "computes with a tensor": "y = x + 1",
+    "computes without a graph": "y = x + 1",
+    "makes a graph": "h = model(x)",
     "trains one step": (
         "optimizer.zero_grad(); loss = model(x).sum(); loss.backward(); optimizer.step()"
     ),

@@ -122,8 +122,8 @@ The floor is about a microsecond for each call that torch hands to a mode, and a
 several: `p[3] += x` reads an item, adds in place and stores the item; `w.data -= 0.1 * g` reads
 `.data`, multiplies, subtracts in place and assigns `.data`.  Above it, finding the line takes
 half a microsecond and more: every frame between torch and the cell is read, so that the line is
-right.  Noting an alias or a write takes another 0.5 to 1 µs, and what leaves the graph (`.data`,
-`.detach()`, `.item()` of a value with a graph) is followed at 3 to 8 µs.  All of that is Python, so
+right.  Noting an alias or a write takes another 1 to 2 µs, and what leaves the graph (`.data`,
+`.detach()`, `.item()` of a value with a graph) is followed at 2 to 5 µs.  All of that is Python, so
 that a line whose calls take a microsecond each stays above ×3.  What only reads (`x.shape`), what
 neither writes nor has a graph (`x + 1`), and what torch hands over by Python code of its own
 (`w ** 2`, `1 - w`) is close to the floor.
@@ -136,9 +136,10 @@ the session from which rewrites can be tried.
 {_cells_table(cells)}
 
 No copy of the session is taken where autograd cannot fail: the cell only defines, or its names
-reach no tensor.  The copy is a fork.  About half of its time is the system's work on the page
-tables, by the size of the session (here some 220 MiB of its own), the other half the copying of
-pages that the session touches while the copy lives; both are dearer on a virtual machine.
+reach neither a tensor with a graph nor what makes one.  The copy is a fork.  About half of its time
+is the system's work on the page tables, by the size of the session (here some 220 MiB of its own),
+the other half the copying of pages that the session touches while the copy lives; both are dearer
+on a virtual machine.
 
 ## Explaining
 
