@@ -87,21 +87,11 @@ def imported(tree: ast.AST, package: tuple[str, ...], at_run_time: bool) -> Iter
 
 
 def _known(module: str, name: str) -> Iterator[str]:
-    """The module itself, its submodule of that name, or what a facade has the name from."""
+    """The module itself, or its submodule of that name."""
     if f"{module}.{name}" in MODULES:
         yield f"{module}.{name}"
     elif module in MODULES:
         yield module
-        if module == f"{PACKAGE}.rewrite":
-            yield from _homes().get(name, ())
-
-
-@cache
-def _homes() -> dict[str, tuple[str, ...]]:
-    """Where the names of the facade of rewrites come from."""
-    from autograd_explain import rewrite
-
-    return {name: (f"{PACKAGE}.rewrite.{home}",) for name, home in rewrite._MODULE.items()}
 
 
 @cache
@@ -145,9 +135,8 @@ def test_what_is_shared_has_two_users() -> None:
     """Code for one cause lies in its folder: what lies elsewhere serves two causes, or a stage."""
     users: dict[str, set[str]] = {module: set() for module in MODULES}
     for module in MODULES:
-        if module != f"{PACKAGE}.rewrite":  # a facade is no user
-            for target in imports_of(module):
-                users[target].add(module)
+        for target in imports_of(module):
+            users[target].add(module)
     lonely = {m for m in MODULES if _is_shared(m) and len(_served(m, users)) < 2}
     assert not lonely
 

@@ -13,7 +13,7 @@ from notebook import Notebook
 from autograd_explain.model import Edit
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import ProgramIndex, index_of
-from autograd_explain.rewrite import apply
+from autograd_explain.rewrite.engine.edits import apply
 
 
 def index_after(*cells: str) -> ProgramIndex:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..inspect.scene import Scene
     from ..model import Finding
     from ..program import Program
-    from ..rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite import Proposal
 
 BUILT_IN = Path(__file__).parent
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")

@@ -25,8 +25,8 @@ from ..model import (
 )
 from ..program import Source
 from ..program_index import index_of
-from ..rewrite import Proposal, apply, merge
-from ..rewrite.engine.edits import Edited
+from ..rewrite import Proposal
+from ..rewrite.engine.edits import Edited, apply, merge
 from ..verification import SCRIPT, Reference, Request, reference_for
 from .candidates import Candidate, candidates, shortened
 

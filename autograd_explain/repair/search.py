@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..model import Finding, Kind, Outcome, Rewrite, Safety, What, lines_of
-from ..rewrite import Proposal, apply
+from ..rewrite import Proposal
+from ..rewrite.engine.edits import apply
 from ..verification import Reference, Request, evidence_against, verify
 from .candidates import Candidate, candidates
 from .moved import moved, second_edits

@@ -10,8 +10,8 @@ from notebook import run_cells
 
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program, Source
-from autograd_explain.rewrite import apply
 from autograd_explain.rewrite.engine.draft import compiles
+from autograd_explain.rewrite.engine.edits import apply
 from autograd_explain.rewrite.engine.magics import mask
 
 TORCH = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\nimport numpy as np\n"

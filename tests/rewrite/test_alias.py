@@ -6,7 +6,8 @@ import pytest
 from rewriting import at, program_of, result
 
 from autograd_explain.knowledge.silent_overwrite.alias import through_tensor
-from autograd_explain.rewrite import functional_write, out_of_place
+from autograd_explain.rewrite.transforms.index_write import functional_write
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 
 def recorded(before: str, *others: str) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, rewritten, spot
 
-from autograd_explain.rewrite import out_of_place
 from autograd_explain.rewrite.transforms.backward import bound_again
 from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.recompute import repeat_inside
 from autograd_explain.rewrite.transforms.uncut import apply_patches, round_trip_in_torch
 

@@ -9,7 +9,6 @@ from rewriting import at, program_of, result, spot
 
 from autograd_explain.model import Edit, Place, Span
 from autograd_explain.program import Program
-from autograd_explain.rewrite import clone_alias, move_after, remove_grad_switch, under_no_grad
 from autograd_explain.rewrite.engine.draft import Draft, every
 from autograd_explain.rewrite.engine.proposal import differing
 from autograd_explain.rewrite.engine.tree import statement_at
@@ -20,7 +19,10 @@ from autograd_explain.rewrite.transforms.call_edits import (
     torch_expression,
     torch_keyword,
 )
+from autograd_explain.rewrite.transforms.clone import clone_alias
+from autograd_explain.rewrite.transforms.grad_mode import remove_grad_switch, under_no_grad
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.move_statement import move_after
 
 PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import cell, rewritten
 
-from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
 
 T = "x = torch.tensor(v, requires_grad=True)"
 DTYPES = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rewriting import at, program_of, result, rewritten, spot
 
-from autograd_explain.rewrite import (
+from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
     clone_argument,
     clone_before_write,

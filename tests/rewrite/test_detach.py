@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.rewrite import (
-    detach_expression,
-    detach_use,
-)
+from autograd_explain.rewrite.transforms.detach import detach_expression, detach_use
 
 CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any], str | None]] = [
     (detach_expression, "self.h = h", (), {}, "self.h = h.detach()"),

@@ -8,17 +8,12 @@ from rewriting import at, program_of, spot
 
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite import (
-    apply,
-    clone_before_write,
-    clone_operand,
-    detach_use,
-    merge,
-    move_after,
-    out_of_place,
-    then,
-    under_no_grad,
-)
+from autograd_explain.rewrite.engine.edits import apply, merge, then
+from autograd_explain.rewrite.transforms.clone import clone_before_write, clone_operand
+from autograd_explain.rewrite.transforms.detach import detach_use
+from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
+from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 CODE = "a = 1\nx += 1\ny = f(x)\nz = g(y)\n"
 

@@ -6,7 +6,11 @@ import pytest
 from rewriting import at, cell, program_of, result, rewritten
 
 from autograd_explain.program import Program, Source
-from autograd_explain.rewrite import block_instead_of_switch, remove_grad_switch, under_no_grad
+from autograd_explain.rewrite.transforms.grad_mode import (
+    block_instead_of_switch,
+    remove_grad_switch,
+    under_no_grad,
+)
 
 WRAPS = [
     ("w -= lr * w.grad  # step", "w -=", "with torch.no_grad():\n    w -= lr * w.grad  # step"),

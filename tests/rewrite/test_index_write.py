@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.rewrite import functional_write
+from autograd_explain.rewrite.transforms.index_write import functional_write
 
 CASES = [
     ("x[x < 0] = 0", "x = x.masked_fill(x < 0, 0)"),

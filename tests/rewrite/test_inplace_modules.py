@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import applied, at, program_of, result
 
-from autograd_explain.rewrite import module_not_inplace
+from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 
 CONSTRUCTORS = [
     ("act = nn.ReLU(inplace=True)", "act = nn.ReLU()"),

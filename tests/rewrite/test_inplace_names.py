@@ -9,13 +9,13 @@ import pytest
 import torch
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite import out_of_place
 from autograd_explain.rewrite.analysis.inplace_names import (
     INPLACE_POSITION,
     MODULE_INPLACE_POSITION,
     NOT_WRITES,
     is_inplace_method,
 )
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 SETUP = """
 x = torch.rand(3, 3) + 0.1

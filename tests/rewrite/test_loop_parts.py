@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite import out_of_place
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 BODIES = [
     ("return [p.squeeze_(0) for p in x.split(1)]", "return [p.squeeze(0) for p in x.split(1)]"),

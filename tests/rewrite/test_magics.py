@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.rewrite import out_of_place, under_no_grad
 from autograd_explain.rewrite.engine.draft import compiles
 from autograd_explain.rewrite.engine.magics import mask
+from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 CELLS = [
     "%%time\nx += 1\n",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import applied, at, cell, program_of, result
 
-from autograd_explain.rewrite import move_after, move_before, toggled_run
+from autograd_explain.rewrite.transforms.move_statement import move_after, move_before, toggled_run
 
 
 def after(code: str, needle: str, target: str) -> str | None:

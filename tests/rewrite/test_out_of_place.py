@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite import out_of_place
-from autograd_explain.rewrite.transforms.out_of_place import value_alone
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value_alone
 
 SIMPLE = [
     ("x.add_(1)", "x = x.add(1)"),

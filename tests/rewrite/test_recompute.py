@@ -6,8 +6,7 @@ import pytest
 from rewriting import applied, at, cell, program_of, result
 
 from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
-from autograd_explain.rewrite import recompute_before
-from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop
+from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop, recompute_before
 
 
 def again(code: str, goal: str, *needles: str) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 from rewriting import program_of, result, spot
 
 from autograd_explain.knowledge.silent_cut.reconnect import reconnected
-from autograd_explain.rewrite import zero_grad_after
+from autograd_explain.rewrite.transforms.training_step import zero_grad_after
 
 ONE = [
     ("z = torch.tensor(h.detach().numpy())", ["h.detach().numpy()"], "z = h"),

@@ -13,21 +13,19 @@ from autograd_explain.knowledge.second_backward.attribute import recompute_attri
 from autograd_explain.knowledge.step_between_backwards.loops import split_and_move
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite import (
+from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
     clone_before_write,
     clone_operand,
     clone_result,
-    detach_expression,
-    dtype_in_constructor,
-    functional_write,
-    module_not_inplace,
-    move_before,
-    out_of_place,
-    requires_grad_last,
-    toggled_run,
-    under_no_grad,
 )
+from autograd_explain.rewrite.transforms.detach import detach_expression
+from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
+from autograd_explain.rewrite.transforms.index_write import functional_write
+from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
+from autograd_explain.rewrite.transforms.move_statement import move_before, toggled_run
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.recompute import compute_all_in_loop
 
 Edits = tuple[Edit, ...] | None

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result, rewritten
 
-from autograd_explain.rewrite import (
-    module_list,
-    move_before,
-    parameter_attribute,
-    remove_statement,
-)
+from autograd_explain.rewrite.transforms.move_statement import move_before
 from autograd_explain.rewrite.transforms.training_step import (
     cleared_with_the_step,
+    module_list,
+    parameter_attribute,
+    remove_statement,
     zero_grad_before,
     zero_grad_beside,
 )

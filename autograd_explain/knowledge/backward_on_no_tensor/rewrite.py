@@ -1,6 +1,6 @@
 """Go backward from the tensor in the object, or from the sum of them; call the method."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details

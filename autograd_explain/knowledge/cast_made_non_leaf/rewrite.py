@@ -2,9 +2,8 @@
 
 from functools import partial
 
-from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import (
     FLAG,
     flag_moved,

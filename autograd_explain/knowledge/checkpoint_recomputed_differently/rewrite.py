@@ -9,11 +9,12 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, merge
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.cst_tools import dotted, expression, head, walk
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import imports_at, torch_at
+from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
 

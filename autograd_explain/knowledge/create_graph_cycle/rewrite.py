@@ -1,6 +1,6 @@
 """No graph of the gradient where nothing differentiates it; else one that is not in `.grad`."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite.engine.proposal import Proposal
+from autograd_explain.rewrite import Proposal
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, keyword_added, node_at
 
 

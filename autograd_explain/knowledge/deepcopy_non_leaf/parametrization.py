@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.engine.imports import Imports
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 _UTILS = "torch.nn.utils"

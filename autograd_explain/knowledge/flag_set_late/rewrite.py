@@ -4,18 +4,11 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.model import Place
-from autograd_explain.rewrite import (
-    Edits,
-    Fix,
-    Propose,
-    Site,
-    by_table,
-    merge,
-    move_before,
-    remove_statement,
-    then,
-)
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.edits import merge, then
 from autograd_explain.rewrite.transforms.call_edits import line_before, statement_replaced
+from autograd_explain.rewrite.transforms.move_statement import move_before
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

@@ -1,6 +1,6 @@
 """A tensor of the number."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import torch_expression
 
 from .diagnose import Details

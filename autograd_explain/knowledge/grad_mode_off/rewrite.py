@@ -5,9 +5,9 @@ import ast
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite import block_instead_of_switch, merge
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.transforms.grad_mode import block_instead_of_switch
 from autograd_explain.rewrite.transforms.leave_no_grad import (
     decorated_generator,
     mode_of_caller,

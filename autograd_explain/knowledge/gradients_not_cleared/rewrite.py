@@ -1,8 +1,12 @@
 """Clear the gradients once the step has used them, or before the backward that is meant for it."""
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, zero_grad_after
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import line_behind
-from autograd_explain.rewrite.transforms.training_step import zero_grad_before, zero_grad_beside
+from autograd_explain.rewrite.transforms.training_step import (
+    zero_grad_after,
+    zero_grad_before,
+    zero_grad_beside,
+)
 
 from .diagnose import Details
 

@@ -1,6 +1,7 @@
 """Clear before backward, or with the step where not every round has one."""
 
-from autograd_explain.rewrite import Fix, Propose, by_table, move_before
+from autograd_explain.rewrite import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.move_statement import move_before
 from autograd_explain.rewrite.transforms.training_step import cleared_with_the_step
 
 from .diagnose import Details

@@ -11,9 +11,9 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.engine.cst_tools import dotted, parse, statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
 
 _Call = tuple[Tree, Statement, str]

@@ -2,8 +2,9 @@
 
 import ast
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, remove_statement
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_removed
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, keyword_added, node_at
 
 _REDUCE = frozenset("mean sum amax amin max min norm std var prod median logsumexp".split())

@@ -1,6 +1,6 @@
 """A result of the gradient's shape; no result where the hook only looks."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 
 from .diagnose import Details
 from .gradient_shape import of_gradients_shape, without_result

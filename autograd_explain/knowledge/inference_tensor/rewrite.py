@@ -2,12 +2,13 @@
 
 import ast
 
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, clone_before_write
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
     call_behind,
     expression_replaced,
     line_before,
 )
+from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details

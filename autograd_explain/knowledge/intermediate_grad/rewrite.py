@@ -1,7 +1,7 @@
 """Ask for the gradient before backward runs, or read it of the tensor that has it."""
 
 from autograd_explain.model import What
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.keep_gradient import gradient_of_whole, retained
 

@@ -8,12 +8,12 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import iterated
 from autograd_explain.rewrite.analysis.written_target import written_parts
 from autograd_explain.rewrite.engine.cst_tools import same, targets, unpacked, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import (
     Statement,
     Tree,

@@ -11,19 +11,14 @@ from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_a
 from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import (
-    clone_argument,
-    clone_result,
-    functional_write,
-    last_update,
-    module_not_inplace,
-    move_after,
-    out_of_place,
-    then,
-    under_no_grad,
-)
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
-from autograd_explain.rewrite.transforms.out_of_place import value_alone
+from autograd_explain.rewrite import Edits, Proposal, differing
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result
+from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
+from autograd_explain.rewrite.transforms.index_write import functional_write
+from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
+from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value_alone
 
 from .no_grad_writes import writes_under_no_grad
 

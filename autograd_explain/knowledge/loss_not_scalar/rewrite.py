@@ -1,6 +1,6 @@
 """One number to differentiate: the mean, the sum, or the real part."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details, ToNumber

@@ -15,6 +15,7 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import (
     bound_in,
     can_rebind,
@@ -34,7 +35,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.all_writes import every_write
 

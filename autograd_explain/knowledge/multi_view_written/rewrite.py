@@ -10,25 +10,22 @@ from typing import TypeAlias
 from autograd_explain.inspect.facts.user_hooks import ModuleHook
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import (
-    apply,
-    clone_argument,
-    clone_unpacked,
-    functional_write,
-    merge,
-    module_not_inplace,
-    out_of_place,
-    then,
-)
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite import Edits, Proposal
+from autograd_explain.rewrite.engine.edits import apply, merge, then
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, line_before
+from autograd_explain.rewrite.transforms.clone import clone_argument, clone_unpacked
+from autograd_explain.rewrite.transforms.index_write import functional_write
 from autograd_explain.rewrite.transforms.indexed_loop import (
     elements_one_by_one,
     list_of_views,
     separate_views,
     write_before_views,
 )
-from autograd_explain.rewrite.transforms.inplace_modules import modules_set_not_inplace
+from autograd_explain.rewrite.transforms.inplace_modules import (
+    module_not_inplace,
+    modules_set_not_inplace,
+)
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.uncut import apply_patches
 
 from .collected_loop import collected_loop, element_is_read

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, own_nodes
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

@@ -6,10 +6,9 @@ from itertools import islice
 
 from autograd_explain.model import Finding
 from autograd_explain.program import Program
-from autograd_explain.rewrite import move_after
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
+from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     code_of,

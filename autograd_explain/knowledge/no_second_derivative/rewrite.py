@@ -12,7 +12,7 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, merge, torch_at
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
 from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
@@ -24,6 +24,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.grad_mode import under_guard
 

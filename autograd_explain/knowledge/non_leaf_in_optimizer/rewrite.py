@@ -1,9 +1,8 @@
 """Give the optimizer a leaf: compute first and ask for the gradient last, or give it the leaf."""
 
-from autograd_explain.rewrite import dtype_in_constructor, requires_grad_last
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import flag_moved, new_leaf
 
 from .diagnose import Details

@@ -7,7 +7,7 @@ import ast
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name, last_name, own_nodes
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 

@@ -1,8 +1,8 @@
 """Let the module know its layers, or keep the parameters in a list that can be read twice."""
 
-from autograd_explain.rewrite import module_list, parameter_attribute
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
+from autograd_explain.rewrite.transforms.training_step import module_list, parameter_attribute
 
 from .diagnose import Details, Why
 

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Proposal, differing, parameter_attribute, then
+from autograd_explain.rewrite import Edits, Proposal, differing
+from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed
 from autograd_explain.rewrite.transforms.made_again import made_again
+from autograd_explain.rewrite.transforms.training_step import parameter_attribute
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details

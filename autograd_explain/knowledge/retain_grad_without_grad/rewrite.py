@@ -1,6 +1,6 @@
 """Ask for the gradient of a leaf; it needs no keeping."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.call_edits import statement_replaced
 
 from .diagnose import Details

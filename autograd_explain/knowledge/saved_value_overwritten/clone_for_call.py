@@ -14,6 +14,7 @@ import libcst as cst
 from autograd_explain.arguments import bind
 from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import can_rebind, is_own_local, read_later
 from autograd_explain.rewrite.analysis.inplace_writes import is_view
 from autograd_explain.rewrite.analysis.written_target import written_tensor
@@ -31,7 +32,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 from autograd_explain.rewrite.transforms.no_grad_block import outermost_block
 

@@ -10,11 +10,11 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import ProgramIndex, index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.inplace_writes import is_given_anew
 from autograd_explain.rewrite.engine.cst_tools import statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.all_writes import every_write
 

@@ -15,22 +15,21 @@ from autograd_explain.inspect.facts.rebinding import (
 from autograd_explain.inspect.facts.statements import Form, SourceWrite, write_at
 from autograd_explain.model import Finding, Place, Role, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import (
+from autograd_explain.rewrite import Edits, Proposal, differing
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.call_edits import called_sooner
+from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
     clone_before_write,
     clone_operand,
     clone_result,
-    functional_write,
-    module_not_inplace,
-    move_after,
-    out_of_place,
-    then,
+    view_of_read_later,
 )
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
-from autograd_explain.rewrite.transforms.call_edits import called_sooner
-from autograd_explain.rewrite.transforms.clone import view_of_read_later
-from autograd_explain.rewrite.transforms.index_write import new_tensor
+from autograd_explain.rewrite.transforms.index_write import functional_write, new_tensor
+from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.loop_elements import element_replaced
+from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details

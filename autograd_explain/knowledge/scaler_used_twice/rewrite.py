@@ -1,7 +1,8 @@
 """One update after the steps; one unscale_ for each."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table, remove_statement
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 
 from .diagnose import Details
 

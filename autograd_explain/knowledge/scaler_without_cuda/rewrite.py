@@ -1,6 +1,6 @@
 """Switch the scaler on where CUDA is."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import torch_keyword
 
 propose: Propose[object] = by_table(

@@ -1,6 +1,7 @@
 """The gradients cleared before the backward that fills them."""
 
-from autograd_explain.rewrite import Fix, Propose, by_table, move_before
+from autograd_explain.rewrite import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.move_statement import move_before
 
 from .diagnose import Details
 

@@ -1,6 +1,7 @@
 """The scheduler's step behind the optimizer's."""
 
-from autograd_explain.rewrite import Fix, Propose, by_table, move_after
+from autograd_explain.rewrite import Fix, Propose, by_table
+from autograd_explain.rewrite.transforms.move_statement import move_after
 
 from .diagnose import Details
 

@@ -1,6 +1,6 @@
 """The optimizer that trains what was given."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, by_table
+from autograd_explain.rewrite import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details

@@ -1,6 +1,7 @@
 """One step a batch, as the schedule was planned."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table, remove_statement
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 
 from .diagnose import Details
 

@@ -11,11 +11,11 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name, last_name
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import bound_in, effects, local_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, head, keyword, literal_bool, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, statements_in, tree_at
 from autograd_explain.rewrite.transforms.remove_memoization import differs_each_time
 

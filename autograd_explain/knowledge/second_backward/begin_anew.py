@@ -11,6 +11,7 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
@@ -22,7 +23,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 

@@ -9,15 +9,18 @@ from functools import partial
 from autograd_explain.model import Finding, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import detach_after, detach_expression, detach_use, keep_graph
+from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
-from autograd_explain.rewrite.transforms.backward import bound_again
+from autograd_explain.rewrite.transforms.backward import bound_again, detach_after, keep_graph
 from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
-from autograd_explain.rewrite.transforms.detach import detached_at, detached_where_kept
+from autograd_explain.rewrite.transforms.detach import (
+    detach_expression,
+    detach_use,
+    detached_at,
+    detached_where_kept,
+)
 from autograd_explain.rewrite.transforms.fill_first import filled_first
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (

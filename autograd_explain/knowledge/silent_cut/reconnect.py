@@ -10,8 +10,8 @@ from autograd_explain.arguments import bound_arguments
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, Source, called_name, own_nodes
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.numpy_detour import (
     departures,
     flows_out,

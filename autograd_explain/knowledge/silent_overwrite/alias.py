@@ -13,11 +13,11 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.inplace_writes import without_data
 from autograd_explain.rewrite.engine.cst_tools import repeatable, targets, unpacked, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import apply, merge
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import clone_alias, clone_operand, move_after
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal
+from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
+from autograd_explain.rewrite.transforms.clone import clone_alias, clone_operand
 from autograd_explain.rewrite.transforms.index_write import new_tensor
+from autograd_explain.rewrite.transforms.move_statement import move_after
 
 from .alias import through_tensor
 from .diagnose import Details, Way

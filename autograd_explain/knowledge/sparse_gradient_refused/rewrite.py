@@ -1,6 +1,6 @@
 """Dense gradients for a dense optimizer, or the optimizer for dense gradients."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed, renamed
 
 from .diagnose import Details

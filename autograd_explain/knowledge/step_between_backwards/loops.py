@@ -9,11 +9,11 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import ProgramIndex, index_of
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import used_names
 from autograd_explain.rewrite.engine.cst_tools import dotted, same, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
 from autograd_explain.rewrite.transforms.move_statement import move_after
 

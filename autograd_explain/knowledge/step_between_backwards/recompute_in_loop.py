@@ -8,10 +8,10 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import effects, takes_next
 from autograd_explain.rewrite.engine.cst_tools import head, keyword, without
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import (
     Statement,
     Tree,

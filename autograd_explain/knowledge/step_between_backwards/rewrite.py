@@ -9,10 +9,11 @@ from itertools import chain
 from autograd_explain.model import Finding, Place, Role
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import detach_after, move_after, toggled_run
+from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.engine.proposal import Edits, Proposal, differing
+from autograd_explain.rewrite.transforms.backward import detach_after
 from autograd_explain.rewrite.transforms.detach import detached_at
+from autograd_explain.rewrite.transforms.move_statement import move_after, toggled_run
 from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
 
 from .diagnose import Details

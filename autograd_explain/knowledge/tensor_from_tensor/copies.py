@@ -8,6 +8,7 @@ import libcst as cst
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     head,
@@ -19,7 +20,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
 )
 from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import Statement, tree_at
 
 _MAKERS = ("torch.tensor", "torch.as_tensor", "torch.asarray")

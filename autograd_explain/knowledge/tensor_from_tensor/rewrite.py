@@ -1,6 +1,6 @@
 """The copy spelled out; where the source requires grad, also the copy that keeps the graph."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 
 from .copies import tensor_copy
 from .diagnose import Details

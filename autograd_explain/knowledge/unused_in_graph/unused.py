@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
-from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
 
 

@@ -1,6 +1,6 @@
 """Memory of its own before it is written."""
 
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, at_place, by_table
+from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind
 
 from .diagnose import Details
