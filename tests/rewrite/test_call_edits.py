@@ -14,9 +14,8 @@ from autograd_explain.rewrite.engine.proposal import differing
 from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
+    expression_replaced,
     line_behind,
-    text_behind,
-    torch_expression,
     torch_keyword,
 )
 from autograd_explain.rewrite.transforms.clone import clone_alias
@@ -50,17 +49,17 @@ def test_where_no_place_is_known_nothing_is_edited(
 def test_torch_has_the_name_that_it_has_there() -> None:
     place = spot(PROGRAM, "f(x + 1)")
     assert "a = torch.tensor(f(x + 1))\n" in (
-        result(torch_expression(PROGRAM, place, "{torch}.tensor({x})")) or ""
+        result(expression_replaced(PROGRAM, place, "{torch}.tensor({x})")) or ""
     )
     assert "f(x + 1, dtype=torch.float32)" in (
         result(torch_keyword(PROGRAM, place, "dtype", "float32")) or ""
     )
     unknown = Program(PROGRAM.cells[1:])
-    assert torch_expression(unknown, place, "{torch}.tensor({x})") is None
+    assert expression_replaced(unknown, place, "{torch}.tensor({x})") is None
 
 
 def test_an_operand_gets_the_parentheses_that_it_needs() -> None:
-    edits = text_behind(PROGRAM, spot(PROGRAM, "x + 1"), "detach()")
+    edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{operand}.detach()")
     assert "a = f((x + 1).detach())\n" in (result(edits) or "")
 
 

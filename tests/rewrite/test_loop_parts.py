@@ -13,10 +13,7 @@ BODIES = [
     # a value that is written may be meant for whoever looks into the same memory
     ("y = x * 2\nz = {k: torch.relu_(p) for k, p in zip('ab', y.chunk(2))}\nreturn z", None),
     ("y = x * 2\nz = [p.mul_(2).squeeze_(0) for p in y.split(1)]\nreturn y, z", None),
-    (
-        "y = x.unbind()\nz = [p.unsqueeze_(0) for p in y]\nreturn z",
-        "y = x.unbind()\nz = [p.unsqueeze(0) for p in y]\nreturn z",
-    ),
+    ("return {k: p.t_() for k, p in enumerate(x)}", None),
     ("y = x.unbind()\nz = [p.unsqueeze_(0) for p in y]\nreturn y", None),
     ("return [p.unsqueeze_(0) for p in x]", None),  # may be the caller's list
     ("return [(p.unsqueeze_(0), p) for p in x.unbind()]", None),

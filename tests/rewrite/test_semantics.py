@@ -13,7 +13,7 @@ from autograd_explain.knowledge.second_backward.attribute import recompute_attri
 from autograd_explain.knowledge.step_between_backwards.loops import split_and_move
 from autograd_explain.model import Edit, Place
 from autograd_explain.program import Program
-from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite.transforms.casts import requires_grad_last
 from autograd_explain.rewrite.transforms.clone import (
     clone_alias,
     clone_before_write,
@@ -290,20 +290,17 @@ def test_loss_computed_between_two_loops() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "repair"),
+    "code",
     [
-        (
-            "x = torch.tensor([1., 2.], dtype=torch.float64, requires_grad=True).float()",
-            dtype_in_constructor,
-        ),
-        ("x = torch.rand(3, requires_grad=True).double()", dtype_in_constructor),
-        ("x = torch.rand(3, requires_grad=True) * 0.1", requires_grad_last),
-        ("x = nn.Parameter(torch.rand(3)) * 0.1", requires_grad_last),
+        "x = torch.tensor([1., 2.], dtype=torch.float64, requires_grad=True).float()",
+        "x = torch.rand(3, requires_grad=True).double()",
+        "x = torch.rand(3, requires_grad=True) * 0.1",
+        "x = nn.Parameter(torch.rand(3)) * 0.1",
     ],
 )
-def test_the_name_holds_the_leaf(code: str, repair: Repair) -> None:
+def test_the_name_holds_the_leaf(code: str) -> None:
     program = program_of(code)
-    (text,) = applied(program, repair(program, at(program, code)))
+    (text,) = applied(program, requires_grad_last(program, at(program, code)))
     before, after = run(code)["x"], run(text)["x"]
     assert not before.is_leaf
     assert after.is_leaf and after.requires_grad

@@ -8,8 +8,8 @@ start = {"level": np.array([0.2, 0.4], dtype=np.float32), "rate": np.array([1.5,
 def unknowns(values):
     params = {}
     for name, value in values.items():
-        raw = torch.tensor(value, dtype=torch.float32, requires_grad=True)
-        params[name] = raw
+        raw = torch.tensor(value)
+        params[name] = raw.float().requires_grad_()
     return params
 # %%
 params = unknowns(start)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite.transforms.casts import requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import (
     FLAG,
     flag_moved,
@@ -65,7 +65,6 @@ propose: Propose[Details] = by_table(
     Fix("update", _in_place, when=_is_update),
     Fix("detached", _detached, when=_is_alone),
     Fix("update", at_place(in_place_update), when=_is_alone),
-    Fix("constructor", at_place(dtype_in_constructor), when=_is_cast),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_is_cast),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_is_cast),
     Fix("retain_grad", lambda s: retained(s.program, s.finding), when=_keeps_graph),

@@ -3,7 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details, Tensors
@@ -20,7 +20,7 @@ def _inner(site: Site[Details]) -> Edits | None:
 propose: Propose[Details] = by_table(
     Fix(
         "parameters",
-        at_place(renamed, "{owner}.parameters"),
+        at_place(expression_replaced, "{owner}.parameters{arguments}"),
         when=lambda d: d.tensors is Tensors.PARAMETERS,
     ),
     Fix("parameters", _inner, when=lambda d: d.tensors is Tensors.INNER),

@@ -4,7 +4,7 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
-from autograd_explain.rewrite.transforms.call_edits import renamed
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
@@ -21,7 +21,9 @@ def _new_name(site: Site[Details]) -> Edits | None:
         site.program, site.place
     ):
         return None
-    return renamed(site.program, replace(site.place, span=source.span(call)), new)
+    return expression_replaced(
+        site.program, replace(site.place, span=source.span(call)), new + "{arguments}"
+    )
 
 
 propose: Propose[Details] = by_table(Fix("new_name", _new_name))

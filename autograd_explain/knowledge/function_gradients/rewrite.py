@@ -3,7 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details, Why
@@ -20,7 +20,9 @@ def _with_none(site: Site[Details]) -> Edits | None:
 
 
 def _cast(site: Site[Details]) -> Edits | None:
-    return text_behind(site.program, site.place, f"to({site.details.like}.dtype)")
+    return expression_replaced(
+        site.program, site.place, f"{{operand}}.to({site.details.like}.dtype)"
+    )
 
 
 def _times_incoming(site: Site[Details]) -> Edits | None:

@@ -1,14 +1,16 @@
 """The value in the dtype or on the device of the tensor; None for no gradient."""
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, text_behind
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details, Mismatch
 
 
 def _converted(site: Site[Details]) -> Edits | None:
     attribute = "device" if site.details.mismatch is Mismatch.DEVICE else "dtype"
-    return text_behind(site.program, site.place, f"to({site.details.tensor}.{attribute})")
+    return expression_replaced(
+        site.program, site.place, f"{{operand}}.to({site.details.tensor}.{attribute})"
+    )
 
 
 propose: Propose[Details] = by_table(

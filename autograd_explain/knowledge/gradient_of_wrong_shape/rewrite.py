@@ -1,7 +1,7 @@
 """The gradient transposed where its sizes are in reverse, summed where it has more dimensions."""
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind, text_behind
+from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 
 from .diagnose import Details
 
@@ -10,7 +10,7 @@ def _summed(site: Site[Details]) -> Edits | None:
     """`grad * x` -> `(grad * x).sum((0, 2))`."""
     dims = site.details.summed
     given = str(dims[0]) if len(dims) == 1 else str(dims)
-    return text_behind(site.program, site.place, f"sum({given})")
+    return expression_replaced(site.program, site.place, f"{{operand}}.sum({given})")
 
 
 propose: Propose[Details] = by_table(

@@ -10,7 +10,11 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.transforms.call_edits import keyword_set, line_behind, renamed
+from autograd_explain.rewrite.transforms.call_edits import (
+    expression_replaced,
+    keyword_set,
+    line_behind,
+)
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.create_graph import (
     derivatives_from,
@@ -182,7 +186,7 @@ def _rsample(site: Site[Details]) -> Edits | None:
     names = {called_name(call) for _, call in made}
     if not names or names.intersection(_DISCRETE):
         return None
-    return renamed(site.program, site.place, "{owner}.rsample")
+    return expression_replaced(site.program, site.place, "{owner}.rsample{arguments}")
 
 
 _REPARAMETRISED = frozenset({

@@ -3,7 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_removed
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import node_at
 
@@ -15,7 +15,7 @@ def _float32(site: Site[Details]) -> Edits | None:
     alone = getattr(statement, "value", None) is node_at(site.program, site.place)
     if alone and isinstance(statement, ast.Expr):
         return remove_statement(site.program, site.place)
-    return call_removed(site.program, site.place)
+    return expression_replaced(site.program, site.place, "{owner}")
 
 
 propose: Propose[Details] = by_table(

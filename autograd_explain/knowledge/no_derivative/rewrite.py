@@ -4,7 +4,7 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import text_behind
+from autograd_explain.rewrite.transforms.call_edits import call_behind
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
@@ -17,7 +17,7 @@ def _detached_argument(site: Site[Details]) -> Edits | None:
     given = [k.value for k in keywords if k.arg == site.details.argument]
     if source is None or len(given) != 1:
         return None
-    return text_behind(program, replace(place, span=source.span(given[0])), "detach()")
+    return call_behind(program, replace(place, span=source.span(given[0])), "detach")
 
 
 propose: Propose[Details] = by_table(

@@ -2,7 +2,7 @@
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.casts import dtype_in_constructor, requires_grad_last
+from autograd_explain.rewrite.transforms.casts import requires_grad_last
 from autograd_explain.rewrite.transforms.keep_gradient import flag_moved, new_leaf
 
 from .diagnose import Details
@@ -21,7 +21,6 @@ def _computed(details: Details) -> bool:
 propose: Propose[Details] = by_table(
     Fix("attribute", at_place(plain_attribute), when=lambda d: d.table and d.trained),
     Fix("whole", _whole, changes=True),
-    Fix("constructor", at_place(dtype_in_constructor), when=_computed),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_computed),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_computed),
     Fix("new_leaf", at_place(new_leaf), when=_computed, changes=True),

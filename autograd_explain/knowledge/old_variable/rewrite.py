@@ -1,14 +1,14 @@
 """A tensor as it is, or made of the number."""
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, torch_expression
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 
 from .diagnose import Details
 
 
 def _tensor(site: Site[Details]) -> Edits | None:
     code = f"{{torch}}.tensor({site.details.data})"
-    return torch_expression(site.program, site.place, code)
+    return expression_replaced(site.program, site.place, code)
 
 
 propose: Propose[Details] = by_table(

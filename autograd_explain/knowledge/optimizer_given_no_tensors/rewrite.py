@@ -3,7 +3,7 @@
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, renamed
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details, Way
@@ -32,7 +32,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix(
         "parameters",
-        at_place(renamed, "{owner}.parameters"),
+        at_place(expression_replaced, "{owner}.parameters{arguments}"),
         when=lambda d: d.way is Way.PARAMETERS,
     ),
     Fix("unpack", _with_unpacked, when=lambda d: d.way is Way.UNPACK),

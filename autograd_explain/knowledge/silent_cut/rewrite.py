@@ -6,7 +6,7 @@ from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Finding, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import renamed
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
@@ -39,7 +39,11 @@ def _recorded(site: Site[Details]) -> Edits | None:
 
 
 _of_table: Propose[Details] = by_table(
-    Fix("rsample", lambda s: renamed(s.program, s.details.drawn, "{owner}.rsample"), changes=True),
+    Fix(
+        "rsample",
+        lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
+        changes=True,
+    ),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
     Fix("record", _recorded, changes=True),

@@ -4,7 +4,7 @@ import ast
 
 from autograd_explain.program import called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import renamed
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .buffers import as_local, batched
@@ -20,7 +20,9 @@ def _out_of_place(site: Site[Written]) -> Edits | None:
         return None
     if isinstance(source.parents.get(node), ast.Expr):
         return None  # its result is thrown away: only the write counts
-    return renamed(site.program, site.place, f"{{owner}}.{name.rstrip('_')}")
+    return expression_replaced(
+        site.program, site.place, f"{{owner}}.{name.rstrip('_')}{{arguments}}"
+    )
 
 
 propose: Propose[Written] = by_table(

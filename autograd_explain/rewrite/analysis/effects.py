@@ -288,10 +288,12 @@ def iterated(
     iterable: cst.BaseExpression, target: cst.BaseExpression, name: str
 ) -> cst.BaseExpression | None:
     """The list whose elements a loop's name is: `xs` in `for a, x in zip(others, reversed(xs))`."""
+    if name not in used_names(target):
+        return None
     if isinstance(target, cst.Tuple):
-        at = next((i for i, e in enumerate(target.elements) if name in used_names(e.value)), None)
+        at = next(i for i, e in enumerate(target.elements) if name in used_names(e.value))
         call = dotted(iterable.func) if isinstance(iterable, cst.Call) else None
-        if at is None or not isinstance(iterable, cst.Call) or not iterable.args:
+        if not isinstance(iterable, cst.Call) or not iterable.args:
             return None
         part = target.elements[at].value
         if call == "zip" and at < len(iterable.args):

@@ -21,7 +21,7 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
-from ..transforms.casts import dtype_in_constructor, requires_grad_last
+from ..transforms.casts import requires_grad_last
 from ..transforms.functional_layer import parameter_as_argument
 from ..transforms.training_step import is_parameter, module_list, parameter_attribute
 from ..transforms.uncut import apply_patches, flag_removed
@@ -30,10 +30,9 @@ from .site import Change, Site
 
 def flag_last(site: Site) -> Iterator[Change]:
     """`torch.tensor(v, requires_grad=True).double()` -> the same with the result as the leaf."""
-    for how in (dtype_in_constructor, requires_grad_last):
-        if site.value is not None:
-            make = partial(how, site.program, site.place)
-            yield site.change("leaf_last", site.value, make, group=how.__name__)
+    if site.value is not None:
+        make = partial(requires_grad_last, site.program, site.place)
+        yield site.change("leaf_last", site.value, make, group="leaf")
 
 
 def new_leaf(site: Site) -> Iterator[Change]:

@@ -20,6 +20,7 @@ from .uncut import (
     called,
     code_of,
     keyword_added,
+    keywords_renamed,
     node_at,
     replacement,
 )
@@ -37,37 +38,31 @@ def operand(program: Program, place: Place, node: ast.expr) -> str:
     return code if atom else f"({code})"
 
 
-def text_behind(program: Program, place: Place | None, text: str) -> Edits | None:
-    """`x` -> `x.to(y.dtype)`, in parentheses where it needs them."""
-    node = node_at(program, place)
-    if node is None or place is None:
-        return None
-    code = f"{operand(program, place, node)}.{text}"
-    return apply_patches(replacement(program, place, code))
-
-
 def expression_replaced(program: Program, place: Place | None, template: str) -> Edits | None:
-    """Another expression for the one at the span; `{x}` in the template is its text."""
+    """Another expression for the one at the span.  In the template `{x}` is its text, `{operand}`
+    the same as a method can be called on it and `{torch}` the name of torch; of a call `{function}`
+    is what is called, `{owner}` what stands before the dot of that and `{arguments}` the rest, in
+    brackets.  None where one of these is missing."""
     node = node_at(program, place)
     if node is None or place is None:
         return None
-    code = code_of(program, place, node)
-    return apply_patches(replacement(program, place, template.replace("{x}", code)))
-
-
-def torch_expression(program: Program, place: Place | None, template: str) -> Edits | None:
-    """The same with `{torch}` for the name that torch has there; None where it has none."""
-    torch = torch_at(program, place)
-    code = template.replace("{torch}", torch or "")
-    return expression_replaced(program, place, code) if torch else None
-
-
-def call_removed(program: Program, place: Place | None) -> Edits | None:
-    """`Net().half()` -> `Net()`: the method call at the span gone, its receiver left."""
-    node = node_at(program, place)
-    if place is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    parts = {"{x}": code_of(program, place, node), "{operand}": operand(program, place, node)}
+    parts["{torch}"] = torch_at(program, place) or ""
+    function = node.func if isinstance(node, ast.Call) else None
+    if function is not None:
+        parts["{function}"] = code_of(program, place, function)
+        parts["{arguments}"] = parts["{x}"].removeprefix(parts["{function}"])
+    if isinstance(function, ast.Attribute):
+        parts["{owner}"] = code_of(program, place, function.value)
+    used = [part for part in _PARTS if part in template]
+    if not all(parts.get(part) for part in used):
         return None
-    return apply_patches(replacement(program, place, code_of(program, place, node.func.value)))
+    for part in used:
+        template = template.replace(part, parts[part])
+    return apply_patches(replacement(program, place, template))
+
+
+_PARTS = ("{torch}", "{function}", "{arguments}", "{owner}", "{operand}", "{x}")
 
 
 def keyword_set(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
@@ -90,25 +85,12 @@ def keyword_removed(program: Program, place: Place | None, *names: str) -> Edits
     return None if gone is None else apply_patches(argument_taken_out(source, node, gone))
 
 
-def arguments_emptied(program: Program, place: Place | None) -> Edits | None:
-    """`scheduler.step(epoch)` -> `scheduler.step()`."""
-    node = node_at(program, place)
-    if not isinstance(node, ast.Call) or place is None:
-        return None
-    return apply_patches(replacement(program, place, f"{code_of(program, place, node.func)}()"))
-
-
-def renamed(program: Program, place: Place | None, function: str) -> Edits | None:
-    """Another function called with the same arguments: `{owner}` is what stands before the dot."""
+def keyword_renamed(program: Program, place: Place | None, old: str, new: str) -> Edits | None:
+    """Another name for a keyword argument of the call at the span."""
     source, node = program.source_at(place), node_at(program, place)
-    if source is None or place is None or not isinstance(node, ast.Call):
+    if source is None or not isinstance(node, ast.Call):
         return None
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if owner is None and "{owner}." in function:
-        function = function.replace("{owner}.", "")
-    code = "" if owner is None else code_of(program, place, owner)
-    where = replace(place, span=source.span(node.func))
-    return apply_patches(replacement(program, where, function.replace("{owner}", code)))
+    return apply_patches(keywords_renamed(source, node, {old: new}))
 
 
 def line_before(program: Program, place: Place | None, code: str) -> Edits | None:
@@ -174,22 +156,18 @@ def _statements(code: str) -> list[cst.BaseSmallStatement | cst.BaseCompoundStat
     return found
 
 
-def renamed_around(program: Program, place: Place | None, method: str) -> Edits | None:
-    """Another method called on the expression at the span: `x.detach_()` -> `x.detach()`."""
-    source, node = program.source_at(place), node_at(program, place)
-    outer = None if source is None or node is None else source.parents.get(node)
-    if source is None or place is None or not isinstance(outer, ast.Attribute):
+def detached_instead(program: Program, place: Place) -> Edits | None:
+    """`x.requires_grad = False`, `x.detach_()` -> `x = x.detach()`; within an expression
+    `x.detach()`.  The place is that of `x`."""
+    node, source = node_at(program, place), program.source_at(place)
+    if source is None or node is None:
         return None
-    where = replace(place, span=source.span(outer))
-    code = f"{code_of(program, place, outer.value)}.{method}"
-    return apply_patches(replacement(program, where, code))
-
-
-def without_keyword(program: Program, place: Place | None, name: str) -> str | None:
-    """The text of the call at the span without one of its keyword arguments."""
-    node = node_at(program, place)
-    if place is None or not isinstance(node, ast.Call):
+    name, method = code_of(program, place, node), source.parents[node]
+    call = source.parents[method]
+    called = isinstance(call, ast.Call) and call.func is method
+    if called and not isinstance(source.parents[call], ast.Expr):
+        where = replace(place, span=source.span(call))
+        return expression_replaced(program, where, f"{name}.detach()")
+    if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
-    given = [code_of(program, place, a) for a in node.args]
-    given += [code_of(program, place, k) for k in node.keywords if k.arg != name]
-    return f"{code_of(program, place, node.func)}({', '.join(given)})"
+    return statement_replaced(program, place, f"{name} = {name}.detach()\n")

@@ -11,16 +11,11 @@ from ...program import Program
 from ..analysis.inplace_names import words
 from ..engine.cst_tools import (
     dotted,
-    expression,
-    find,
     keyword,
     literal_bool,
     method,
     method_name,
-    same,
-    targets,
     walk,
-    with_keyword,
     without,
 )
 from ..engine.draft import Draft, only
@@ -29,19 +24,11 @@ from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 from .training_step import is_parameter
 
-#: Constructors that take dtype= and device= and give the same values with them.
-_EXACT = words("tensor zeros ones empty full arange linspace logspace eye")
-#: Random ones draw other numbers in another dtype or on another device.
-_RANDOM = words("rand randn normal randint rand_like randn_like")
-_LIKE = words("zeros_like ones_like empty_like full_like from_numpy as_tensor")
-_DTYPES = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
-    "cfloat": "complex64", "cdouble": "complex128",
-}  # fmt: skip
-_SHAPES = words(
+_CASTS = words("to cuda cpu type float double half bfloat16 cfloat cdouble")
+_SHAPES = _CASTS | words(
     "reshape view t transpose permute flatten squeeze unsqueeze repeat expand clone contiguous "
-    "mul add sub div neg abs exp log sqrt pow clamp to cuda cpu type sigmoid tanh mm matmul"
-) | set(_DTYPES)
+    "mul add sub div neg abs exp log sqrt pow clamp sigmoid tanh mm matmul"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,32 +53,20 @@ class _Leaf:
         return call.with_changes(lpar=[], rpar=[])
 
 
-def dtype_in_constructor(program: Program, place: Place) -> Edits | None:
-    """Let the constructor make the right dtype or device, so that the leaf itself keeps the name.
-
-    `torch.tensor(v, requires_grad=True).float()` -> `torch.tensor(v, dtype=torch.float32,
-    requires_grad=True)`; also `.to(device)`, `.cuda()` and the form in two statements.  Where the
-    constructor cannot (random numbers would differ, the argument of `.to` is unclear), the cast
-    comes first and `requires_grad_()` last.
-    """
-    tree, imports = tree_at(program, place), imports_at(program, place)
-    ways = (_one_statement, _two_statements)
-    return only(way(tree, imports, s) for s in tree.candidates(place) for way in ways)
-
-
 def requires_grad_last(program: Program, place: Place) -> Edits | None:
     """Compute first, ask for the gradient last, so that the result is the leaf.
 
-    `torch.randn(n, requires_grad=True) * 0.1` -> `(torch.randn(n) * 0.1).requires_grad_()` and
-    `nn.Parameter(torch.randn(n)) * s` -> `nn.Parameter(torch.randn(n) * s)`.
+    `torch.randn(n, requires_grad=True) * 0.1` -> `(torch.randn(n) * 0.1).requires_grad_()`,
+    `torch.tensor(v, requires_grad=True).cuda()` -> `torch.tensor(v).cuda().requires_grad_()`
+    and `nn.Parameter(torch.randn(n)) * s` -> `nn.Parameter(torch.randn(n) * s)`.
     """
     tree, imports = tree_at(program, place), imports_at(program, place)
     values = (v for s in tree.candidates(place) if (v := _value(s)) is not None)
     leaves = ((v, leaf) for v in values if (leaf := _only_leaf(imports, v)) is not None)
     return only(
-        _leaf_last(tree, value, leaf)
+        _leaf_last(tree, result, leaf)
         for value, leaf in leaves
-        if value is not leaf.call and _is_arithmetic_on(tree, value, leaf.call)
+        if (result := _computed_of(tree, value, leaf.call)) is not leaf.call
     )
 
 
@@ -119,193 +94,36 @@ def _only_leaf(imports: Imports, value: cst.BaseExpression) -> _Leaf | None:
     return found[0] if len(found) == 1 else None
 
 
-def _is_arithmetic_on(tree: Tree, value: cst.BaseExpression, leaf: cst.Call) -> bool:
-    """Whether everything from the leaf up to the value only computes with it."""
-    node: cst.CSTNode = leaf
+def _computed_of(
+    tree: Tree, value: cst.BaseExpression, leaf: cst.BaseExpression
+) -> cst.BaseExpression:
+    """The whole value, where everything from the leaf up to it only computes with the leaf; else
+    the last cast of it."""
+    node = cast = leaf
     while node is not value:
-        parent = tree.parents[node]
-        if isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation)) or (
-            isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value == "T"
-        ):
-            node = parent
-        elif isinstance(parent, cst.Attribute) and parent.value is node:
-            call = tree.parents[parent]
-            if not isinstance(call, cst.Call) or call.func is not parent:
-                return False
-            if parent.attr.value not in _SHAPES:
-                return False
-            node = call
-        elif isinstance(parent, cst.Subscript) and parent.value is node:
-            node = parent
-        else:
-            return False
-    return True
+        around = _arithmetic_on(tree, node)
+        if around is None:
+            return cast
+        node = around
+        cast = node if method_name(node) in _CASTS else cast
+    return value
+
+
+def _arithmetic_on(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The expression around another that only computes with it."""
+    parent = tree.parents[node]
+    if isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation)):
+        return parent
+    if not isinstance(parent, (cst.Attribute, cst.Subscript)) or parent.value is not node:
+        return None
+    if isinstance(parent, cst.Subscript) or parent.attr.value == "T":
+        return parent
+    call = tree.parents[parent]
+    called = isinstance(call, cst.Call) and call.func is parent and method_name(call) in _SHAPES
+    return call if called and isinstance(call, cst.Call) else None
 
 
 def _leaf_last(tree: Tree, value: cst.BaseExpression, leaf: _Leaf) -> Draft:
     inner = value.deep_replace(leaf.call, leaf.plain())
     assert isinstance(inner, cst.BaseExpression)
     return Draft(tree).replace(value, leaf.of(inner))
-
-
-def _one_statement(tree: Tree, imports: Imports, statement: Statement) -> Draft | None:
-    """The cast stands behind the constructor, in one expression."""
-    value = _value(statement)
-    leaf = None if value is None else _only_leaf(imports, value)
-    if value is None or leaf is None:
-        return None
-    casts = _casts_behind(tree, leaf.call)
-    if not casts:
-        return None
-    made = None if leaf.wrapped else _constructed(imports, leaf.call, casts)
-    if made is None:
-        return _leaf_last(tree, casts[-1], leaf)
-    return Draft(tree).replace(casts[-1], made)
-
-
-def _casts_behind(tree: Tree, call: cst.Call) -> list[cst.Call]:
-    """The casts applied to a call, innermost first."""
-    found: list[cst.Call] = []
-    node: cst.CSTNode = call
-    while True:
-        attribute = tree.parents[node]
-        outer = tree.parents.get(attribute)
-        if not isinstance(attribute, cst.Attribute) or not isinstance(outer, cst.Call):
-            return found
-        if attribute.value is not node or not _is_cast(outer):
-            return found
-        found.append(outer)
-        node = outer
-
-
-def _is_cast(call: cst.Call) -> bool:
-    return method_name(call) in {"to", "cuda", "cpu", "type"} | set(_DTYPES)
-
-
-def _constructed(
-    imports: Imports, call: cst.Call, casts: list[cst.Call]
-) -> cst.BaseExpression | None:
-    """The constructor with the casts as arguments; None where it cannot take them."""
-    name = imports.full(dotted(call.func)).rpartition(".")[2]
-    if name not in _EXACT:
-        return None
-    for cast in casts:
-        options = _options(imports, cast)
-        if options is None:
-            return None
-        for key, value in options.items():
-            call = with_keyword(call, key, value)
-    return call
-
-
-def _options(imports: Imports, cast: cst.Call) -> dict[str, cst.BaseExpression] | None:
-    """A cast as constructor arguments; None where its argument is unclear."""
-    assert isinstance(cast.func, cst.Attribute)
-    name, torch = cast.func.attr.value, imports.local("torch")
-    given = [a for a in cast.args if not _harmless(a)]
-    if name in _DTYPES and not given:
-        return None if torch is None else {"dtype": expression(f"{torch}.{_DTYPES[name]}")}
-    if name == "cpu" and not given:
-        return {"device": expression('"cpu"')}
-    if name == "cuda" and len(given) <= 1:
-        return {"device": given[0].value if given else expression('"cuda"')}
-    if name not in {"to", "type"}:
-        return None
-    options: dict[str, cst.BaseExpression] = {}
-    for arg in given:
-        key = arg.keyword.value if arg.keyword is not None else _kind(imports, arg.value)
-        if key not in {"dtype", "device"} or key in options or arg.star:
-            return None
-        options[key] = arg.value
-    return options or None
-
-
-def _harmless(arg: cst.Arg) -> bool:
-    return arg.keyword is not None and arg.keyword.value in {
-        "non_blocking",
-        "copy",
-        "memory_format",
-    }
-
-
-def _kind(imports: Imports, node: cst.BaseExpression) -> str | None:
-    """Whether an argument of `.to` is a dtype or a device, as far as its text tells."""
-    path = dotted(node) or ""
-    if isinstance(node, cst.BaseString):
-        return "device"
-    if isinstance(node, cst.Call) and imports.full(dotted(node.func)) == "torch.device":
-        return "device"
-    full, last = imports.full(path), path.rpartition(".")[2].lower()
-    if full.startswith("torch."):
-        return "dtype" if _is_dtype(full.removeprefix("torch.")) else None
-    if last.endswith("device") or last in {"dev", "cuda", "gpu"}:
-        return "device"
-    return "dtype" if last.endswith("dtype") else None
-
-
-def _is_dtype(name: str) -> bool:
-    import torch
-
-    return isinstance(getattr(torch, name, None), torch.dtype)
-
-
-def _two_statements(tree: Tree, imports: Imports, statement: Statement) -> Draft | None:
-    """`leaf = torch.tensor(v, requires_grad=True)` … `xs[k] = leaf.float()`."""
-    value = _value(statement)
-    casts = [] if value is None else _cast_chain(value)
-    if not casts or not isinstance(statement, cst.Assign):
-        return None
-    assert isinstance(casts[0].func, cst.Attribute)
-    name = casts[0].func.value
-    if not isinstance(name, cst.Name):
-        return None
-    made = _made_before(tree, imports, statement, name.value)
-    if made is None or _used_elsewhere(tree, statement, name.value, made[0]):
-        return None
-    leaf = made[1]
-    draft = Draft(tree)
-    constructed = None if leaf.wrapped else _constructed(imports, leaf.call, casts)
-    if constructed is not None:
-        draft.replace(leaf.call, constructed)
-        if len(statement.targets) == 1 and same(tree, targets(statement)[0], name.value):
-            draft.remove(statement)
-        else:
-            draft.replace(casts[-1], name)
-    else:
-        draft.replace(leaf.call, leaf.plain()).replace(casts[-1], leaf.of(casts[-1]))
-    return draft
-
-
-def _cast_chain(value: cst.BaseExpression) -> list[cst.Call]:
-    """`leaf.float().cuda()` as its casts, innermost first; [] for anything else."""
-    found: list[cst.Call] = []
-    node = value
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and _is_cast(node):
-        found.insert(0, node)
-        node = node.func.value
-    return found if isinstance(node, cst.Name) else []
-
-
-def _made_before(
-    tree: Tree, imports: Imports, statement: Statement, name: str
-) -> tuple[Statement, _Leaf] | None:
-    """The assignment of a leaf to the name, before the statement in the same block."""
-    inside, at = tree.siblings(statement)
-    for earlier in reversed(inside[:at]):
-        if not isinstance(earlier, cst.Assign) or len(earlier.targets) != 1:
-            continue
-        if same(tree, earlier.targets[0].target, name):
-            leaf = _leaf(imports, earlier.value)
-            return None if leaf is None else (earlier, leaf)
-    return None
-
-
-def _used_elsewhere(tree: Tree, cast: Statement, name: str, definition: Statement) -> bool:
-    """Whether the leaf is read under its old name too: another dtype would show there."""
-    if isinstance(cast, cst.Assign) and any(same(tree, t, name) for t in targets(cast)):
-        first, last = tree.start(definition), tree.start(cast)
-        readers = [s for s in tree.statements if first < tree.start(s) < last]
-    else:
-        readers = list(tree.statements)
-    scope = tree.scope_of(cast)
-    return any(s is not cast and tree.scope_of(s) is scope and find(tree, s, name) for s in readers)

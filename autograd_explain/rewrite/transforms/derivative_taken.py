@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..analysis.effects import fresh
+from ..analysis.effects import fresh, iterated
 from ..engine.cst_tools import (
     clauses,
     dotted,
@@ -18,7 +18,6 @@ from ..engine.cst_tools import (
     method_name,
     repeatable,
     stores,
-    unpacked,
     walk,
 )
 from ..engine.cst_tools import statement as make
@@ -161,21 +160,7 @@ def _loop(
         return None
     for outer in tree.ancestors(read):
         for clause in clauses(outer):
-            over = _iterated(clause, owner.value)
+            over = iterated(clause.iter, clause.target, owner.value)
             if over is not None:
                 return outer, owner, over
     return None
-
-
-def _iterated(clause: cst.For | cst.CompFor, name: str) -> cst.BaseExpression | None:
-    """What a loop's variable goes over, looked for behind `zip` too."""
-    names = [n.value if isinstance(n, cst.Name) else "" for n in unpacked(clause.target)]
-    if name not in names:
-        return None
-    over = clause.iter
-    if len(names) == 1:
-        return over
-    if not isinstance(over, cst.Call) or dotted(over.func) != "zip":
-        return None
-    position = names.index(name)
-    return over.args[position].value if position < len(over.args) else None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 import libcst as cst
 
 from ...model import Place
 from ...program import Program, Source, called_name
-from ..analysis.effects import effects
-from ..engine.cst_tools import dotted, expression, unpacked
+from ..analysis.effects import effects, iterated
+from ..analysis.inplace_writes import base_of, inplace_calls, written_places
+from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
+from ..engine.imports import Imports
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, position, statement_at, tree_at
+from ..engine.tree import Statement, Tree, position, statement_at, tree_at
+from .move_statement import independent
 from .uncut import Patch, apply_patches, node_at
 
 
@@ -21,13 +23,13 @@ def elements_one_by_one(program: Program, write: Place) -> Edits | None:
     """`for row in x:` -> `for row in [x[i] for i in range(len(x))]:` in every loop around a write
     to an element that it, or a loop around it, goes over: behind `zip` and `enumerate` too."""
     tree, statement = statement_at(program, write)
-    name = None if statement is None else _written(statement)
+    name = None if statement is None else _written(program, tree, statement)
     draft = Draft(tree)
     for loop in tree.ancestors(statement) if statement is not None else ():
         if not isinstance(loop, cst.For) or name is None:
             continue
-        over = next((o for t, o in _pairs(loop) if name in map(dotted, unpacked(t))), None)
-        if over is not None:
+        over = iterated(loop.iter, loop.target, name)
+        if over is not None and dotted(over) is not None:
             index = next(n for n in ("i", "j", "k") if n != dotted(over))
             each = f"[{{x}}[{index}] for {index} in range(len({{x}}))]"
             draft.replace(over, expression(each, x=over))
@@ -35,40 +37,11 @@ def elements_one_by_one(program: Program, write: Place) -> Edits | None:
     return draft.edits()
 
 
-def _written(statement: Statement) -> str | None:
+def _written(program: Program, tree: Tree, statement: Statement) -> str | None:
     """The name that a statement writes in place, or an element of which."""
-    node: cst.CSTNode | None = None
-    if isinstance(statement, cst.AugAssign):
-        node = statement.target
-    elif isinstance(statement, cst.Assign):
-        node = statement.targets[0].target
-        node = node if isinstance(node, cst.Subscript) else None
-    elif isinstance(statement, cst.Expr):
-        node = statement.value
-        while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            node = node.func.value if node.func.attr.value.endswith("_") else None
-    node = node.value if isinstance(node, cst.Subscript) else node
-    return None if node is None else dotted(node)
-
-
-_Pair = tuple[cst.BaseExpression, cst.BaseExpression]
-
-
-def _pairs(loop: cst.For) -> Iterator[_Pair]:
-    """Each target of a loop with the name that its values come from."""
-    found: list[_Pair] = [(loop.target, loop.iter)]
-    while found:
-        target, over = found.pop()
-        called = dotted(over.func) if isinstance(over, cst.Call) else None
-        if isinstance(over, cst.Call) and isinstance(target, (cst.Tuple, cst.List)):
-            inner = [element.value for element in target.elements]
-            given = [arg.value for arg in over.args]
-            if called == "zip":
-                found += zip(inner, given, strict=False)
-            elif called == "enumerate" and given:
-                found.append((inner[-1], given[0]))
-        elif dotted(over) is not None:
-            yield target, over
+    calls = inplace_calls(tree, Imports.of(program, tree.source), statement)
+    places = (*written_places(statement), *(call.target for call in calls))
+    return next((dotted(base_of(place)) for place in places), None)
 
 
 def separate_views(program: Program, place: Place) -> Edits | None:
@@ -161,12 +134,8 @@ def write_before_views(
     first = position(inside, goal)
     between = inside[first + 1 : last]
     own, views = effects(moved), set(effects(goal).writes)
-    for statement in between:
-        if _names_view(statement, views):
-            views |= effects(statement).writes
-        elif own.conflicts(effects(statement)) or _sees(views, statement):
-            return None
-    if last < first or own.barrier or _sees(views, moved) or views & own.writes:
+    seen = any(_sees(views, statement) for statement in (*between, moved))
+    if last < first or seen or views & own.writes or not independent([moved], between):
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -208,22 +177,6 @@ _HANDS_OUT = (
     *(ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp, ast.GeneratorExp),
     *(ast.comprehension, ast.expr_context),
 )
-
-
-def _names_view(statement: Statement, views: set[str]) -> bool:
-    """`first = parts[0]`: another name for one of the views."""
-    if not isinstance(statement, cst.Assign) or not _sees(views, statement):
-        return False
-    value = statement.value
-    while isinstance(value, cst.Subscript):
-        index = value.slice[0].slice if len(value.slice) == 1 else None
-        if not isinstance(index, cst.Index):
-            return False
-        if not isinstance(index.value, (cst.Integer, cst.SimpleString)):
-            return False
-        value = value.value
-    named = all(isinstance(t.target, cst.Name) for t in statement.targets)
-    return named and isinstance(value, (cst.Name, cst.Attribute))
 
 
 def _sees(views: set[str], statement: Statement) -> bool:

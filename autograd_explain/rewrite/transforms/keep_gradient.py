@@ -29,7 +29,7 @@ from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .grad_mode import is_off, run_between, with_guard
-from .uncut import apply_patches, called, flag_removed
+from .uncut import apply_patches, called, code_of, flag_removed, node_at, replacement
 
 _VIEWS = frozenset(
     "view reshape flatten squeeze unsqueeze transpose permute select narrow t diagonal".split()
@@ -228,6 +228,11 @@ def flag_moved(program: Program, finding: Finding) -> Edits | None:
     if cause is None or leaf is None:
         return None
     removed, added = flag_removed(program, leaf.place), called(program, cause.place, FLAG)
+    made = node_at(program, leaf.place)
+    if added and cause.place is not None and isinstance(made, ast.Call) and made.args[:1]:
+        if last_name(made.func) == "Parameter":  # what a module is to know stays one
+            code = code_of(program, cause.place, node_at(program, cause.place) or made)
+            added = replacement(program, cause.place, f"{ast.unparse(made.func)}({code})")
     return apply_patches([*removed, *added]) if removed and added else None
 
 

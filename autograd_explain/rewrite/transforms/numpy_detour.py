@@ -10,11 +10,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ...arguments import bound_arguments, parameters
 from ...model import Place
-from ...program import Program, Source, called_name, own_nodes
+from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import Imports
-from .array_values import is_numpy_call, may_be_array
 from .uncut import (
     Patch,
     code_of,
@@ -33,6 +33,9 @@ _ALIKE = frozenset(
 )
 _METHODS = frozenset({"clip", "sum", "mean", "reshape"})
 _AXES = frozenset({"axis", "keepdims"})
+#: What NumPy only asks of any object, and what gives one number.
+_NO_FUNCTION = frozenset({"shape", "ndim", "size"})
+_NUMBERS = frozenset({"len", "int", "float", "item"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +60,33 @@ def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | No
     text, parts, arrays = detour
     if not any(_back(s, left, arrays) for s in parts):
         return []
-    if _read_elsewhere(text, parts, arrays):
+    if _read_elsewhere(text, parts, arrays) or any(_writes(s, arrays) for s in parts):
         return None
-    patches: list[Patch] = []
-    for statement in parts:
-        found = list(_statement(text, statement, parts, left, arrays))
-        if None in found:
-            return None
-        patches += [p for p in found if p is not None]
-    return patches
+    patches, inside = without_cut(program, text.at(left)), {id(n) for n in ast.walk(left)}
+    for call in (n for s in parts for n in ast.walk(s) if isinstance(n, ast.Call)):
+        if id(call) not in inside and _computes(call, left, arrays):
+            found = _call(text, call)
+            if found is None:
+                return None
+            patches += found
+    return None if stays_in_numpy(program, place, patches) else patches
+
+
+def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
+    """`a[0] = 1`"""
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    return any(isinstance(t, ast.Subscript) and _reads(t, arrays) for t in targets)
+
+
+def _call(text: _Text, call: ast.Call) -> list[Patch] | None:
+    """What is computed of an array, in torch."""
+    name = called_name(call)
+    if name in _RETURNS:
+        return tensors_instead_of_copy(text.program, text.at(call), False) or None
+    if name in _ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
+        found = torch_instead_of_numpy(text.program, text.at(call))
+        return found or ([] if name in _METHODS else None)
+    return [] if name in _METHODS else None
 
 
 def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> bool:
@@ -81,7 +102,7 @@ def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> 
     changed = {p.span for p in patches if p.source is source}
     for node in (n for s in parts for n in ast.walk(s)):
         used = isinstance(node, ast.expr) and _computes(node, left, arrays)
-        if used and isinstance(node, ast.Call) and is_numpy_call(imports, node):
+        if used and isinstance(node, ast.Call) and _is_numpy_call(imports, node):
             if source.span(node.func) not in changed:
                 return True
         if used and isinstance(node, ast.BinOp):
@@ -151,86 +172,6 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
     ]  # fmt: skip
 
 
-def _statement(
-    text: _Text,
-    statement: ast.stmt,
-    parts: tuple[ast.stmt, ...],
-    left: ast.expr,
-    arrays: frozenset[str],
-) -> Iterator[Patch | None]:
-    """The patches of one statement; None among them where it cannot be said in torch."""
-    value = getattr(statement, "value", None)
-    back = [] if value is None else _back(value, left, arrays)
-    if value is None or not (back or _is_plain(text, statement, parts)):
-        yield None
-        return
-    for call in back:
-        yield from _known(tensors_instead_of_copy(text.program, text.at(call), False))
-    roots = [c.args[0] for c in back] or [value]
-    inside = {id(n) for r in roots for n in ast.walk(r)}
-    if any(_is_array(n, arrays) and id(n) not in inside for n in ast.walk(statement)):
-        yield None  # read once more where no tensor is made of it
-    for root in roots:
-        yield from _expression(text, root, left, arrays)
-
-
-def _is_plain(text: _Text, statement: ast.stmt, parts: tuple[ast.stmt, ...]) -> bool:
-    """Whether it gives its value to one name that nothing but these parts binds or writes into."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    target = targets[0] if len(targets) == 1 else None
-    if not isinstance(target, ast.Name):
-        return False
-    own = {id(t) for p in parts if isinstance(p, ast.Assign) for t in p.targets}
-    stored = (n for n in ast.walk(text.scope) if not isinstance(getattr(n, "ctx", None), ast.Load))
-    return not any(
-        (isinstance(n, ast.Name) and n.id == target.id and id(n) not in own)
-        or (isinstance(n, ast.Subscript) and getattr(n.value, "id", "") == target.id)
-        for n in stored
-    )
-
-
-def _expression(
-    text: _Text, node: ast.expr, left: ast.expr, arrays: frozenset[str]
-) -> Iterator[Patch | None]:
-    """An array's expression in torch."""
-    if node is left:
-        yield from _known(without_cut(text.program, text.at(node)))
-    elif isinstance(node, ast.BinOp):
-        yield from _expression(text, node.left, left, arrays)
-        yield from _expression(text, node.right, left, arrays)
-    elif isinstance(node, ast.UnaryOp):
-        yield from _expression(text, node.operand, left, arrays)
-    elif isinstance(node, ast.Call):
-        yield from _call(text, node, left, arrays)
-    elif not _is_operand(text, node, arrays):
-        yield None
-
-
-def _call(
-    text: _Text, node: ast.Call, left: ast.expr, arrays: frozenset[str]
-) -> Iterator[Patch | None]:
-    function = node.func
-    method = isinstance(function, ast.Attribute) and function.attr in _METHODS
-    if isinstance(function, ast.Attribute) and method and _computes(function.value, left, arrays):
-        yield from _expression(text, function.value, left, arrays)
-        rest = [*node.args, *(k.value for k in node.keywords)]
-    elif called_name(node) in _ALIKE and node.args and {k.arg for k in node.keywords} <= _AXES:
-        # The place of a call: the patch renames the function and its keywords.
-        yield from _known(torch_instead_of_numpy(text.program, text.at(node)))
-        yield from _expression(text, node.args[0], left, arrays)
-        rest = [*node.args[1:], *(k.value for k in node.keywords)]
-    else:
-        yield None
-        return
-    for given in rest:
-        if _computes(given, left, arrays) or not _is_operand(text, given, arrays):
-            yield None
-
-
-def _known(patches: list[Patch]) -> list[Patch | None]:
-    return [*patches] or [None]
-
-
 def _computes(node: ast.expr, left: ast.expr, arrays: frozenset[str]) -> bool:
     return _contains(node, left) or _reads(node, arrays)
 
@@ -249,7 +190,47 @@ def _is_operand(text: _Text, node: ast.expr, arrays: frozenset[str]) -> bool:
         return False
     if imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
         return True
-    return not may_be_array(text.program, code.rpartition(".")[2])
+    return not _may_be_array(text.program, code.rpartition(".")[2])
+
+
+def _may_be_array(program: Program, name: str) -> bool:
+    """Whether the program gives an array to this name (or attribute), directly or by others."""
+    seen, pending = set[str](), [name]
+    while pending:
+        seen.add(name := pending.pop())
+        for source, value in _given(program, name):
+            parts, imports = list(ast.walk(value)), Imports.of(program, source)
+            if any(called_name(n) == "numpy" or _is_numpy_call(imports, n) for n in parts):
+                return True
+            pending += {last_name(n) for n in parts} - seen - {"self", ""}
+    return False
+
+
+def _given(program: Program, name: str) -> Iterator[tuple[Source, ast.expr]]:
+    """What is assigned to a name, what a function of this name returns, and what one with such a
+    parameter is given; not what is only counted."""
+    calls = list(index_of(program).nodes(ast.Call))
+    for source, node in index_of(program).nodes(ast.Assign):
+        named = name in (last_name(n) for t in node.targets for n in ast.walk(t))
+        if named and called_name(node.value) not in _NUMBERS:
+            yield source, node.value
+    for source, function in index_of(program).nodes(ast.FunctionDef):
+        if function.name == name:
+            returned = (n.value for n in own_nodes(function) if isinstance(n, ast.Return))
+            yield from ((source, value) for value in returned if value is not None)
+        if name in parameters(function):
+            called = {function.name, getattr(source.parents.get(function), "name", "")}
+            for where, call in (c for c in calls if called_name(c[1]) in called):
+                given = bound_arguments(function, call).get(name)
+                yield from () if given is None else ((where, given),)
+
+
+def _is_numpy_call(imports: Imports, node: ast.AST) -> bool:
+    """`np.exp(a)`; not what NumPy only asks of any object (`np.shape(a)`)."""
+    if not isinstance(node, ast.Call) or called_name(node) in _NO_FUNCTION:
+        return False
+    function = ast.unparse(node.func)
+    return "(" not in function and imports.full(function).startswith("numpy.")
 
 
 def _reads(root: ast.AST, names: frozenset[str]) -> bool:

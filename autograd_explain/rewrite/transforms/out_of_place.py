@@ -10,16 +10,21 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..analysis.effects import can_rebind, is_own_local, loop_element_is_unseen, read_later
+from ..analysis.effects import (
+    can_rebind,
+    is_own_local,
+    iterated,
+    loop_element_is_unseen,
+    read_later,
+)
 from ..analysis.inplace_names import RESHAPES
 from ..analysis.inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
 from ..analysis.written_target import written_tensor
-from ..engine.cst_tools import find, head, repeatable, right_operand, same, targets, walk
+from ..engine.cst_tools import clauses, find, head, repeatable, right_operand, same, targets, walk
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .loop_parts import part_is_unseen
 from .no_grad_block import blocks_around
 
 BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
@@ -228,7 +233,7 @@ def _is_temporary(site: _Site, call: InplaceCall) -> bool:
     if base is call.target and isinstance(base, cst.Name):
         method = call.node.func if isinstance(call.node.func, cst.Attribute) else None
         reshaped = method is not None and method.value is base and method.attr.value in RESHAPES
-        if reshaped and part_is_unseen(site.tree, site.statement, base):
+        if reshaped and _is_part_used_once(site, base):
             return True
     if isinstance(base, cst.Name) and is_own_local(site.tree, site.statement, base):
         rebound = any(same(site.tree, t, base.value) for t in targets(site.statement))
@@ -236,6 +241,20 @@ def _is_temporary(site: _Site, call: InplaceCall) -> bool:
     if isinstance(base, cst.Name):
         return loop_element_is_unseen(site.tree, site.statement, base.value)
     return isinstance(base, cst.Call | cst.BinaryOperation | cst.UnaryOperation)
+
+
+def _is_part_used_once(site: _Site, node: cst.Name) -> bool:
+    """Whether nobody sees what shape a part has: `[h.squeeze_(0) for h in x.split(1)]`."""
+    for around in site.tree.ancestors(node):
+        loop = isinstance(around, cst.For)
+        for clause in clauses(around):
+            parts = iterated(clause.iter, clause.target, node.value)
+            if parts is not None:
+                inside = walk(site.statement if loop else around)
+                found = sum(isinstance(n, cst.Name) and n.value == node.value for n in inside)
+                later = loop and read_later(site.tree, site.statement, node.value)
+                return is_view(parts) and found == (1 if loop else 2) and not later
+    return False
 
 
 def _may_come_first(site: _Site, call: InplaceCall) -> bool:

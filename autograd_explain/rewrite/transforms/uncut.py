@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -213,7 +213,7 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
     called = f"{torch}.{_OTHER.get(name, name)}"
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
     ends = _in_call(source, node.args[0], f"{torch}.stack") if listed else ()
-    return [Patch(source, span, called), *_renamed(source, node), *ends]
+    return [Patch(source, span, called), *keywords_renamed(source, node, _KEYWORDS), *ends]
 
 
 def is_list(program: Program, node: ast.expr) -> bool:
@@ -284,12 +284,13 @@ def _tensor_made_of(source: Source, node: ast.expr) -> ast.Call | None:
     return None
 
 
-def _renamed(source: Source, node: ast.Call) -> Iterator[Patch]:
+def keywords_renamed(source: Source, node: ast.Call, names: Mapping[str, str]) -> Iterator[Patch]:
+    """Other names for the keyword arguments of a call."""
     for given in node.keywords:
         span = source.span(given)
-        if given.arg in _KEYWORDS and span is not None:
+        if given.arg is not None and given.arg in names and span is not None:
             name = Span(span.line, span.column, span.line, span.column + len(given.arg))
-            yield Patch(source, name, _KEYWORDS[given.arg])
+            yield Patch(source, name, names[given.arg])
 
 
 def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -> list[Patch]:
