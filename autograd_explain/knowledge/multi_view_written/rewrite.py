@@ -18,7 +18,6 @@ from autograd_explain.rewrite.transforms.index_write import functional_write
 from autograd_explain.rewrite.transforms.indexed_loop import (
     elements_one_by_one,
     list_of_views,
-    separate_views,
     write_before_views,
 )
 from autograd_explain.rewrite.transforms.inplace_modules import (
@@ -95,11 +94,7 @@ def _hook_on_tensor(hook: ModuleHook | None, program: Program) -> Edits | None:
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
     maker, tensor, fixed = details.maker, details.tensor, details.in_tuple
-    if maker is not None and details.base_read_later:
-        yield "single_views", separate_views(program, maker)
-    elif maker is not None:
-        yield "collect", collected_loop(program, write, tensor)
-    if details.base_read_later and _in_loop_head(program, write, maker):
+    if maker is not None and (not details.base_read_later or _in_loop_head(program, write, maker)):
         yield "collect", collected_loop(program, write, tensor)
     yield "out_of_place", _new_tensor(program, write, maker, tensor, fixed)
     yield "out_of_place", None if fixed else functional_write(program, write)

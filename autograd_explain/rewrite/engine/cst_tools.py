@@ -223,6 +223,15 @@ def method_name(node: cst.CSTNode) -> str:
     return function.attr.value if isinstance(function, cst.Attribute) else ""
 
 
+def called_on(node: cst.CSTNode | None, *methods: str) -> cst.BaseExpression | None:
+    """`x` of the call `x.method(…)`, or of a statement that is one: of these methods, if any."""
+    node = node.value if isinstance(node, cst.Expr) else node
+    function = node.func if isinstance(node, cst.Call) else None
+    if not isinstance(function, cst.Attribute):
+        return None
+    return function.value if not methods or function.attr.value in methods else None
+
+
 def called_name(node: cst.CSTNode) -> str:
     """The last name of what a call calls, `chunk` of `x.chunk(2)` and of `chunk(x, 2)`; "" for
     anything else."""

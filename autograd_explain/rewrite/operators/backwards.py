@@ -7,7 +7,15 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import dotted, expression, head, with_keyword
+from ..engine.cst_tools import (
+    called_name,
+    called_on,
+    dotted,
+    expression,
+    head,
+    method_name,
+    with_keyword,
+)
 from ..engine.proposal import Edits
 from ..transforms.finite_mask import finite_fill, rows_left
 from .site import Change, Site
@@ -18,9 +26,9 @@ _ZERO_SLOPE = frozenset("sqrt log log2 log10 rsqrt norm".split())
 def reduced(site: Site) -> Iterator[Change]:
     """`losses.backward()` -> `losses.mean().backward()`."""
     for call in site.calls:
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward":
-            value = call.func.value
-            for how in ("mean()", "sum()") if not call.args else ():
+        value = called_on(call, "backward") if not call.args else None
+        if value is not None:
+            for how in ("mean()", "sum()"):
                 yield site.change("reduce", value, partial(site.called_on, how, value), how)
 
 
@@ -28,8 +36,7 @@ def differentiable(site: Site) -> Iterator[Change]:
     """`torch.autograd.grad(y, x)` -> the same with `create_graph=True`, or `allow_unused=True`,
     where what takes no part gives None, or zeros."""
     for call in site.calls:
-        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func)
-        full = site.imports.full(dotted(call.func))
+        name, full = called_name(call), site.imports.full(dotted(call.func))
         if name not in ("backward", "grad") and full != "torch.autograd.grad":
             continue
         options: list[tuple[str, ...]] = [("create_graph",)]
@@ -49,14 +56,10 @@ def away_from_zero(site: Site) -> Iterator[Change]:
             make = partial(_moved_off, site, node.left)
             yield site.change("away_from_zero", node.left, make, group="power")
     for call in site.calls:
-        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-        if name not in _ZERO_SLOPE:
-            continue
-        full = site.imports.full(dotted(call.func))
+        name, full = method_name(call), site.imports.full(dotted(call.func))
         inner = call.args[0].value if full and call.args else None
-        if inner is None and isinstance(call.func, cst.Attribute) and not full:
-            inner = call.func.value
-        if inner is not None:
+        inner = called_on(call) if not full else inner
+        if name in _ZERO_SLOPE and inner is not None:
             make = partial(_moved_off, site, inner)
             yield site.change("away_from_zero", inner, make, group=name)
 

@@ -8,10 +8,10 @@ from functools import partial
 import libcst as cst
 
 from ..analysis.effects import can_rebind
-from ..engine.cst_tools import dotted, expression, repeatable, stores
+from ..engine.cst_tools import called_on, dotted, method_name, repeatable, stores
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..transforms.clone import clone_before_write
+from ..transforms.copied_object import deep_copied as deep_copied_at
 from .site import Change, Site
 
 
@@ -30,9 +30,7 @@ def clone_operand(site: Site) -> Iterator[Change]:
 def _only_written(site: Site) -> cst.BaseExpression | None:
     """`x` of a line `x.add_(y)`, which goes on with nothing that the call gives."""
     call = site.statement.value if isinstance(site.statement, cst.Expr) else None
-    function = call.func if isinstance(call, cst.Call) else None
-    in_place = isinstance(function, cst.Attribute) and function.attr.value.endswith("_")
-    return function.value if isinstance(function, cst.Attribute) and in_place else None
+    return called_on(call) if call is not None and method_name(call).endswith("_") else None
 
 
 def clone_result(site: Site) -> Iterator[Change]:
@@ -67,13 +65,5 @@ def deep_copied(site: Site) -> Iterator[Change]:
     state = isinstance(value, cst.Call) and (dotted(value.func) or "").endswith(".state_dict")
     if value is not None and (state or isinstance(value, (cst.Name, cst.Attribute))):
         if not isinstance(site.statement, cst.Return):
-            yield site.change("deep_copy", value, partial(_deep, site, value))
-
-
-def _deep(site: Site, value: cst.BaseExpression) -> Edits | None:
-    copy = site.imports.local("copy.deepcopy")
-    draft = Draft(site.tree)
-    draft.replace(value, expression(f"{copy or 'copy.deepcopy'}({{x}})", x=value))
-    if copy is None:
-        draft.before(site.tree.statements[0], [cst.Import([cst.ImportAlias(cst.Name("copy"))])])
-    return draft.edits()
+            copied = partial(deep_copied_at, site.program, site.tree.place(value))
+            yield site.change("deep_copy", value, copied)

@@ -10,10 +10,12 @@ import libcst as cst
 from ..analysis.effects import effects, fresh
 from ..engine.cst_tools import (
     bare,
+    called_on,
     dotted,
     head,
     keyword,
     method,
+    method_name,
     repeatable,
     targets,
     unpacked,
@@ -58,8 +60,8 @@ def detach_other(site: Site) -> Iterator[Change]:
     for node in head(site.statement):
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS):
             for cut, other in ((node.left, node.right), (node.right, node.left)):
-                kept = _detached(cut)
-                if kept is not None and _detached(other) is None:
+                kept = called_on(cut, "detach")
+                if kept is not None and called_on(other, "detach") is None:
                     yield site.change("detach_other", node, partial(_swapped, site, cut, other))
 
 
@@ -216,21 +218,18 @@ def differentiable_sample(site: Site) -> Iterator[Change]:
     """`dist.sample()` -> `dist.rsample()`: computed from what the distribution is made of."""
     for call in site.calls:
         function = call.func
-        if not isinstance(function, cst.Attribute) or function.attr.value != "sample":
-            continue
-        if not site.imports.full(dotted(function)):
-            drawn = partial(site.replaced, function.attr, cst.Name("rsample"))
+        if method_name(call) == "sample" and not site.imports.full(dotted(function)):
+            drawn = partial(site.replaced, function.attr, cst.Name("rsample"))  # type: ignore[attr-defined]
             yield site.change("differentiable_sample", call, drawn, group="sample")
 
 
 def called_itself(site: Site) -> Iterator[Change]:
     """`m.update(p, y)`, then `m.compute()` -> `m(p, y)`: what an object gathers it may detach, what
     it gives when it is called it computes of what it is given."""
-    own = site.statement
-    call = own.value if isinstance(own, cst.Expr) else None
-    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+    owner = called_on(site.statement)
+    if owner is not None:
         made = partial(object_called, site.program, site.place)
-        yield site.change("called_itself", call.func.value, made)
+        yield site.change("called_itself", owner, made)
 
 
 def soft(site: Site) -> Iterator[Change]:
@@ -273,15 +272,8 @@ def drop_call(site: Site) -> Iterator[Change]:
                 yield site.change("drop_call", call, partial(site.replaced, call, inner), name)
 
 
-def _detached(node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What the detach that makes up the whole of an expression is called on."""
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return node.func.value if node.func.attr.value == "detach" else None
-    return None
-
-
 def _swapped(site: Site, cut: cst.BaseExpression, other: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree).replace(cut, _detached(cut) or cut)
+    draft = Draft(site.tree).replace(cut, called_on(cut, "detach") or cut)
     return draft.replace(other, method(bare(other), "detach()")).edits()
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...model import Place
 from ..engine.cst_tools import (
-    dotted,
+    called_name,
     keyword,
     literal_bool,
     positional_parameters,
@@ -48,9 +48,7 @@ def new_leaf(site: Site) -> Iterator[Change]:
 def no_flag(site: Site) -> Iterator[Change]:
     """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `x.requires_grad_()` -> `x`."""
     for call in site.calls:
-        name = (dotted(call.func) or ".").rpartition(".")[2]
-        attribute = call.func.attr.value if isinstance(call.func, cst.Attribute) else name
-        if keyword(call, "requires_grad") or attribute in ("requires_grad_", "Parameter"):
+        if keyword(call, "requires_grad") or called_name(call) in ("requires_grad_", "Parameter"):
             make = partial(_without_flag, site, site.tree.place(call))
             yield site.change("no_flag", call, make, group="flag")
 

@@ -39,17 +39,9 @@ def _parts(site: Site, owner: str) -> list[str]:
         if made and node.value.id == "self":  # type: ignore[attr-defined]
             found.setdefault(node.attr, 1)
     for _, node in index_of(site.program).nodes(ast.Attribute):
-        if node.attr in found and dotted_name(node.value) == owner:
+        if node.attr in found and ast.unparse(node.value) == owner:
             found[node.attr] = 2 if isinstance(node.ctx, ast.Store) else 0
     return sorted(found, key=lambda name: found[name])
-
-
-def dotted_name(node: ast.AST) -> str:
-    """`a.b` of the expression `a.b`; "" for anything else."""
-    if isinstance(node, ast.Attribute):
-        inner = dotted_name(node.value)
-        return f"{inner}.{node.attr}" if inner else ""
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def to_optimizer(site: Site) -> Iterator[Change]:
@@ -116,7 +108,7 @@ def _trained(site: Site) -> Iterator[tuple[str, str]]:
 
 def _how_given(site: Site, call: ast.Call) -> str:
     """Whether a call makes a leaf, a module, or (maybe) neither: ""."""
-    name = dotted_name(call.func)
+    name = ast.unparse(call.func)
     full = site.imports.full(name) or name
     flagged = any(k.arg == "requires_grad" for k in call.keywords)
     if flagged or name.endswith("requires_grad_") or full == "torch.nn.Parameter":

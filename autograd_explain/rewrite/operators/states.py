@@ -8,8 +8,9 @@ from functools import partial
 
 import libcst as cst
 
-from ...program import Program
+from ...program import Program, last_name
 from ...program_index import index_of
+from ..engine.cst_tools import called_on
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
@@ -24,10 +25,8 @@ def left_detached(site: Site) -> Iterator[Change]:
     """`optimizer.step()`, then `net.h = net.h.detach()`: what a method has left in the object goes
     on without the graph of the rounds before."""
     own = site.statement
-    call = own.value if isinstance(own, cst.Expr) else None
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
-        return
-    if call.func.attr.value not in _ENDS_ROUND or not site.tree.loops(own):
+    alone = isinstance(own, cst.Expr) and called_on(own, *_ENDS_ROUND) is not None
+    if not alone or not site.tree.loops(own):
         return
     for owner, names in _kept_here(site):
         code = ", ".join(f"{owner}.{name}" for name in names)
@@ -86,23 +85,17 @@ def _own(method: ast.FunctionDef, context: type[ast.expr_context]) -> list[str]:
 def _paths(program: Program, cls: str, depth: int = 2) -> Iterator[str]:
     """How the program's top level calls objects of a class: `net`, `model.cell`."""
     for source, node in index_of(program).nodes(ast.Assign):
-        if not isinstance(node.value, ast.Call) or _last(node.value.func) != cls:
+        if not isinstance(node.value, ast.Call) or last_name(node.value.func) != cls:
             continue
         for target in node.targets:
             if isinstance(target, ast.Name):
                 yield target.id
-            elif isinstance(target, ast.Attribute) and _last(target.value) == "self" and depth:
+            elif isinstance(target, ast.Attribute) and last_name(target.value) == "self" and depth:
                 classes = (c for c in source.around(node) if isinstance(c, ast.ClassDef))
                 holder = next(classes, None)
                 if holder is not None and holder.name != cls:
                     paths = _paths(program, holder.name, depth - 1)
                     yield from (f"{path}.{target.attr}" for path in paths)
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _called_in_scope(site: Site) -> Iterator[str]:
@@ -125,7 +118,7 @@ def _begins_as_none(program: Program, name: str) -> bool:
     """Whether constructors, or the class itself, set an attribute to None."""
     for _, node in index_of(program).nodes(ast.Assign):
         none = isinstance(node.value, ast.Constant) and node.value.value is None
-        if none and any(_last(target) == name for target in node.targets):
+        if none and any(last_name(target) == name for target in node.targets):
             return True
     return False
 

@@ -7,6 +7,7 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import (
+    called_on,
     expression,
     head,
     keyword,
@@ -26,13 +27,7 @@ def keep_graph(program: Program, place: Place | None) -> Edits | None:
     tree, found = statement_at(program, place)
     if found is None:
         return None
-    calls = [
-        node
-        for node in head(found)
-        if isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value in ("backward", "grad")
-    ]
+    calls = [n for n in head(found) if isinstance(n, cst.Call) and called_on(n, "backward", "grad")]
     if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
         return None
     keeping = with_keyword(calls[0], "retain_graph", cst.Name("True"))

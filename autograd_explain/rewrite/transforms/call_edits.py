@@ -13,7 +13,7 @@ from ..engine.cst_tools import targets, unpacked, walk
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
 from ..engine.proposal import Edits
-from ..engine.tree import position, statement_at
+from ..engine.tree import position, statement_at, statements_in
 from .uncut import (
     apply_patches,
     argument_taken_out,
@@ -134,7 +134,7 @@ def statement_replaced(program: Program, place: Place, code: str) -> Edits | Non
     tree, statement = statement_at(program, place)
     if statement is None:
         return None
-    return Draft(tree).instead(statement, _statements(code)).edits()
+    return Draft(tree).instead(statement, statements_in(cst.parse_module(code))).edits()
 
 
 def _inserted(program: Program, place: Place | None, code: str, after: bool) -> Edits | None:
@@ -142,18 +142,8 @@ def _inserted(program: Program, place: Place | None, code: str, after: bool) -> 
     if statement is None:
         return None
     draft = Draft(tree)
-    (draft.after if after else draft.before)(statement, _statements(code))
+    (draft.after if after else draft.before)(statement, statements_in(cst.parse_module(code)))
     return draft.edits()
-
-
-def _statements(code: str) -> list[cst.BaseSmallStatement | cst.BaseCompoundStatement]:
-    found: list[cst.BaseSmallStatement | cst.BaseCompoundStatement] = []
-    for line in cst.parse_module(code).body:
-        if isinstance(line, cst.SimpleStatementLine):
-            found.extend(line.body)
-        else:
-            found.append(line)
-    return found
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:

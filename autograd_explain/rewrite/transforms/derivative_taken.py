@@ -11,6 +11,7 @@ from ...model import Place
 from ...program import Program
 from ..analysis.effects import fresh, iterated
 from ..engine.cst_tools import (
+    called_on,
     clauses,
     dotted,
     head,
@@ -124,9 +125,8 @@ def _of_each(
 
 def _is_reset(node: cst.CSTNode) -> bool:
     """`w.grad.zero_()`: there is nothing to clear where nothing is left."""
-    function = node.func if isinstance(node, cst.Call) else None
-    named = isinstance(function, cst.Attribute) and function.attr.value in _RESETS
-    return named and _is_grad(function.value)  # type: ignore[union-attr]
+    owner = called_on(node, *_RESETS)
+    return owner is not None and _is_grad(owner)
 
 
 def _over(

@@ -6,7 +6,7 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import head, repeatable, same
+from ..engine.cst_tools import called_on, head, repeatable, same
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statement_at
@@ -16,14 +16,15 @@ def object_called(program: Program, place: Place) -> Edits | None:
     """`m.update(p, y)`, then `m.compute()` in the same block -> `m(p, y)`, which gives the value
     of these alone."""
     tree, own = statement_at(program, place)
-    call = own.value if isinstance(own, cst.Expr) else None
-    if own is None or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+    call, owner = getattr(own, "value", None), called_on(own)
+    if own is None or owner is None or not isinstance(call, cst.Call):
         return None
-    owner, (inside, at) = call.func.value, tree.siblings(own)
+    inside, at = tree.siblings(own)
     draft = Draft(tree).remove(own)
     for node in (n for other in inside[at + 1 :] for n in head(other)):
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and not node.args:
-            if same(tree, node.func.value, tree.code(owner)) and repeatable(owner) and call.args:
+        again = called_on(node) if isinstance(node, cst.Call) and not node.args else None
+        if again is not None and repeatable(owner) and call.args:
+            if same(tree, again, tree.code(owner)):
                 if isinstance(tree.statement_of(node), (cst.Assign, cst.Return, cst.AugAssign)):
                     return draft.replace(node, call.with_changes(func=owner)).edits()
     return None

@@ -9,7 +9,7 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, expression, head, literal_bool, walk
+from ..engine.cst_tools import dotted, expression, head, literal_bool, method_name, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
@@ -65,13 +65,8 @@ def last_update(program: Program, place: Place) -> Place:
 
 def _updates(statement: Statement) -> bool:
     """Whether it writes something in place from a `.grad`."""
-    if isinstance(statement, cst.AugAssign):
-        writes = True
-    else:
-        call = statement.value if isinstance(statement, cst.Expr) else None
-        name = call.func if isinstance(call, cst.Call) else None
-        writes = isinstance(name, cst.Attribute) and name.attr.value.endswith("_")
-    return writes and any(
+    writes = isinstance(statement, cst.Expr) and method_name(statement.value).endswith("_")
+    return (writes or isinstance(statement, cst.AugAssign)) and any(
         isinstance(n, cst.Attribute) and n.attr.value == "grad" for n in walk(statement)
     )
 

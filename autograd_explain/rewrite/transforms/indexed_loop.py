@@ -44,24 +44,6 @@ def _written(program: Program, tree: Tree, statement: Statement) -> str | None:
     return next((dotted(base_of(place)) for place in places), None)
 
 
-def separate_views(program: Program, place: Place) -> Edits | None:
-    """`a, b = x.unbind(1)` -> `a, b = x.select(1, 0), x.select(1, 1)`: one view each."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    statement = source.parents.get(node)
-    targets = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    if node.func.attr != "unbind" or not isinstance(targets, (ast.Tuple, ast.List)):
-        return None
-    given = [*node.args, *(k.value for k in node.keywords)]
-    tensor = _text(source, node.func.value)
-    dim = _text(source, given[0]) if given else "0"
-    if not isinstance(node.func.value, (ast.Name, ast.Attribute)) or place.span is None:
-        return None
-    views = ", ".join(f"{tensor}.select({dim}, {n})" for n in range(len(targets.elts)))
-    return apply_patches([Patch(source, place.span, views)])
-
-
 def index_at_write(
     program: Program, maker: Place | None, write: Place | None, name: str, base: str
 ) -> Edits | None:

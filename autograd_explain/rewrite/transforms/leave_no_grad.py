@@ -11,7 +11,7 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, walk
+from ..engine.cst_tools import dotted, positional_parameters
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
@@ -67,41 +67,24 @@ def mode_of_caller(program: Program, block: Place) -> Edits | None:
     None for any other condition: there somebody decides on the mode who knows what it is for.
     """
     tree, outer = statement_at(program, block)
-    if not isinstance(outer, cst.With):
+    around = () if outer is None else tree.ancestors(outer)
+    function = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    own = [f"{name}.training" for name in positional_parameters(function)[:1]] if function else []
+    if not isinstance(outer, cst.With) or not own:
         return None
-    function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
-    switches = [item for item in outer.items if _follows_training(program, block, item.item)]
-    own = function is not None and any(
-        _is_training_of(node, function) for item in switches for node in walk(item)
-    )
-    if len(switches) != len(outer.items) or not own:
-        return None
-    return Draft(tree).opened(outer).edits()
+    followed = all(_mode(program, block, item.item) == own[0] for item in outer.items)
+    return Draft(tree).opened(outer).edits() if followed else None
 
 
-def _follows_training(program: Program, place: Place, node: cst.BaseExpression) -> bool:
-    """`torch.set_grad_enabled(self.training)`, `torch.inference_mode(not self.training)`."""
+def _mode(program: Program, place: Place, node: cst.BaseExpression) -> str | None:
+    """What switches recording on: `m` of `torch.set_grad_enabled(m)`, of
+    `torch.inference_mode(not m)`."""
     if not isinstance(node, cst.Call) or len(node.args) != 1:
-        return False
-    value = node.args[0].value
-    full = imports_at(program, place).full(dotted(node.func))
+        return None
+    value, full = node.args[0].value, imports_at(program, place).full(dotted(node.func))
     if full == "torch.inference_mode" and isinstance(value, cst.UnaryOperation):
-        return isinstance(value.operator, cst.Not) and isinstance(value.expression, cst.Attribute)
-    return full in _SETTERS and isinstance(value, cst.Attribute)
-
-
-_SETTERS = ("torch.set_grad_enabled", "torch.autograd.set_grad_enabled")
-
-
-def _is_training_of(node: cst.CSTNode, method: cst.FunctionDef) -> bool:
-    """`self.training`, of the method's first parameter."""
-    first = method.params.params[:1]
-    return (
-        isinstance(node, cst.Attribute)
-        and node.attr.value == "training"
-        and isinstance(node.value, cst.Name)
-        and any(p.name.value == node.value.value for p in first)
-    )
+        return dotted(value.expression) if isinstance(value.operator, cst.Not) else None
+    return dotted(value) if full.endswith(".set_grad_enabled") else None
 
 
 def without_decorator(program: Program, place: Place | None) -> Edits | None:

@@ -12,7 +12,7 @@ from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects, local_names, takes_next
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import dotted, method, method_name, targets, unpacked
+from ..engine.cst_tools import called_on, dotted, method, targets, unpacked
 from ..engine.draft import Draft, every
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in
@@ -249,7 +249,7 @@ def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> se
         if not tree.inside(statement, loop) or statement is use:
             continue
         if isinstance(statement, cst.BaseSmallStatement):
-            learns = _is_backward(statement) or _is_update(statement)
+            learns = called_on(statement, "backward") or _is_update(statement)
             found |= set() if learns else _writes(statement)
         else:
             leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
@@ -261,10 +261,6 @@ def _is_update(statement: Statement) -> bool:
     """`w -= lr * w.grad`"""
     path = dotted(statement.target) if isinstance(statement, cst.AugAssign) else None
     return path is not None and f"{path}.grad" in effects(statement).reads
-
-
-def _is_backward(statement: Statement) -> bool:
-    return isinstance(statement, cst.Expr) and method_name(statement.value) == "backward"
 
 
 def _between(program: Program, origin: _At, goal: _At) -> list[Statement] | None:

@@ -8,7 +8,16 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, expression, keyword, literal_bool, same, targets, without
+from ..engine.cst_tools import (
+    called_on,
+    dotted,
+    expression,
+    keyword,
+    literal_bool,
+    same,
+    targets,
+    without,
+)
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
@@ -59,24 +68,16 @@ def zero_grad_beside(program: Program, step_place: Place) -> Edits | None:
     tree, step, cleared = _step(program, step_place)
     order, at = ([], 0) if step is None else tree.siblings(step)
     for place, other in enumerate(order):
-        waits = place > at or any(_called_on(s, "backward") for s in order[place + 1 : at])
-        if waits and _called_on(other, "zero_grad"):
+        waits = place > at or any(called_on(s, "backward") for s in order[place + 1 : at])
+        if waits and called_on(other, "zero_grad"):
             return Draft(tree).after(other, cleared).edits()
     return None
-
-
-def _called_on(statement: Statement, method: str) -> cst.BaseExpression | None:
-    """`x` of the statement `x.method(…)`."""
-    call = statement.value if isinstance(statement, cst.Expr) else None
-    function = call.func if isinstance(call, cst.Call) else None
-    named = isinstance(function, cst.Attribute) and function.attr.value == method
-    return function.value if named and isinstance(function, cst.Attribute) else None
 
 
 def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[Statement]]:
     """The statement `optimizer.step()` at a place, and `optimizer.zero_grad()`."""
     tree, statement = statement_at(program, place)
-    owner = None if statement is None else _called_on(statement, "step")
+    owner = called_on(statement, "step")
     call = statement.value if isinstance(statement, cst.Expr) else None
     if owner is None or not isinstance(call, cst.Call) or call.args:
         return tree, None, []
