@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from rewriting import at, program_of, result, spot
@@ -14,7 +15,9 @@ from autograd_explain.rewrite.engine.proposal import differing
 from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import (
     called_sooner,
+    detached_instead,
     expression_replaced,
+    keyword_renamed,
     line_behind,
     torch_keyword,
 )
@@ -61,6 +64,54 @@ def test_torch_has_the_name_that_it_has_there() -> None:
 def test_an_operand_gets_the_parentheses_that_it_needs() -> None:
     edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{operand}.detach()")
     assert "a = f((x + 1).detach())\n" in (result(edits) or "")
+
+
+CALL = "y = net.sub.draw(\n    x, k=2)\n"
+TEMPLATES = [
+    ("{owner}.rsample{arguments}", "y = net.sub.rsample(\n    x, k=2)\n"),
+    ("{function}()", "y = net.sub.draw()\n"),
+    ("{owner}", "y = net.sub\n"),
+    ("torch.draw{arguments}", "y = torch.draw(\n    x, k=2)\n"),
+    ("-{operand}", "y = -net.sub.draw(\n    x, k=2)\n"),
+]
+
+
+@pytest.mark.parametrize(("template", "after"), TEMPLATES)
+def test_an_expression_is_made_of_the_parts_of_another(template: str, after: str) -> None:
+    program = program_of(CALL)
+    place = spot(program, "net.sub.draw(")
+    place = replace(place, span=Span(1, 4, 2, 11))
+    assert result(expression_replaced(program, place, template)) == after
+
+
+def test_a_part_that_is_missing_makes_no_expression() -> None:
+    assert expression_replaced(PROGRAM, spot(PROGRAM, "f(x + 1)"), "{owner}.g{arguments}") is None
+    assert expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{function}()") is None
+
+
+def test_a_keyword_gets_another_name() -> None:
+    program = program_of("y = f(x, axis=1, keepdims=True)\n")
+    place = spot(program, "f(x, axis=1, keepdims=True)")
+    assert result(keyword_renamed(program, place, "axis", "dim")) == (
+        "y = f(x, dim=1, keepdims=True)\n"
+    )
+    assert keyword_renamed(program, place, "dim", "axis") is None
+    assert keyword_renamed(program, place, "axis", "keepdims") is None  # given twice
+
+
+DETACHED = [
+    ("x.requires_grad_(False)\n", "x = x.detach()\n"),
+    ("x.requires_grad = False\n", "x = x.detach()\n"),
+    ("x.detach_()\n", "x = x.detach()\n"),
+    ("f(x.detach_(), 1)\n", "f(x.detach(), 1)\n"),
+    ("y = x.requires_grad_(False).numpy()\n", "y = x.detach().numpy()\n"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), DETACHED)
+def test_a_tensor_is_detached_instead(before: str, after: str) -> None:
+    program = program_of(before)
+    assert result(detached_instead(program, spot(program, "x"))) == after
 
 
 def test_a_call_goes_before_a_statement_of_its_own_block_only() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rewriting import rewritten
+from rewriting import program_of, result, rewritten, spot
 
+from autograd_explain.model import Confidence, Event, Finding, Relation, What
 from autograd_explain.rewrite.transforms.casts import requires_grad_last
+from autograd_explain.rewrite.transforms.keep_gradient import flag_moved
 
 T = "x = torch.tensor(v, requires_grad=True)"
 CASTS = [
@@ -55,3 +57,26 @@ LAST = [
 @pytest.mark.parametrize(("before", "after"), (*CASTS, *LAST))
 def test_requires_grad_last(before: str, after: str | None) -> None:
     assert rewritten(requires_grad_last, before, before) == after
+
+
+MOVED = [
+    (
+        "w = torch.rand(3, requires_grad=True)\n",
+        "w = torch.rand(3)\n",
+        "v = w.cuda().requires_grad_()\n",
+    ),
+    ("w = nn.Parameter(torch.rand(3))\n", "w = torch.rand(3)\n", "v = nn.Parameter(w.cuda())\n"),
+]
+
+
+@pytest.mark.parametrize(("leaf", "plain", "flagged"), MOVED)
+def test_the_flag_moves_to_another_statement(leaf: str, plain: str, flagged: str) -> None:
+    """What a module is to know stays a parameter."""
+    program = program_of(f"{leaf}v = w.cuda()\n")
+    made = spot(program, leaf.removeprefix("w = ").strip())
+    events = (
+        Event(What.CAUSE, spot(program, "w.cuda()")),
+        Event(What.CREATED, made, relation=Relation.LEAF),
+    )
+    finding = Finding("", Confidence.GENERAL, {}, events=events)
+    assert result(flag_moved(program, finding)) == plain + flagged
