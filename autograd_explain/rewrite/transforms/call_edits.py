@@ -51,7 +51,7 @@ def expression_replaced(program: Program, place: Place | None, template: str) ->
     function = node.func if isinstance(node, ast.Call) else None
     if function is not None:
         parts["{function}"] = code_of(program, place, function)
-        parts["{arguments}"] = parts["{x}"].removeprefix(parts["{function}"])
+        parts["{arguments}"] = parts["{x}"].partition(parts["{function}"])[2]
     if isinstance(function, ast.Attribute):
         parts["{owner}"] = code_of(program, place, function.value)
     used = [part for part in _PARTS if part in template]

@@ -11,7 +11,7 @@ from ...model import Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
-from ..engine.cst_tools import dotted, keyword, walk
+from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
@@ -89,8 +89,7 @@ def differs_each_time(imports: Imports, node: cst.CSTNode) -> bool:
 
 def _is_new_each_time(imports: Imports, call: cst.Call) -> bool:
     full = imports.full(dotted(call.func)) or ""
-    name = getattr(call.func, "attr", call.func)
-    last = name.value if isinstance(name, cst.Name) else ""
+    last = called_name(call)
     module = full.startswith("torch.nn.") and last[:1].isupper()
     return (
         module
