@@ -26,10 +26,10 @@ def test_views_of_the_same_statement() -> None:
     assert before(code, "x *= n_0", "x.chunk(2)") == "x *= n_0\na, b = x.chunk(2)\nn = 3\nf(a)\n"
 
 
-def test_views_from_a_helper() -> None:
-    code = HELPER + "both = halves(x)\nn = 3\nx *= 2\nf(both['a'])\n"
+def test_views_from_a_helper_and_a_name_for_one() -> None:
+    code = HELPER + "both = halves(x)\na = both['a']\nx *= 2\nf(a)\n"
     assert before(code, "x *= 2", "y.chunk(k)", "halves(x)") == (
-        HELPER + "x *= 2\nboth = halves(x)\nn = 3\nf(both['a'])\n"
+        HELPER + "x *= 2\nboth = halves(x)\na = both['a']\nf(a)\n"
     )
 
 

@@ -15,7 +15,6 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
-from .move_statement import independent
 from .uncut import Patch, apply_patches, node_at
 
 
@@ -116,8 +115,12 @@ def write_before_views(
     first = position(inside, goal)
     between = inside[first + 1 : last]
     own, views = effects(moved), set(effects(goal).writes)
-    seen = any(_sees(views, statement) for statement in (*between, moved))
-    if last < first or seen or views & own.writes or not independent([moved], between):
+    for statement in between:
+        if _names_view(statement, views):
+            views |= effects(statement).writes
+        elif own.conflicts(effects(statement)) or _sees(views, statement):
+            return None
+    if last < first or own.barrier or _sees(views, moved) or views & own.writes:
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -159,6 +162,22 @@ _HANDS_OUT = (
     *(ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp, ast.GeneratorExp),
     *(ast.comprehension, ast.expr_context),
 )
+
+
+def _names_view(statement: Statement, views: set[str]) -> bool:
+    """`first = parts[0]`: another name for one of the views."""
+    if not isinstance(statement, cst.Assign) or not _sees(views, statement):
+        return False
+    value = statement.value
+    while isinstance(value, cst.Subscript):
+        index = value.slice[0].slice if len(value.slice) == 1 else None
+        if not isinstance(index, cst.Index):
+            return False
+        if not isinstance(index.value, (cst.Integer, cst.SimpleString)):
+            return False
+        value = value.value
+    named = all(isinstance(t.target, cst.Name) for t in statement.targets)
+    return named and isinstance(value, (cst.Name, cst.Attribute))
 
 
 def _sees(views: set[str], statement: Statement) -> bool:
