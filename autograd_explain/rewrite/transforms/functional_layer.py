@@ -46,7 +46,7 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     made = [m for m in _all_made(function) if m.owner == _owner_at(source, function, place)]
     if not made:
         return None
-    names = {m.name: _fresh(source, m.name) for m in made}
+    names = {m.name: fresh(source, m.name) for m in made}
     patches = list(_assigned(source, made, names))
     owner, last = made[0].owner, max(m.line for m in made)
     if not _always_made(function, made) or _is_read_otherwise(source, function, owner, made):
@@ -151,7 +151,7 @@ def _owner_at(source: Source, function: Function, place: Place) -> str:
     return found[0] if found else ""
 
 
-def _fresh(source: Source, name: str) -> str:
+def fresh(source: Source, name: str) -> str:
     taken = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
     taken |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)}
     options = [name, f"new_{name}", *(f"{name}_{i}" for i in range(2, 100))]
