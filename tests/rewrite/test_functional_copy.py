@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.rewrite.transforms.functional_copy import functional_copy
+from autograd_explain.knowledge.silent_cut.functional_copy import functional_copy
 
 CODE = """def adapt(model, x, y):
     fast = copy.deepcopy(model)

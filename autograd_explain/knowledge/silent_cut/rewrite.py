@@ -8,12 +8,12 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
-from autograd_explain.rewrite.transforms.functional_copy import functional_copy
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead, under_switch
 
 from .details import Details
+from .functional_copy import functional_copy
 from .reconnect import reconnected
 
 

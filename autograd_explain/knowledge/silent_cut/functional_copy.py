@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...model import Place
-from ...program import Program, Source, called_name
-from ..engine.imports import torch_at
-from ..engine.proposal import Edits
-from .functional_layer import Function, fresh
-from .uncut import Patch, apply_patches
+from autograd_explain.model import Place
+from autograd_explain.program import Program, Source, called_name
+from autograd_explain.rewrite.engine.imports import torch_at
+from autograd_explain.rewrite.engine.proposal import Edits
+from autograd_explain.rewrite.transforms.functional_layer import Function, fresh
+from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _LISTS = {"parameters": "values", "named_parameters": "items"}
