@@ -183,7 +183,7 @@ class Explainer:
     def _loses(self, visit: CellRun, signal: Signal) -> bool:
         """Whether a loss depends on a number of which its gradient knows nothing."""
         verifier = self._verifier(visit)
-        with guarded("severed"):
+        with guarded("severed"), visit.trying():
             if isinstance(verifier, Verifier):
                 incident = self._incident(
                     Kind.SILENT, "", visit, signal=signal.name, evidence=signal.evidence

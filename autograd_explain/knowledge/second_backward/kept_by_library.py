@@ -21,6 +21,7 @@ from autograd_explain.program import expression_of, is_installed
 from .calls import Calls
 from .culprit import without_item
 from .freed_part import FreedPart
+from .step_effect import held_by
 
 
 @dataclass(frozen=True)
@@ -124,15 +125,8 @@ def is_trained(scene: Scene, calls: Calls, owner: Any) -> bool:
     if not is_a(owner, torch.nn.Module):
         return True
     own = {id(p) for p in owner.parameters()}
-    for _, call in calls.steps:
-        optimizer = (
-            None if call is None or call.receiver is None else scene.slicer.value(call.receiver)
-        )
-        if not is_a(optimizer, torch.optim.Optimizer):
-            return True
-        if any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
-            return True
-    return False
+    held = [held_by(scene, call) for _, call in calls.steps]
+    return any(ids is None or ids & own for ids in held)
 
 
 def _options(scene: Scene, owner: Any, attribute: str) -> Iterator[tuple[Place, str]]:

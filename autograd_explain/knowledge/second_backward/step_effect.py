@@ -30,14 +30,22 @@ class Step:
 
 def effect_of(scene: Scene, part: FreedPart, moment: TraceEvent, call: ExprAt | None) -> Step:
     """What is known of a step, from the live optimizer that its call names."""
-    owner = call and call.receiver
-    optimizer = None if owner is None else scene.slicer.value(owner)
-    if not isinstance(optimizer, torch.optim.Optimizer):
+    held = held_by(scene, call)
+    if held is None:
         return Step(moment, None, False)
-    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
     writes = any(id(leaf) in held for leaf in leaves_below(part.old))
     spoils = writes and any(id(p) in held for p in _saved_leaves(scene.graph, part.old))
     return Step(moment, writes, spoils)
+
+
+def held_by(scene: Scene, call: ExprAt | None) -> set[int] | None:
+    """The tensors, by identity, that the optimizer of a call `optimizer.step()` holds; None where
+    that is not a live optimizer."""
+    owner = call and call.receiver
+    optimizer = None if owner is None else scene.slicer.value(owner)
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        return None
+    return {id(p) for group in optimizer.param_groups for p in group["params"]}
 
 
 #: Nodes that hand their input's memory on: what a later one saved is that memory.

@@ -15,9 +15,9 @@ from autograd_explain.program import Program, Source, called_name
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.transforms.functional_layer import Function, fresh
+from autograd_explain.rewrite.transforms.out_of_place import value_of_write
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _LISTS = {"parameters": "values", "named_parameters": "items"}
 
 
@@ -25,6 +25,7 @@ _LISTS = {"parameters": "values", "named_parameters": "items"}
 class _Copy:
     """`name = copy.deepcopy(model)` in a function."""
 
+    program: Program
     source: Source
     function: Function
     statement: ast.Assign
@@ -66,7 +67,7 @@ def _copy_at(program: Program, place: Place | None) -> _Copy | None:
         return None
     if not isinstance(target, ast.Name) or len(statement.targets) != 1:
         return None
-    return _Copy(source, function, statement, target.id, ast.unparse(call.args[0]))
+    return _Copy(program, source, function, statement, target.id, ast.unparse(call.args[0]))
 
 
 def _made(copy: _Copy, weights: str, torch: str) -> Iterator[Patch]:
@@ -112,10 +113,9 @@ def _update(copy: _Copy, weights: str, loop: ast.For) -> Patch | None:
     at = [i for i, given in enumerate(zipped) if _listed(copy, given) == "values"]
     if len(zipped) != len(taken) or len(at) != 1 or len(loop.body) != 1 or loop.orelse:
         return None
-    param = taken[at[0]]
-    new = _new_value(loop.body[0], param.id) if isinstance(param, ast.Name) else None
-    whole = _block_of(copy.function, loop)
+    param, whole = taken[at[0]], _block_of(copy.function, loop)
     span = copy.source.span(whole)
+    new = _new_value(copy, loop.body[0], param)
     if new is None or span is None or not isinstance(param, ast.Name):
         return None
     name = fresh(copy.source, "name")
@@ -132,46 +132,22 @@ def _block_of(function: Function, loop: ast.For) -> ast.stmt:
     return next(off, loop)
 
 
-def _new_value(statement: ast.stmt, name: str) -> str | None:
+def _new_value(copy: _Copy, update: ast.stmt, param: ast.expr) -> str | None:
     """What an update gives a parameter, as an expression that writes nothing."""
-    if isinstance(statement, ast.AugAssign) and _is_parameter(statement.target, name):
-        sign = _OPERATORS.get(type(statement.op))
-        value = ast.unparse(_plain(statement.value, name))
-        compound = isinstance(statement.value, (ast.BinOp, ast.IfExp))
-        product = isinstance(statement.value, ast.BinOp) and type(statement.value.op) is ast.Mult
-        return sign and f"{name} {sign} {f'({value})' if compound and not product else value}"
-    if isinstance(statement, ast.Assign) and _is_parameter(statement.targets[0], name):
-        return ast.unparse(_plain(statement.value, name))
-    call = statement.value if isinstance(statement, ast.Expr) else None
+    call = update.value if isinstance(update, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-        method = call.func.attr
-        if _is_parameter(call.func.value, name) and method.endswith("_"):
-            given = [ast.unparse(a) for a in call.args]
-            given += [f"{k.arg}={ast.unparse(k.value)}" for k in call.keywords]
-            copied = method == "copy_" and len(call.args) == 1
-            new = ast.unparse(_plain(call.args[0], name)) if copied else ""
-            return new or f"{name}.{method[:-1]}({', '.join(given)})"
-    return None
-
-
-def _is_parameter(node: ast.expr, name: str) -> bool:
-    """`p`, or `p.data`."""
-    return ast.unparse(node) in (name, f"{name}.data")
-
-
-class _Plain(ast.NodeTransformer):
-    """`p.data` as `p`."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        data = node.attr == "data" and ast.unparse(node.value) == self._name
-        return node.value if data else self.generic_visit(node)
-
-
-def _plain(node: ast.expr, name: str) -> ast.expr:
-    copied = ast.parse(ast.unparse(node), mode="eval").body
-    found = _Plain(name).visit(copied)
-    assert isinstance(found, ast.expr)
-    return found
+        written = call.func.value
+    elif isinstance(update, ast.Assign):
+        written = update.targets[0]
+    elif isinstance(update, ast.AugAssign):
+        written = update.target
+    else:
+        return None
+    name = ast.unparse(param)
+    if ast.unparse(written) not in (name, f"{name}.data"):
+        return None
+    if isinstance(call, ast.Call) and called_name(call) == "copy_" and len(call.args) == 1:
+        value = ast.unparse(call.args[0])
+        if f"{name}.data" not in value:  # of the parameter's own shape and dtype
+            return value
+    return value_of_write(copy.program, copy.source.place(update.lineno, node=update))

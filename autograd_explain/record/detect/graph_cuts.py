@@ -98,8 +98,7 @@ class Cuts:
         if cut is None:
             cut = self._at(mark, way)
         cut.clock = mark[1]
-        if cut.looks < _LOOKS:
-            self._look_above(cut, (source,))
+        self._look_above(cut, (source,))
         self._left(source, result, cut, memory, held)
 
     def parameter(self, source: Tensor, result: Tensor, mark: Mark) -> None:
@@ -181,8 +180,7 @@ class Cuts:
             cut = self._at(mark, _way(sources[0], outside[0]))
             cut.within = _code_within_function()
         cut.clock = mark[1]
-        if cut.looks < _LOOKS:
-            self._look_above(cut, sources)
+        self._look_above(cut, sources)
         behind = [self._of(source) for source in sources] if self.traces else []
         sites = cut.own.union(*behind) if behind else cut.own
         cut.behind = cut.behind.union(*behind)

@@ -12,6 +12,7 @@ from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
+    LEARNS,
     decorated,
     is_off,
     last_update,
@@ -24,7 +25,6 @@ from ..transforms.leave_no_grad import out_of_block
 from .site import Change, Site
 
 _LONGEST_RUN = 4
-_LEARNS = frozenset({"backward", "step", "zero_grad"})
 _DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Return, cst.Pass)
 
 
@@ -44,7 +44,7 @@ def _runs(site: Site) -> Iterator[Statement]:
     inside, at = site.tree.siblings(site.statement)
     for count, statement in enumerate(inside[at : at + _LONGEST_RUN]):
         plain = isinstance(statement, (cst.Assign, cst.Expr))
-        if not plain or not _LEARNS.isdisjoint(_methods(site, statement)):
+        if not plain or not LEARNS.isdisjoint(_methods(site, statement)):
             return
         if count:
             yield statement

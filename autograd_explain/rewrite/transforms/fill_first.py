@@ -8,15 +8,13 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..analysis.effects import effects
-from ..engine.cst_tools import bare, called_name, head, method_name, targets, unpacked
+from ..analysis.effects import bound_in, effects
+from ..engine.cst_tools import bare, called_name, method_name, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
-from .grad_mode import with_guard
-
-_LEARNS = frozenset({"backward", "step", "zero_grad"})
+from ..engine.tree import Tree, tree_at
+from .grad_mode import LEARNS, with_guard
 
 
 def filled_first(
@@ -30,8 +28,8 @@ def filled_first(
     for tree, call in _calls(program, place, failed):
         loop = tree.loops(call)[0]
         guard = Imports.of(program, tree.source).local("torch.no_grad")
-        fixed = effects(call).reads.isdisjoint(_bound(tree, loop))
-        if guard is not None and fixed and method_name(call) not in _LEARNS:
+        fixed = effects(call).reads.isdisjoint(bound_in(loop))
+        if guard is not None and fixed and method_name(call) not in LEARNS:
             body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Expr(bare(call))])])
             edits = Draft(tree).before(loop, [with_guard(guard, body)]).edits()
             return None if edits is None else (tree.code(call), edits)
@@ -51,20 +49,9 @@ def _calls(
 
 
 def _of_function(tree: Tree, failed: Place, name: str) -> Iterator[tuple[Tree, cst.Call]]:
+    """The calls of a function in the loops around a place."""
     statement = tree.statement(failed)
     for loop in [] if statement is None else tree.loops(statement):
-        for inner in _inside(tree, loop):
-            for node in head(inner):
-                if isinstance(node, cst.Call) and called_name(node) == name:
-                    yield tree, node
-
-
-def _inside(tree: Tree, loop: cst.For | cst.While) -> Iterator[Statement]:
-    return (s for s in tree.statements if any(a is loop for a in tree.ancestors(s)))
-
-
-def _bound(tree: Tree, loop: cst.For | cst.While) -> set[str]:
-    """The names that the rounds of a loop give new values."""
-    nodes: list[Statement] = [loop, *_inside(tree, loop)]
-    found = (leaf for s in nodes for target in targets(s) for leaf in unpacked(target))
-    return {leaf.value for leaf in found if isinstance(leaf, cst.Name)}
+        for node in walk(loop.body):
+            if isinstance(node, cst.Call) and called_name(node) == name:
+                yield tree, node

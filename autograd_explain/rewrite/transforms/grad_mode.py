@@ -16,6 +16,8 @@ from ..engine.magics import is_masked
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
 
+#: What a training step calls beside the forward pass.
+LEARNS = frozenset({"backward", "step", "zero_grad"})
 _OFF = ("torch.no_grad", "torch.inference_mode", "torch.set_grad_enabled")
 
 

@@ -73,6 +73,25 @@ def _drafts(site: _Site, imports: Imports) -> Iterator[Draft]:
             yield _new_value(site, call)
 
 
+def value_of_write(program: Program, place: Place) -> str | None:
+    """What the statement at `place` gives the tensor that it writes in place, as an expression that
+    writes nothing: `p - lr * g` of `p.data -= lr * g` and of `p.data.sub_(lr * g)`."""
+    tree, statement = statement_at(program, place)
+    if statement is None:
+        return None
+    site = _Site(program, tree, statement, None)
+    value: cst.BaseExpression | None = None
+    if isinstance(statement, cst.AugAssign):
+        value = _operated(site, statement)
+    elif isinstance(statement, cst.Assign) and _is_of_data(site, statement):
+        target = statement.targets[0].target
+        value = _in_graph(site, statement.value, without_data(target))
+    for call in inplace_calls(tree, imports_at(program, place), statement):
+        if isinstance(statement, cst.Expr) and call.node is statement.value:
+            value = _in_graph(site, call.value, call.target)
+    return None if value is None else cst.Module(()).code_for_node(value)
+
+
 def value_alone(program: Program, place: Place) -> Edits | None:
     """Drop the write where a function uses its value: `w = F.relu(self.w, inplace=True)` ->
     `w = F.relu(self.w)`.
@@ -142,15 +161,19 @@ class _Site:
 def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
     """`x += 1` -> `x = x + 1`."""
     draft, written = Draft(site.tree), without_data(statement.target)
-    operator = BINARY[type(statement.operator)]()
     loose = isinstance(statement.value, (cst.Tuple, cst.Yield)) and not statement.value.lpar
     if not loose and site.can_assign(written):
-        right = statement.value
-        if written is not statement.target:
-            right = _in_graph(site, right, written)
-        value = cst.BinaryOperation(written, operator, right_operand(right, operator))
-        draft.instead(statement, [_assignment(written, value)])
+        draft.instead(statement, [_assignment(written, _operated(site, statement))])
     return draft
+
+
+def _operated(site: _Site, statement: cst.AugAssign) -> cst.BinaryOperation:
+    """`x + 1` of `x += 1`."""
+    written, right = without_data(statement.target), statement.value
+    operator = BINARY[type(statement.operator)]()
+    if written is not statement.target:
+        right = _in_graph(site, right, written)
+    return cst.BinaryOperation(written, operator, right_operand(right, operator))
 
 
 def _is_of_data(site: _Site, statement: cst.Assign) -> bool:
