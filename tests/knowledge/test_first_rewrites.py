@@ -403,6 +403,136 @@ loss.backward()
         "saved_value_overwritten",
         ("keep, take = both[:, :2].clone(), both[:, 2:]", "take = take - 0.1"),
     ),
+    Program(
+        "a parameter wrapped again on the way into a library's function",
+        """
+class Align(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.angle = nn.Parameter(torch.full((1, 2, 3), 0.5))
+    def forward(self, image):
+        theta = torch.tensor(self.angle)
+        grid = F.affine_grid(theta, image.shape)
+        return F.grid_sample(image, grid)
+net = Align()
+# %%
+net(torch.rand(1, 1, 4, 4)).sum().backward()
+assert net.angle.grad is not None
+""",
+        "tensor_from_tensor",
+        ("theta = self.angle.clone()",),
+    ),
+    Program(
+        "a computed weight wrapped again in a helper, below it only the copy is used",
+        """
+raw = torch.zeros(3, requires_grad=True)
+def weights():
+    soft = raw.softmax(0)
+    soft = torch.tensor(soft)
+    return soft / soft.max()
+# %%
+loss = ((weights() * torch.tensor([1.0, 2.0, 4.0])).sum() - 1) ** 2
+loss.backward()
+""",
+        "tensor_from_tensor",
+        ("soft = soft.clone()",),
+    ),
+    Program(
+        "a copy that the value is compared with is meant to be apart",
+        """
+code = nn.Linear(3, 3)
+def commitment(x):
+    z = code(x)
+    aim = torch.tensor(z)
+    return ((z - aim.round()) ** 2).mean()
+# %%
+commitment(torch.rand(4, 3)).backward()
+""",
+        "tensor_from_tensor",
+        ("aim = z.detach().clone()",),
+    ),
+    Program(
+        "a normed weight is frozen in each block",
+        """
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = weight_norm(nn.Linear(3, 3)), spectral_norm(nn.Linear(3, 3))
+    def forward(self, x):
+        return self.b(self.a(x))
+net = nn.Sequential(Block(), Block(), nn.Linear(3, 1))
+# %%
+for block in net[:2]:
+    block.a.weight.requires_grad = False
+    block.b.weight.requires_grad_(False)
+net(torch.rand(2, 3)).sum().backward()
+assert net[0].a.bias.grad is not None
+assert net[0].a.parametrizations.weight.original0.grad is None
+assert net[1].b.parametrizations.weight.original.grad is None
+""",
+        "requires_grad_on_non_leaf",
+        (
+            "block.a.parametrizations.weight.requires_grad_(False)",
+            "block.b.parametrizations.weight.requires_grad_(False)",
+        ),
+    ),
+    Program(
+        "hooks compute the weights before each pass",
+        """
+from torch.nn.utils import prune
+conv, head = torch.nn.utils.weight_norm(nn.Linear(3, 3)), nn.Linear(3, 1)
+prune.random_unstructured(head, "weight", 0.5)
+# %%
+def freeze():
+    conv.weight.requires_grad = False
+    head.weight.requires_grad = False
+freeze()
+head(conv(torch.rand(2, 3))).sum().backward()
+assert conv.weight_g.grad is None and conv.weight_v.grad is None and head.weight_orig.grad is None
+""",
+        "requires_grad_on_non_leaf",
+        (
+            "conv.weight_g.requires_grad_(False)",
+            "conv.weight_v.requires_grad_(False)",
+            "head.weight_orig.requires_grad_(False)",
+        ),
+    ),
+    Program(
+        "the weights of a list are frozen in a loop",
+        """
+conv = torch.nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+head = nn.Linear(3, 1)
+# %%
+for p in (conv.weight, conv.bias):
+    p.requires_grad = False
+head(conv(torch.rand(2, 3))).sum().backward()
+assert not any(p.requires_grad for p in conv.parameters())
+""",
+        "requires_grad_on_non_leaf",
+        ("for p in (*conv.parametrizations.weight.parameters(), conv.bias):",),
+    ),
+    Program(
+        "a property computes the weight",
+        """
+class Positive(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw, self.bias = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+    @property
+    def weight(self):
+        return F.softplus(self.raw)
+    def forward(self, x):
+        return x * self.weight + self.bias
+net = Positive()
+# %%
+net.weight.requires_grad = False
+net(torch.rand(2, 3)).sum().backward()
+assert net.raw.grad is None
+""",
+        "requires_grad_on_non_leaf",
+        ("net.raw.requires_grad_(False)",),
+    ),
 )
 
 

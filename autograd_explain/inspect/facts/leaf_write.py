@@ -15,6 +15,7 @@ from ...model import Certainty, Confidence, Event, Finding, Place, Role, TensorF
 from ..dataflow.safe_lookup import MISSING, in_frame
 from ..scene import Scene
 from .pending_backward import PendingBackward, pending_backward
+from .rebinding import value_goes_on
 from .statements import (
     Form,
     SourceWrite,
@@ -39,13 +40,15 @@ class Purpose(Enum):
 class LeafWrite:
     """A refused write: `leaf` is None where the written expression cannot be read without
     running code (then `tensor_names` still holds it as spelled).  `module` is the in-place module,
-    or what a library defines, that wrote it, as the statement calls it."""
+    or what a library defines, that wrote it, as the statement calls it; `goes_on`: the result of
+    the function, or the loss of a round, is computed from what was written."""
 
     write: SourceWrite
     frame: LiveFrame
     leaf: torch.Tensor | None
     tensor_names: tuple[str, ...]
     module: str = ""
+    goes_on: bool = False
 
     @property
     def purpose(self) -> Purpose:
@@ -54,9 +57,10 @@ class LeafWrite:
             return (
                 Purpose.MODULE if self.module else Purpose.ARITHMETIC
             )  # the result goes on being used
-        if self._reads_grad or self._has_grad:
+        if self._reads_grad or (self._has_grad and not self.goes_on):
             return Purpose.UPDATE
-        if self.write.form is Form.INIT or isinstance(self.leaf, torch.nn.Parameter):
+        held = isinstance(self.leaf, torch.nn.Parameter) and not self.goes_on
+        if held or self.write.form is Form.INIT:
             return Purpose.INIT
         return Purpose.INDEX if self.write.form is Form.ITEM else Purpose.ARITHMETIC
 
@@ -89,7 +93,8 @@ def find_leaf_write(scene: Scene) -> LeafWrite | None:
 def _found(scene: Scene, write: SourceWrite, value: Any, module: str = "") -> LeafWrite:
     leaf, frame = _leaf_of(value), scene.incident.user_frames[-1]
     names = (*_live_names(scene, leaf), write.target_text, *_outer_names(scene))
-    return LeafWrite(write, frame, leaf, tuple(dict.fromkeys(names)), module)
+    on = scene.place is not None and value_goes_on(scene.program, scene.place, write.target)
+    return LeafWrite(write, frame, leaf, tuple(dict.fromkeys(names)), module, on)
 
 
 def _by_module(scene: Scene, statement: ast.stmt, frame: LiveFrame) -> LeafWrite | None:
@@ -186,6 +191,7 @@ class LeafWriteDetails:
     calls: tuple[Place, ...]
     pending: PendingBackward | None = None
     carries: bool = False
+    goes_on: bool = False
 
 
 def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWriteDetails]:
@@ -213,6 +219,7 @@ def leaf_finding(scene: Scene, found: LeafWrite, cause: str) -> Finding[LeafWrit
             tuple(_alike(scene, found)) if found.purpose is Purpose.MODULE else (),
             pending,
             _carries(found),
+            found.goes_on,
         ),
     )
 

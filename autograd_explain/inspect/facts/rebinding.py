@@ -10,9 +10,11 @@ import ast
 from itertools import takewhile
 
 from ...arguments import parameters
+from ...forward_flow import bound, flows_out
 from ...model import Place
-from ...program import Program, Source, called_name
+from ...program import Program, Source, called_name, own_nodes
 from ...program_index import index_of
+from ..dataflow.cut_kinds import makes_leaf
 
 
 def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> bool:
@@ -31,6 +33,32 @@ def rebinding_is_enough(program: Program, place: Place, target: ast.expr) -> boo
     if _is_argument(scope, target.id):
         return _handed_back(scope, target.id)
     return True
+
+
+def value_goes_on(program: Program, place: Place, target: ast.expr) -> bool:
+    """Whether a name was written that the result of the function, or the loss of a loop's round,
+    is computed from below: a value on its way, and neither a starting value nor an update."""
+    source, write = program.source_at(place), program.statement_at(place)
+    if source is None or write is None or not isinstance(target, ast.Name):
+        return False
+    loops = (n for n in source.around(write) if isinstance(n, (ast.For, ast.While)))
+    scope = source.function_at(place) or next(loops, None)
+    if scope is None or _bound_by_loop(source, scope, write, target.id):
+        return False
+    above = [n for n in own_nodes(scope) if getattr(n, "lineno", write.lineno) < write.lineno]
+    made = [n.value for n in above if isinstance(n, ast.Assign) and target.id in bound(n)]
+    given = _is_argument(scope, target.id)
+    if any(called_name(n) == "backward" for n in above) or any(map(makes_leaf, made)):
+        return False  # the step is taken, or the leaf has just been made
+    on = bool(made or given) and flows_out(scope, target, changed=target.id)
+    return on and not _is_done(program, scope, target)
+
+
+def _is_done(program: Program, scope: ast.AST, name: ast.Name) -> bool:
+    """Whether the function only hands the written tensor back, to callers that drop it."""
+    returned = (n.value for n in own_nodes(scope) if isinstance(n, ast.Return))
+    itself = any(isinstance(n, ast.Name) and n.id == name.id for n in returned)
+    return itself and _value_is_dropped(program, getattr(scope, "name", ""))
 
 
 def hands_back_argument(program: Program, place: Place, name: str) -> bool:

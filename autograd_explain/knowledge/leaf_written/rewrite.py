@@ -30,13 +30,15 @@ def propose(finding: Finding[LeafWriteDetails], program: Program) -> Iterator[Pr
     if purpose is Purpose.MODULE:
         yield from _of_module(finding, program, place)
         return
-    update = purpose in (Purpose.UPDATE, Purpose.INIT) or _stays_the_leaf(finding, program, place)
+    update = purpose in (Purpose.UPDATE, Purpose.INIT)
+    on = finding.details.goes_on
+    update = update or (not on and _stays_the_leaf(finding, program, place))
     if update:
         yield from _no_grad(finding, program, place, update)
     yield from _out_of_place(finding, program, place, update)
     if not update and finding.details.carries:
         yield from differing("own_copy", _own_copy(finding, program, place))
-    elif not update:
+    elif not update and not on:  # that would change the leaf at every call
         yield from _no_grad(finding, program, place, update)
 
 

@@ -13,6 +13,8 @@ from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, label
 
+from .computed_weight import Instead, flag_set, instead
+
 PATTERNS = ("requires-grad-flag-nonleaf", "requires-grad-flag-nonleaf-true")
 
 EXAMPLE = {
@@ -22,6 +24,7 @@ EXAMPLE = {
     "maker_place": "In[2]:1",
     "flag": "target.requires_grad = False",
     "node": "AddmmBackward0",
+    "parameters": "conv.parametrizations.weight",
 }
 
 
@@ -31,6 +34,7 @@ class Details:
 
     wanted: bool  #: the gradient, not to be without it
     replaced: bool = False  #: a leaf that an update has given its name to this tensor
+    instead: tuple[Instead, ...] = ()  #: a module computes it from parameters, whose flags count
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -40,27 +44,29 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     tensor: Any = live_value(scene, shown)
     if isinstance(tensor, torch.Tensor) and tensor.is_leaf:
         return None
+    behind = instead(scene, shown)
     live = analyse(scene, tensor, shown) if isinstance(tensor, torch.Tensor) else None
     replacing = live.maker if live is not None and wanted and live.replaced is not None else None
     made = replacing or maker(scene, shown)
-    fact = tensor_fact(scene, tensor, shown.text)
+    fact = tensor_fact(scene, tensor, *(b.tensor for b in behind[:1]), shown.text)
     place = scene.place
     return finding_from_message(
         scene,
         "requires_grad_on_non_leaf",
         EXAMPLE,
         facts={
-            "tensor": shown.text,
+            "tensor": behind[0].tensor if behind else shown.text,
             "maker": "" if made is None else made.text,
             "maker_place": label(scene.place_at(made)),
             "flag": "" if place is None else place.source,
             "node": fact.grad_fn or "",
+            "parameters": ", ".join(n for b in behind[:1] for n in b.parameters),
         },
         at=replacing or shown,
-        variant=_variant(wanted, replacing is not None),
+        variant="computed" if behind else _variant(wanted, replacing is not None),
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(wanted, replacing is not None))
+    ).with_details(Details(wanted, replacing is not None, behind))
 
 
 def _variant(wanted: bool, replaced: bool) -> str:
@@ -73,17 +79,9 @@ def _flagged(scene: Scene) -> tuple[ExprAt | None, bool]:
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return None, False
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
-                return spot.inside(target.value), not _is_false(statement.value)
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr == "requires_grad_":
-                given = [*node.args, *(k.value for k in node.keywords)]
-                return spot.inside(node.func.value), not (given and _is_false(given[0]))
-    return None, False
+    found = flag_set(statement)
+    return (None, False) if found is None else (spot.inside(found[0]), not _is_false(found[1]))
 
 
-def _is_false(node: ast.expr) -> bool:
+def _is_false(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is False

@@ -1,12 +1,21 @@
 """Detach a value that should carry no gradient; ask for the gradient of one that should."""
 
 import ast
+from functools import partial
 
+from autograd_explain.model import Place
+from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import detached_instead, statement_replaced
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.call_edits import (
+    detached_instead,
+    expression_replaced,
+    statement_replaced,
+)
 from autograd_explain.rewrite.transforms.keep_gradient import new_leaf
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
+from .computed_weight import Instead
 from .diagnose import Details
 
 
@@ -18,8 +27,21 @@ def _retained(site: Site[Details]) -> Edits | None:
     return statement_replaced(site.program, site.place, f"{name}.retain_grad()\n")
 
 
+def _instead(site: Site[Details]) -> Edits | None:
+    first, *others = site.details.instead
+    edits = _made(site.program, first.place, first)
+    for part in others:
+        edits = then(site.program, edits, partial(_made, part=part), part.place)
+    return edits
+
+
+def _made(program: Program, place: Place, part: Instead) -> Edits | None:
+    return (expression_replaced if part.element else statement_replaced)(program, place, part.code)
+
+
 propose: Propose[Details] = by_table(
+    Fix("parameters", _instead, when=lambda d: bool(d.instead)),
     Fix("new_leaf", at_place(new_leaf, flagged=True), when=lambda d: d.replaced),
-    Fix("retain_grad", _retained, when=lambda d: d.wanted and not d.replaced),
-    Fix("detach", at_place(detached_instead), when=lambda d: not d.wanted),
+    Fix("retain_grad", _retained, when=lambda d: d.wanted and not (d.replaced or d.instead)),
+    Fix("detach", at_place(detached_instead), when=lambda d: not (d.wanted or d.instead)),
 )

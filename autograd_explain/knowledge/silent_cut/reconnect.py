@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from autograd_explain.arguments import bound_arguments
+from autograd_explain.forward_flow import flows_out
 from autograd_explain.model import Place, Span
 from autograd_explain.program import Program, Source, called_name, own_nodes
 from autograd_explain.program_index import index_of
@@ -14,7 +15,6 @@ from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.numpy_detour import (
     departures,
-    flows_out,
     handed_to,
     in_torch,
 )

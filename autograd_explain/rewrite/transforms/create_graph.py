@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from ...forward_flow import flows_out
 from ...model import Place
 from ...program import Program, called_name, own_nodes
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
-from .numpy_detour import flows_out
 from .uncut import apply_patches, keyword_added, node_at
 
 

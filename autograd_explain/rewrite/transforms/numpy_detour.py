@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ...arguments import bound_arguments, parameters
+from ...forward_flow import contains, is_read, is_simple, reads
 from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
@@ -75,7 +76,7 @@ def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | No
 def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
     """`a[0] = 1`"""
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    return any(isinstance(t, ast.Subscript) and _reads(t, arrays) for t in targets)
+    return any(isinstance(t, ast.Subscript) and reads(t, arrays) for t in targets)
 
 
 def _call(text: _Text, call: ast.Call) -> list[Patch] | None:
@@ -119,7 +120,7 @@ def _read_elsewhere(text: _Text, parts: tuple[ast.stmt, ...], arrays: frozenset[
     local = not isinstance(text.scope, ast.Module)
     sharing = index_of(text.program).namespace(text.source)
     roots = [text.scope] if local else [text.source.tree, *(s.tree for s in sharing)]
-    return any(_is_array(n, arrays) and id(n) not in inside for r in roots for n in ast.walk(r))
+    return any(is_read(n, arrays) and id(n) not in inside for r in roots for n in ast.walk(r))
 
 
 def _detour(
@@ -132,7 +133,7 @@ def _detour(
         return None
     text = _Text(program, source, source.function_at(place) or source.tree, place)
     statements = [n for n in own_nodes(text.scope) if isinstance(n, ast.stmt)]
-    first = next((s for s in statements if _is_simple(s) and _contains(s, left)), None)
+    first = next((s for s in statements if is_simple(s) and contains(s, left)), None)
     if first is None:
         return None
     arrays, reading = _followed(statements, first, left)
@@ -146,14 +147,10 @@ def _followed(
     arrays = _names_of(first, left, frozenset())
     reading: list[ast.stmt] = []
     for statement in statements[statements.index(first) + 1 :]:
-        if _is_simple(statement) and _reads(statement, arrays):
+        if is_simple(statement) and reads(statement, arrays):
             reading.append(statement)
             arrays |= _names_of(statement, left, arrays)
     return arrays, reading
-
-
-def _is_simple(statement: ast.stmt) -> bool:
-    return not hasattr(statement, "body")
 
 
 def _names_of(statement: ast.stmt, left: ast.expr, arrays: frozenset[str]) -> frozenset[str]:
@@ -168,12 +165,12 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
     return [
         n for n in ast.walk(root)
         if isinstance(n, ast.Call) and called_name(n) in _RETURNS and n.args
-        and (_contains(n.args[0], left) or _reads(n.args[0], arrays))
+        and (contains(n.args[0], left) or reads(n.args[0], arrays))
     ]  # fmt: skip
 
 
 def _computes(node: ast.expr, left: ast.expr, arrays: frozenset[str]) -> bool:
-    return _contains(node, left) or _reads(node, arrays)
+    return contains(node, left) or reads(node, arrays)
 
 
 def _is_operand(text: _Text, node: ast.expr, arrays: frozenset[str]) -> bool:
@@ -233,18 +230,6 @@ def _is_numpy_call(imports: Imports, node: ast.AST) -> bool:
     return "(" not in function and imports.full(function).startswith("numpy.")
 
 
-def _reads(root: ast.AST, names: frozenset[str]) -> bool:
-    return any(_is_array(n, names) for n in ast.walk(root))
-
-
-def _is_array(node: ast.AST, names: frozenset[str]) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
-
-
-def _contains(root: ast.AST, node: ast.AST) -> bool:
-    return any(n is node for n in ast.walk(root))
-
-
 def departures(scope: ast.AST, operand: str) -> list[ast.expr]:
     """The longest runs that take an expression out of torch: `c.detach().cpu().numpy()`."""
     found: list[ast.expr] = []
@@ -261,21 +246,6 @@ def departures(scope: ast.AST, operand: str) -> list[ast.expr]:
         if "numpy" in names:
             found.append(run)
     return found
-
-
-def flows_out(scope: ast.AST, left: ast.expr, other: ast.expr | None = None) -> bool:
-    """Whether what is computed from one expression is returned, differentiated, or put together
-    with another one."""
-    names: frozenset[str] = frozenset()
-    for statement in (n for n in own_nodes(scope) if isinstance(n, ast.stmt) and _is_simple(n)):
-        if not (_contains(statement, left) or _reads(statement, names)):
-            continue
-        last = isinstance(statement, ast.Return) or (other and _contains(statement, other))
-        if last or any(called_name(n) == "backward" for n in ast.walk(statement)):
-            return True
-        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-        names |= {t.id for t in targets if isinstance(t, ast.Name)}
-    return False
 
 
 def handed_to(scope: ast.AST, operand: str) -> list[ast.Call]:
