@@ -16,7 +16,7 @@ propose: Propose[Details] = by_table(
     Fix(
         "clone",
         at_place(tensor_copy, keep_graph=True),
-        when=lambda d: d.graph and not d.goes_on and not d.asked,
+        when=lambda d: d.graph and not d.asked,
         changes=True,
     ),
 )
