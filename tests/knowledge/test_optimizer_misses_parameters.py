@@ -29,6 +29,11 @@ class Hyper(nn.Module):
         self.z = torch.ones(2)
     def forward(self, x):
 """
+HELD = 'held = {id(p) for group in opt.param_groups for p in group["params"]}'
+LATE = (
+    'opt.add_param_group({{"params": '
+    "[p for p in {0}.parameters() if p.requires_grad and id(p) not in held]}})"
+)
 PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
     "a list of parameters that is older than the layer": (
         """
@@ -106,6 +111,58 @@ net = adapted(net)
         "optimizer_misses_parameters",
         "move_optimizer",
         [],
+    ),
+    "parameters unfrozen after the optimizer": (
+        """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+for p in net[0].parameters():
+    p.requires_grad = False
+opt = torch.optim.Adam([p for p in net.parameters() if p.requires_grad])
+# %%
+for layer in net.children():
+    for p in layer.parameters():
+        p.requires_grad = True
+""",
+        "optimizer_misses_parameters",
+        "add_group",
+        [HELD, LATE.format("net")],
+    ),
+    "a method unfreezes what its optimizer does not hold": (
+        """
+class Tuner:
+    def __init__(self, net):
+        self.net = net
+        self.net[0].requires_grad_(False)
+        self.opt = torch.optim.SGD(filter(lambda p: p.requires_grad, net.parameters()), lr=0.1)
+    def unfreeze(self):
+        self.net[0].requires_grad_(True)
+tuner = Tuner(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
+net, opt = tuner.net, tuner.opt
+# %%
+tuner.unfreeze()
+""",
+        "optimizer_misses_parameters",
+        "add_group",
+        [HELD.replace("opt", "self.opt"), LATE.replace("opt", "self.opt").format("self.net[0]")],
+    ),
+    "a helper unfreezes in the middle of the training": (
+        """
+def thaw(model, switch=True):
+    for p in model.parameters():
+        p.requires_grad_(switch)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+thaw(net[0], False)
+opt = torch.optim.Adam([{"params": filter(lambda p: p.requires_grad, net.parameters())}])
+for step in range(3):
+    if step == 1:
+        thaw(net)
+    opt.zero_grad()
+    net(torch.rand(4, 3)).square().mean().backward()
+    opt.step()
+""",
+        "optimizer_misses_parameters",
+        "add_group",
+        [HELD, LATE.format("net")],
     ),
     "layer's weight computed in forward": (
         MADE

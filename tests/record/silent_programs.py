@@ -69,6 +69,19 @@ PROGRAMS = (
         {"step": "opt.step()"},
     ),
     Silent(
+        "unfrozen after the optimizer",
+        (
+            HEAD + "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))\n"
+            "net[0].requires_grad_(False)\n"
+            "opt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)",
+            "for step in range(3):\n    if step == 1:\n        net[0].requires_grad_(True)\n"
+            "    opt.zero_grad()\n    net(torch.ones(2, 3)).sum().backward()\n"
+            "    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
         "a weight that is a plain tensor",
         (
             HEAD + "class Net(nn.Module):\n    def __init__(self):\n"

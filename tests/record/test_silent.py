@@ -39,7 +39,7 @@ def test_it_is_found_in_a_function(program: Silent) -> None:
     told = {role: found.moments[role][0].place.source for role in program.lines}
     assert told == program.lines
     if found.name in ("plain-list-of-layers", "optimizer-misses-parameters"):
-        names = ("self.blocks[0].weight", "1.weight", "weight", "scale")
+        names = ("self.blocks[0].weight", "0.weight", "1.weight", "weight", "scale")
         assert found.evidence["names"][0] in names
 
 
@@ -98,6 +98,18 @@ MEANT = {
     "a helper of one's own for the new value": (
         HEAD + "w = torch.randn(3, requires_grad=True)\ndef binary(t):\n    return t.sign()",
         "h = w * 2\nh.data = binary(h.data)\n(h + 1).sum().backward()",
+    ),
+    "a head alone, and flags that were switched on before": (
+        HEAD + "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\nbody.requires_grad_(False)\n"
+        "body.requires_grad_(True)\nopt = torch.optim.SGD(head.parameters(), lr=0.1)",
+        "for _ in range(2):\n    opt.zero_grad()\n    h = body(torch.ones(1, 3))\n"
+        "    head(h).sum().backward()\n    opt.step()",
+    ),
+    "flags that were on already are switched on": (
+        HEAD + "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))\n"
+        "opt = torch.optim.SGD(net[1].parameters(), lr=0.1)\nnet.requires_grad_(True)",
+        "for _ in range(2):\n    opt.zero_grad()\n    net(torch.ones(1, 3)).sum().backward()\n"
+        "    opt.step()",
     ),
     "a head alone": (
         HEAD + "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"

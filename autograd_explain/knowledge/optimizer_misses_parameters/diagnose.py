@@ -42,6 +42,7 @@ class Details:
 
     replaced: Place | None  #: where the parameters were, at the level of the optimizer
     attributes: tuple[Place, ...] = ()  #: where a module keeps plain tensors
+    unfrozen: tuple[Place, ...] = ()  #: the lines, outermost first, that switched the flag on
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -53,9 +54,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return None
     optimizer = optimizer_name(scene)
     made = _construction(scene, optimizer)
-    replaced = None if made is None else _replacement(scene, names[0], made, optimizer)
+    unfrozen = _unfrozen(scene, missing)
+    replaced = None
+    if made is not None and not unfrozen:
+        replaced = _replacement(scene, names[0], made, optimizer)
     later = None if made is None or not missing else _made_later(scene, missing[0], made)
     replaced = later if replaced is None else replaced
+    if replaced is None and unfrozen:
+        replaced = unfrozen[-1]
     plain = _plain_attributes(scene)
     replaced = next(iter(plain), replaced)
     step = moment(scene, "step")
@@ -79,11 +85,27 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(missing), None), *others),),
         events=tuple(Event(What.CAUSE, p) for p in (*plain, made) if p is not None),
-        details=Details(None if plain else later or replaced, plain),
-        variant="attribute" if plain else "replaced" if replaced is not None else "",
+        details=Details(None if plain else later or replaced, plain, unfrozen),
+        variant=_variant(plain, unfrozen, replaced),
         awaited=names[:1] if missing else (),
         awaits_steps=True,
     )
+
+
+def _variant(plain: object, unfrozen: object, replaced: Place | None) -> str:
+    if plain:
+        return "attribute"
+    if unfrozen:
+        return "unfrozen"
+    return "" if replaced is None else "replaced"
+
+
+def _unfrozen(scene: Scene, missing: tuple[torch.Tensor, ...]) -> tuple[Place, ...]:
+    """The lines that switched the flag of frozen parameters on after the optimizer was made."""
+    created = scene.history.creation(missing[0]) if missing else None
+    if created is None or not scene.incident.evidence.get("unfrozen"):
+        return ()
+    return created.path
 
 
 def _plain_attributes(scene: Scene) -> tuple[Place, ...]:

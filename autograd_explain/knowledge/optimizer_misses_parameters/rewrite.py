@@ -13,6 +13,7 @@ from autograd_explain.rewrite.transforms.training_step import parameter_attribut
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
+from .late_group import group_added
 from .replaced_parameters import assigns
 
 
@@ -26,8 +27,11 @@ def _as_parameters(program: Program, places: tuple[Place, ...]) -> Edits | None:
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     replaced, plain = finding.details.replaced, finding.details.attributes
     yield from differing("as_parameter", _as_parameters(program, plain))
-    if finding.place(What.CAUSE) is None or replaced is None:
+    made = finding.place(What.CAUSE)
+    if made is None or replaced is None:
         return
+    if finding.details.unfrozen:
+        yield from differing("add_group", group_added(program, made, finding.details.unfrozen))
     if assigns(node_at(program, replaced) or ast.Pass()):
         yield from differing("no_assign", keyword_removed(program, replaced, "assign"))
     edits, moved = (made_again(program, replaced, moved) for moved in (False, True))

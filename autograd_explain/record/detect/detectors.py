@@ -216,6 +216,9 @@ class Detectors:
 
     # Gradients
 
+    def given(self, optimizer: Optimizer) -> None:
+        self.gradients.given(optimizer)
+
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
         self.gradients.zeroed(optimizer, Mark(site, clock))
 

@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from ...isolation.type_checks import elements, is_a, items, table_of
 from ...program import is_library
 from ..observe.event_log import EventLog
-from ..observe.tensor_facts import storage
+from ..observe.tensor_facts import address, storage
 from .finding import CandidateFault, Marks, Weak, weak
 from .plain_leaves import OF_MODULE, plain_leaves
 from .unused_gradients import Followed, Gradients
@@ -325,20 +325,38 @@ def _missed(
             missing.setdefault(id(p), (name, p))
     if not missing:
         return
+    switched = [p for _, p in missing.values() if _is_unfrozen(p, followed, modules, log)]
     evidence = {
         "parameters": tuple(weak(p) for _, p in missing.values()),
         "names": tuple(name for name, _ in missing.values()),
         "count": len(missing),
         "dead": tuple(dead),
         "dead_count": len(dead),
+        "unfrozen": len(switched) == len(missing),
         "optimizer": followed.optimizer,
     }
     # Without parameters stepped in vain it may be a head that is trained alone on purpose, unless
-    # what is left out comes behind all that is trained: the weights of a loss of the program's own.
+    # what is left out comes behind all that is trained: the weights of a loss of the program's own;
+    # or the program asked for its gradients since the optimizer was made.
     behind = all(gradients.used_behind(p, followed.with_gradient) for _, p in missing.values())
     sure = bool(dead) or (behind and all(_is_of_own(p, modules) for _, p in missing.values()))
+    sure = sure or len(switched) == len(missing)
     marks: Marks = {"step": (followed.stepped,)}
     yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure)
+
+
+def _is_unfrozen(
+    parameter: Tensor, followed: Followed, modules: list[nn.Module], log: EventLog
+) -> bool:
+    """Whether the flag of a frozen parameter was switched on between the making of an optimizer
+    and a step of it that trains other parameters of the same model."""
+    born = log.birth(address(parameter), parameter)
+    if born is None or not born.switched:
+        return False
+    if not followed.given < born.clock < followed.stepped.clock:
+        return False
+    roots = ({id(p) for p in root.parameters()} for root in modules)
+    return any(id(parameter) in own and own & followed.with_gradient for own in roots)
 
 
 def _is_of_own(parameter: Tensor, modules: list[nn.Module]) -> bool:

@@ -34,6 +34,7 @@ class Followed:
     """An optimizer that was seen, and how its gradients fared since its last step."""
 
     optimizer: weakref.ref[Optimizer]
+    given: int  #: when it last got parameters, else when it was first seen
     steps: int = 0
     stepped: Mark = _NEVER
     zeroed: Mark | None = None  #: since the last step, where there was a gradient to clear
@@ -175,6 +176,10 @@ class Gradients:
         if fresh:
             followed.zeroed = mark
 
+    def given(self, optimizer: Optimizer) -> None:
+        """An optimizer got parameters: those of its constructor, or a group more."""
+        self._follow(optimizer).given = self.log.tick()
+
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
         followed = self._follow(optimizer)
         self.zeros.before_step(parameters)
@@ -203,7 +208,7 @@ class Gradients:
         known = self.followed.get(key)
         if known is None or known.optimizer() is not optimizer:
             gone = weakref.ref(optimizer, lambda _: self._leave(key))
-            known = self.followed[key] = Followed(gone)
+            known = self.followed[key] = Followed(gone, self.log.clock)
         return known
 
     def _leave(self, key: int) -> None:

@@ -85,6 +85,7 @@ class Born(NamedTuple):
     tensor: Weak
     site: int
     clock: int
+    switched: bool  #: it was there before, and its flag was off
 
 
 @dataclass
@@ -124,9 +125,14 @@ class EventLog:
         rows = takewhile(lambda row: row[0] > clock, reversed(self.write_rows))
         return [*map(Wrote._make, rows)]
 
-    def leaf(self, where: int, tensor: torch.Tensor, site: int) -> None:
+    def leaf(self, where: int, tensor: torch.Tensor, site: int, switched: bool = False) -> None:
         gone = Weak(tensor, lambda _: self.born.pop(where, None))
-        self.born[where] = Born(gone, site, self.tick())
+        self.born[where] = Born(gone, site, self.tick(), switched)
+
+    def birth(self, where: int, tensor: torch.Tensor) -> Born | None:
+        """When the tensor at this address was made to require a gradient, as far as seen."""
+        born = self.born.get(where)
+        return born if born is not None and born.tensor() is tensor else None
 
     def alias(
         self,

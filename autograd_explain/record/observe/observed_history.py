@@ -57,10 +57,8 @@ class ObservedHistory:
         if node is not None:
             made = self.made(node._sequence_nr())
             return None if made is None else self._moments.made(made.site, made.clock, node.name())
-        born = self._log.born.get(where)
-        if born is None or born.tensor() is not tensor:
-            return None
-        return self._moments.made(born.site, born.clock)
+        born = self._log.birth(where, tensor)
+        return None if born is None else self._moments.made(born.site, born.clock)
 
     def writes(self, saved: SavedTensor) -> tuple[TraceEvent, ...]:
         with quiet():

@@ -41,7 +41,8 @@ class StepHooks:
     """In place while a cell is watched; silent in other threads.
 
     `zero_grad` has no hook of torch's, and reads and clears one `.grad` after the other, each
-    through the mode: it is wrapped, for the recorder to step aside there too.
+    through the mode: it is wrapped, for the recorder to step aside there too.  So is
+    `add_param_group`, which the constructor calls: what a parameter was by then is known.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class StepHooks:
         _global_optimizer_pre_hooks[_KEY] = self._before
         _global_optimizer_post_hooks[_KEY] = self._after
         self._presence.replace(Optimizer, "zero_grad", _watched_zero_grad(self))
+        self._presence.replace(Optimizer, "add_param_group", _watched_add_param_group(self))
         # Each step is inside a `record_function` block (torch/optim/optimizer.py).
         self._presence.replace(record_function, "__exit__", self._raised(record_function.__exit__))
 
@@ -86,6 +88,14 @@ class StepHooks:
         finally:
             if aside:
                 self._presence.step_back()
+
+    def given(self, optimizer: Optimizer) -> None:
+        """An optimizer has got parameters."""
+        if threading.get_ident() == self._thread and self._recorder.broken is None:
+            try:
+                self._recorder.suspicion.given(optimizer)
+            except Exception as error:
+                self._recorder.broken = error
 
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         recorder = self._recorder
@@ -154,6 +164,18 @@ def _watched_zero_grad(hooks: StepHooks) -> Callable[..., None]:
         return hooks.zero_grad(original, self, args, kwargs)
 
     return zero_grad
+
+
+def _watched_add_param_group(hooks: StepHooks) -> Callable[..., None]:
+    original = Optimizer.add_param_group
+
+    @functools.wraps(original)
+    def add_param_group(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        __tracebackhide__ = True
+        original(self, *args, **kwargs)
+        hooks.given(self)
+
+    return add_param_group
 
 
 class _Step:

@@ -14,7 +14,14 @@ import torch
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
-from .tensor_facts import address, is_unasked, quiet, storage, tensors_in
+from .tensor_facts import (
+    address,
+    is_unasked,
+    quiet,
+    requires_grad_at_sight,
+    storage,
+    tensors_in,
+)
 from .torch_functions import CallKind
 
 if TYPE_CHECKING:
@@ -235,13 +242,14 @@ class Special:
     ) -> Any:
         """Factories and `requires_grad_`: a tensor from which gradients start."""
         __tracebackhide__ = True
+        off = requires_grad_at_sight(args[:1]) is False
         result = func(*args, **kwargs)
         made = is_unasked(result) and not result.requires_grad
         if not made or func in _SAMPLES:  # else it is a factory, and no gradient starts there
-            self._note_leaf(Call(func, args, kwargs, frame, operation), result)
+            self._note_leaf(Call(func, args, kwargs, frame, operation), result, off)
         return result
 
-    def _note_leaf(self, call: Call, result: Any) -> None:
+    def _note_leaf(self, call: Call, result: Any, off: bool) -> None:
         with Noting(self._recorder):
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
             if call.func in _SAMPLES:
@@ -249,7 +257,8 @@ class Special:
                     self._suspicion.ended(call.args, result, self._site(call))
                 self._suspicion.spread(call.args, call.kwargs, result)
             if isinstance(made, Tensor) and made.requires_grad:
-                self._log.leaf(address(made), made, self._site(call))
+                switched = off and made is call.args[0]
+                self._log.leaf(address(made), made, self._site(call), switched)
 
     # Gradients
 
