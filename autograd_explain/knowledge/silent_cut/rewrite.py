@@ -9,6 +9,7 @@ from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_pla
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
+from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead, under_switch
 
@@ -45,6 +46,7 @@ _of_table: Propose[Details] = by_table(
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
         changes=True,
     ),
+    Fix("repair_called_itself", at_place(object_called), changes=True),
     Fix("functional_copy", at_place(functional_copy), changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),

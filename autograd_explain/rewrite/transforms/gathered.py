@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import called_on, head, repeatable, same
+from ..analysis.effects import bound_in
+from ..engine.cst_tools import called_on, expression, head, repeatable, same, statement, walk
 from ..engine.draft import Draft
+from ..engine.imports import torch_at
 from ..engine.proposal import Edits
-from ..engine.tree import statement_at
+from ..engine.tree import Statement, Tree, statement_at
+
+_TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
 
 
 def object_called(program: Program, place: Place) -> Edits | None:
     """`m.update(p, y)`, then `m.compute()` in the same block -> `m(p, y)`, which gives the value
-    of these alone."""
+    of these alone.  Of a loop behind which `m.compute()` stands, what each round gives `m` is
+    joined for the one call."""
     tree, own = statement_at(program, place)
     call, owner = getattr(own, "value", None), called_on(own)
-    if own is None or owner is None or not isinstance(call, cst.Call):
+    if own is None or not isinstance(call, cst.Call) or not call.args:
         return None
+    if owner is not None and repeatable(owner):
+        for node in _computed_behind(tree, own, owner):
+            return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
+    return _joined(program, tree, own, call, call.func if owner is None else owner)
+
+
+def _joined(
+    program: Program, tree: Tree, own: Statement, call: cst.Call, owner: cst.BaseExpression
+) -> Edits | None:
+    """`for …: m.update(p, y)`, then `m.compute()` -> `for …: given.append((p, y))`, then
+    `m(*(torch.cat(each) for each in zip(*given)))`."""
+    torch, loop = torch_at(program, tree.place(own)), tree.outer(own)
+    plain = all(arg.keyword is None and not arg.star for arg in call.args)
+    if not isinstance(loop, cst.For) or torch is None or not plain or not repeatable(owner):
+        return None
+    bound = bound_in(own)
+    names = (n.value for n in walk(tree.scope_of(own)) if isinstance(n, cst.Name))
+    if sum(name in bound for name in names) > len(bound):
+        return None  # what a round gives is read, too
+    values = cst.Tuple([cst.Element(arg.value) for arg in call.args])
+    whole = f"{{m}}(*({torch}.cat(each) for each in zip(*given)))"
+    for node in _computed_behind(tree, loop, owner):
+        draft = Draft(tree).before(loop, [statement("given = []")])
+        draft.instead(own, [statement("given.append({values})", values=values)])
+        return draft.replace(node, expression(whole, m=owner)).edits()
+    return None
+
+
+def _computed_behind(tree: Tree, own: Statement, owner: cst.BaseExpression) -> Iterator[cst.Call]:
+    """`m.compute()` in a statement behind one in its block that goes on with the result."""
     inside, at = tree.siblings(own)
-    draft = Draft(tree).remove(own)
     for node in (n for other in inside[at + 1 :] for n in head(other)):
         again = called_on(node) if isinstance(node, cst.Call) and not node.args else None
-        if again is not None and repeatable(owner) and call.args:
-            if same(tree, again, tree.code(owner)):
-                if isinstance(tree.statement_of(node), (cst.Assign, cst.Return, cst.AugAssign)):
-                    return draft.replace(node, call.with_changes(func=owner)).edits()
-    return None
+        if again is not None and same(tree, again, tree.code(owner)):
+            if isinstance(tree.statement_of(node), _TAKEN):
+                assert isinstance(node, cst.Call)
+                yield node
