@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from rewriting import program_of, result, spot
+import pytest
+from rewriting import at, program_of, result, spot
 
-from autograd_explain.knowledge.unused_in_graph.unused import unused_allowed, unused_as_zeros
+from autograd_explain.knowledge.unused_in_graph.unused import (
+    counted_as_zero,
+    unused_allowed,
+    unused_as_zeros,
+)
 
 CODE = """
 def update(loss, params):
@@ -67,3 +72,35 @@ def test_zeros_where_another_method_computes_with_the_gradients() -> None:
         """)
     assert unused_allowed(program, spot(program, "self.ps")) is None
     assert unused_as_zeros(program, spot(program, "self.ps")) is not None
+
+
+LIBRARY = "from explain.attr import Explainer\n"
+COUNTED = "Explainer(lambda *given: net(*given) + 0 * sum(t.sum() for t in given))"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "e = @\na, b = e.attribute((x, y), target=1)\n",
+        "given = (x, y)\na, b = @.attribute(given)\n",
+        "class E:\n    def __init__(self):\n        self.e = @\n    def run(self, x, y):\n"
+        "        return self.e.attribute((x, y))\n",
+    ],
+)
+def test_a_librarys_object_counts_what_is_not_used(code: str) -> None:
+    program = program_of(LIBRARY + code.replace("@", "Explainer(net)"))
+    found = result(counted_as_zero(program, at(program, "attribute")))
+    assert found == LIBRARY + code.replace("@", COUNTED)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        LIBRARY + "e = Explainer(net)\na = e.attribute(x)\n",  # nothing else has a gradient
+        "e = nn.Sequential(net)\na = e.attribute((x, y))\n",
+        "e = Own(net)\na = e.attribute((x, y))\n",
+    ],
+)
+def test_what_is_no_object_of_a_librarys_stays(code: str) -> None:
+    program = program_of(code)
+    assert counted_as_zero(program, at(program, "attribute")) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autograd_explain.inspect.dataflow import Cut, CutKind
+from autograd_explain.inspect.dataflow import Cut, CutKind, ExprAt
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.inspect.facts.called_back import asked_by_library, cuts_of_what_was_handed_in
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
@@ -74,7 +74,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     parts = None if cuts else side_parts(scene, shown, asked)
     made = maker(scene, shown) if parts is None else None
     visible = None if used is None else name_seen_at(scene, shown, used)
+    of_library = _given_to_library(scene, index) if shown is None and not handed_in else None
     name = _taken_in(handed_in) if shown is None else shown.text
+    name = name or (of_library.text if of_library is not None else "")
     if shown is given and len(listed) == 1 and index > 0:
         name, shown = f"{name}[{index}]", None
     fact = tensor_fact(scene, tensor, name)
@@ -102,7 +104,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "cut_place": "" if cut_place is None else label(cut_place),
             "inputs": str(len(differentiated(scene))),
         },
-        at=cut_place or next(iter(taken), None) or shown or given,
+        at=cut_place or next(iter(taken), None) or shown or given or of_library,
         variant=variant,
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
@@ -127,6 +129,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _handed_in(scene: Scene) -> tuple[Cut, ...]:
     """A library asked; it had got the result from a function of the user's."""
     return tuple(whole_cut(scene, cut) for cut in cuts_of_what_was_handed_in(scene))
+
+
+def _given_to_library(scene: Scene, index: int) -> ExprAt | None:
+    """The input in the user's call of the library that asked for the gradients of as many."""
+    call = failing_call(scene)
+    first = None if call is None else call.argument(0)
+    listed = [] if first is None else elements(scene, first)
+    return listed[index] if len(listed) == len(differentiated(scene)) > 1 else None
 
 
 def _in_callback(cuts: tuple[Cut, ...]) -> tuple[CutBetween, ...]:

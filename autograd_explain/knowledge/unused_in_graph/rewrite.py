@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Place, Span
+from autograd_explain.model import Place, Span, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
@@ -22,7 +22,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 from .diagnose import Details
 from .side_part import PartAsked
-from .unused import unused_allowed, unused_as_zeros
+from .unused import counted_as_zero, unused_allowed, unused_as_zeros
 
 
 def _recorded(site: Site[Details]) -> Edits | None:
@@ -104,6 +104,12 @@ propose: Propose[Details] = by_table(
         "zeros",
         lambda s: unused_as_zeros(s.program, s.details.asked or s.place),
         when=lambda d: d.several,
+        changes=True,
+    ),
+    Fix(
+        "zeros",
+        lambda s: counted_as_zero(s.program, s.finding.place(What.FAILED)),
+        when=lambda d: d.asked is None,
         changes=True,
     ),
     Fix(

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added
+from autograd_explain.rewrite.engine.imports import Imports
+from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added, replacement
 
 
 def unused_allowed(program: Program, place: Place) -> Edits | None:
@@ -32,6 +34,44 @@ def unused_as_zeros(program: Program, place: Place) -> Edits | None:
     if source is None or call is None or not _is_computed_with(source, call):
         return None
     return _told(program, place, "materialize_grads")
+
+
+def counted_as_zero(program: Program, place: Place | None) -> Edits | None:
+    """`Explainer(net)`, an object of a library's that differentiates with respect to what a tuple
+    holds, -> `Explainer(lambda *given: net(*given) + 0 * sum(t.sum() for t in given))`: what the
+    result does not depend on has a gradient of zero."""
+    source, statement = program.source_at(place), program.statement_at(place)
+    if source is None or statement is None:
+        return None
+    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n.args):
+        if isinstance(call.func, ast.Attribute) and _is_tuple(program, call.args[0]):
+            for where, maker in _makers(program, source, call.func.value):
+                function = maker.args[0]
+                text = ast.unparse(function)
+                text = f"({text})" if isinstance(function, ast.Lambda) else text
+                text = f"lambda *given: {text}(*given) + 0 * sum(t.sum() for t in given)"
+                return apply_patches(
+                    replacement(program, where.place(function.lineno, None, function), text)
+                )
+    return None
+
+
+def _is_tuple(program: Program, given: ast.expr) -> bool:
+    """Whether it is written as a tuple, or a name of one."""
+    made = [node.value for _, node in index_of(program).assignments(ast.unparse(given))]
+    return isinstance(made[-1] if made else given, ast.Tuple)
+
+
+def _makers(
+    program: Program, source: Source, holder: ast.expr
+) -> Iterator[tuple[Source, ast.Call]]:
+    """The call of a library's class that made an object, the last one first."""
+    made = [*index_of(program).assignments(ast.unparse(holder))]
+    for where, node in reversed([(s, n.value) for s, n in made] or [(source, holder)]):
+        if isinstance(node, ast.Call) and node.args:
+            full = Imports.of(program, where).full(ast.unparse(node.func))
+            if full and full.partition(".")[0] != "torch":
+                yield where, node
 
 
 def _told(program: Program, place: Place, keyword: str) -> Edits | None:
