@@ -70,6 +70,27 @@ for x in torch.randn(4, 5, 2):
 """,
         "            p -= 0.1 * p.grad\n            p.grad = None",
     ),
+    "the rows of a derivative": (
+        """
+x = torch.randn(2, requires_grad=True)
+y, rows = gen(x), []
+for i in range(2):
+    gen.zero_grad()
+    y[i].backward(retain_graph=True)
+    rows.append(x.grad.clone())
+""",
+        "    rows.append(x.grad.clone())\n    x.grad = None",
+    ),
+    "a function that gives the gradient": (
+        """
+def slope(x):
+    disc(x).sum().backward()
+    return x.grad
+x = torch.randn(3, 2, requires_grad=True)
+kept = [slope(x) for _ in range(2)]
+""",
+        "    x.grad = None\n    disc(x).sum().backward()",
+    ),
     "two losses that both are meant": (
         """
 for x in torch.randn(4, 5, 2):

@@ -1,4 +1,4 @@
-"""Leaves that a program updates by hand: whether their gradient is cleared between backwards."""
+"""Leaves that no optimizer has: whether their gradient is cleared between backwards."""
 
 from __future__ import annotations
 
@@ -69,3 +69,43 @@ def test_a_gradient_that_nothing_clears_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", CLEARED)
 def test_one_that_is_cleared_raises_no_alarm(name: str) -> None:
     assert signals((HEAD, CLEARED[name])) == []
+
+
+ROWS = "y = (x * w).tanh().sum(1)\nrows, out = [], torch.zeros(2, 3)\n"
+ROW = ROWS + "for i in range(2):\n    net.zero_grad()\n    y[i].backward(retain_graph=True)\n    "
+SUMS = {
+    "in a list": (ROW + "rows.append(w.grad.clone())", "rows.append(w.grad.clone())"),
+    "in a row": (ROW + "out[i] = w.grad", "out[i] = w.grad"),
+    "by a function": (
+        "def slope(f, v):\n    f(v).backward()\n    return v.grad\n"
+        "kept = [slope(f, w) for f in (torch.sum, torch.prod)]",
+        "return v.grad",
+    ),
+}
+#: What is read of a gradient that is cleared, of a new leaf, of one that an optimizer has, of the
+#: whole sum alone, or only looked at.
+WANTED = {
+    "cleared behind": ROW + "rows.append(w.grad.clone())\n    w.grad.zero_()",
+    "cleared before": ROW.replace("net.zero_grad()", "w.grad = None") + "rows.append(w.grad)",
+    "a new leaf": "for i in range(3):\n    v = torch.ones(3, requires_grad=True)\n"
+    "    net(v).sum().backward()\n    w.data += v.grad\n    kept = v.grad",
+    "the sum": ROW + "pass\nkept = w.grad",
+    "shown": ROW + "print(w.grad)",
+    "a parameter's": ROW.replace("x * w", "net(x)") + "rows.append(net.weight.grad.norm())",
+    "an optimizer's": "opt = torch.optim.SGD([w], lr=0.1)\n" + ROW
+    + "rows.append(w.grad.norm())\nopt.step()",
+    "moved by hand": DELTA + "g = d.grad\n    d.data -= 0.1 * g\n    d.grad.zero_()",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_that_is_kept_again_and_again_is_found(name: str) -> None:
+    body, line = SUMS[name]
+    (found,) = signals((HEAD, body))
+    assert found.name == "gradients-not-cleared"
+    assert [m.place.source.strip() for m in found.moments["read"]] == [line]
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_what_is_read_of_a_gradient_may_be_meant(name: str) -> None:
+    assert signals((HEAD, WANTED[name])) == []

@@ -1,5 +1,6 @@
 """Gradients that a step has used already are still in the sum when the next step comes."""
 
+import ast
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.silent_evidence import (
@@ -40,13 +41,17 @@ class Details:
     """What the rewrites go by."""
 
     own_backward: Place | None = None  #: of the loss that the step is meant for
-    updates: tuple[tuple[Place, str], ...] = ()  #: by hand, each with the leaf it is of
+    #: Updates by hand or reads of the sum, each with the leaf it is of.
+    updates: tuple[tuple[Place, str], ...] = ()
+    backward: Place | None = None
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     step, backward = moment(scene, "step"), moment(scene, "backward")
     if moments(scene, "updated"):
         return _by_hand(scene, backward)
+    if moments(scene, "read"):
+        return _read(scene, backward)
     if step is None or backward is None:
         return None
     weak = scene.incident.evidence.get("optimizer")
@@ -76,6 +81,33 @@ def _by_hand(scene: Scene, backward: TraceEvent | None) -> Finding[Details]:
     """Leaves that the program's own lines update."""
     updates = moments(scene, "updated")
     leaves = [u.target.removesuffix(".data") for u in updates]
+    return _of_leaves(scene, backward, updates, leaves, "by_hand")
+
+
+def _read(scene: Scene, backward: TraceEvent | None) -> Finding[Details] | None:
+    """Leaves whose gradient the program keeps behind one backward after the other."""
+    found = [(moment, _leaf_read(scene, moment.place)) for moment in moments(scene, "read")]
+    reads = tuple(moment for moment, leaf in found if leaf)
+    leaves = [leaf for _, leaf in found if leaf]
+    return _of_leaves(scene, backward, reads, leaves, "read") if reads else None
+
+
+def _leaf_read(scene: Scene, place: Place) -> str:
+    """`x` of the `x.grad` that a line reads; "" where it reads several."""
+    statement = scene.program.statement_at(place)
+    nodes = () if statement is None else ast.walk(statement)
+    grads = (n for n in nodes if isinstance(n, ast.Attribute) and n.attr == "grad")
+    leaves = {ast.unparse(n.value) for n in grads if isinstance(n.ctx, ast.Load)}
+    return leaves.pop() if len(leaves) == 1 else ""
+
+
+def _of_leaves(
+    scene: Scene,
+    backward: TraceEvent | None,
+    updates: tuple[TraceEvent, ...],
+    leaves: list[str],
+    variant: str,
+) -> Finding[Details]:
     tensor = next(iter(tensors(scene, "parameters")), None)
     kept = [f"{leaf}.grad" for leaf in leaves if leaf]
     events = (scene.event(What.CAUSE, u, certainty=Certainty.OBSERVED) for u in updates)
@@ -91,6 +123,9 @@ def _by_hand(scene: Scene, backward: TraceEvent | None) -> Finding[Details]:
         },
         tensors=(culprit(scene, tensor, *leaves, *kept),),
         events=tuple(e for e in events if e is not None),
-        variant="by_hand",
-        details=Details(updates=tuple((u.place, x) for u, x in zip(updates, leaves, strict=True))),
+        variant=variant,
+        details=Details(
+            updates=tuple((u.place, x) for u, x in zip(updates, leaves, strict=True)),
+            backward=None if backward is None else backward.place,
+        ),
     )

@@ -1,7 +1,13 @@
 """Clear the gradients once the step has used them, or before the backward that is meant for it."""
 
+import ast
+from functools import partial
+
+from autograd_explain.model import Place
+from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.training_step import (
     zero_grad_after,
     zero_grad_before,
@@ -16,12 +22,21 @@ def _is_stepped(details: Details) -> bool:
 
 
 def _reset(site: Site[Details]) -> Edits | None:
-    """`delta.grad = None` behind the line that updates `delta`."""
-    edits = [
-        line_behind(site.program, place, f"{leaf}.grad = None") if leaf else None
-        for place, leaf in site.details.updates
-    ]
-    return tuple(e for found in edits for e in found or ()) if all(edits) else None
+    """`delta.grad = None` behind the line that updates `delta` or keeps its gradient; before the
+    backward, where that is the function's last."""
+    edits: Edits | None = ()
+    for place, leaf in site.details.updates:
+        reset = partial(_reset_at, leaf=leaf, backward=site.details.backward)
+        edits = then(site.program, edits, reset, place)
+    return edits
+
+
+def _reset_at(program: Program, place: Place, leaf: str, backward: Place | None) -> Edits | None:
+    if not leaf:
+        return None
+    if isinstance(program.statement_at(place), ast.Return):
+        return line_before(program, backward, f"{leaf}.grad = None")
+    return line_behind(program, place, f"{leaf}.grad = None")
 
 
 propose: Propose[Details] = by_table(

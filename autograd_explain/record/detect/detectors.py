@@ -219,6 +219,9 @@ class Detectors:
     def given(self, optimizer: Optimizer) -> None:
         self.gradients.given(optimizer)
 
+    def read_gradient(self, leaf: Tensor, site: int) -> None:
+        self.gradients.by_hand.read(leaf, Mark(site, self.log.tick()))
+
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
         self.gradients.zeroed(optimizer, Mark(site, clock))
 

@@ -1,13 +1,14 @@
-"""Leaves that the program updates by hand, and whether their gradient is ever cleared.
+"""Leaves that no optimizer has, and whether their gradient is ever cleared.
 
 `delta -= lr * delta.grad` in a loop: each backward adds to `delta.grad`, so that without a reset
-every update uses the sum of all gradients so far.
+every update uses the sum of all gradients so far.  So does `rows.append(x.grad.clone())` behind one
+backward after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -23,7 +24,8 @@ _TIMES = 2
 @dataclass
 class _Updated:
     """A leaf with its gradient as a backward left it; `times` that an update came between two
-    backwards without the gradient being cleared, `first` the first such update."""
+    backwards without the gradient being cleared, `first` the first such update.  `reads` are the
+    sites at which the gradient was read before, and how many backwards it held then."""
 
     leaf: Weak
     gradient: Weak
@@ -31,25 +33,33 @@ class _Updated:
     clock: int
     times: int = 0
     first: Mark | None = None
+    backwards: int = 1
+    reads: dict[int, int] = field(default_factory=dict)
 
 
 class HandUpdates:
-    """Follows leaves that no optimizer steps, from one backward to the next."""
+    """Follows leaves that no optimizer steps, from one backward to the next.
+
+    `leaves` are told apart by identity."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._leaves: dict[int, _Updated] = {}
+        self.leaves: dict[int, _Updated] = {}
+        self._summed: dict[int, tuple[Mark, Weak]] = {}  #: reads of sums, by their sites
         self._since = 0  #: the time of the backward before
         self._writes: list[Wrote] = []  #: the writes since then, the newest first
 
     def begin(self) -> None:
         """A cell begins."""
-        self._leaves.clear()
+        self.leaves.clear()
+        self._summed.clear()
 
     def stepped(self, parameters: Iterable[Tensor]) -> None:
         """An optimizer has these."""
-        for parameter in parameters if self._leaves else ():
-            self._leaves.pop(id(parameter), None)
+        for parameter in parameters if self.leaves else ():
+            self.leaves.pop(id(parameter), None)
+            for site in [s for s, (_, leaf) in self._summed.items() if leaf() is parameter]:
+                del self._summed[site]
 
     def after_backward(self, leaves: Iterable[Tensor]) -> None:
         """A backward has filled the gradients of `leaves`, which no optimizer has stepped."""
@@ -57,28 +67,40 @@ class HandUpdates:
         self._writes = self._log.writes_after(self._since)
         for leaf in leaves:
             gradient = leaf.grad
-            if gradient is None or (id(leaf) not in self._leaves and self._is_full):
+            if gradient is None or (id(leaf) not in self.leaves and self._is_full):
                 continue
-            known = self._leaves.get(id(leaf))
+            known = self.leaves.get(id(leaf))
             if known is None or known.leaf() is not leaf or self._is_cleared(known, gradient):
                 known = _Updated(weak(leaf), weak(gradient), 0, clock)
-                self._leaves[id(leaf)] = known
-            elif (update := self._write(known.clock, storage(leaf), address(leaf))) is not None:
-                known.times += 1
-                known.first = known.first or Mark(update.site, update.clock, made=False)
+                self.leaves[id(leaf)] = known
+            else:
+                known.backwards += 1
+                update = self._write(known.clock, storage(leaf), address(leaf))
+                if update is not None:
+                    known.times += 1
+                    known.first = known.first or Mark(update.site, update.clock, made=False)
             known.version, known.clock = version(gradient), clock
         self._since = clock
+
+    def read(self, leaf: Tensor, mark: Mark) -> None:
+        """The gradient of a leaf is read.  That of a parameter may be watched as it adds up."""
+        known = self.leaves.get(id(leaf))
+        if known is None or known.leaf() is not leaf or type(leaf) is not Tensor:
+            return
+        before = known.reads.setdefault(mark.site, known.backwards)
+        if before < known.backwards and not known.times:
+            self._summed[mark.site] = mark, known.leaf
 
     def is_gradient(self, tensor: Tensor) -> bool:
         """Whether a tensor is the gradient of such a leaf."""
         return any(
             u.gradient() is tensor and (leaf := u.leaf()) is not None and leaf.grad is tensor
-            for u in self._leaves.values()
+            for u in self.leaves.values()
         )
 
     @property
     def _is_full(self) -> bool:
-        return len(self._leaves) >= _MAX_LEAVES
+        return len(self.leaves) >= _MAX_LEAVES
 
     def _is_cleared(self, known: _Updated, gradient: Tensor) -> bool:
         """Whether it is another tensor than before, was written, or got nothing."""
@@ -98,11 +120,19 @@ class HandUpdates:
 
     def left_over(self, backward: Mark) -> list[CandidateFault]:
         """One finding for all leaves of the cell."""
-        found = [u for u in self._leaves.values() if u.times >= _TIMES]
+        found = [u for u in self.leaves.values() if u.times >= _TIMES]
         updates = {u.first.site: u.first for u in found if u.first is not None}
         if not updates:
-            return []
+            return self._read_sums(backward)
         ordered = sorted(updates.values(), key=lambda mark: mark.clock)
         marks = {"backward": (backward,), "updated": tuple(ordered)}
         evidence = {"parameters": tuple(u.leaf for u in found)}
+        return [CandidateFault("gradients-not-cleared", marks, evidence)]
+
+    def _read_sums(self, backward: Mark) -> list[CandidateFault]:
+        """One finding for all sums that were read in the cell."""
+        if not self._summed:
+            return []
+        marks = {"backward": (backward,), "read": tuple(m for m, _ in self._summed.values())}
+        evidence = {"parameters": tuple(leaf for _, leaf in self._summed.values())}
         return [CandidateFault("gradients-not-cleared", marks, evidence)]

@@ -1,4 +1,4 @@
-"""Whether a leaf is updated by its gradient, as far as the text shows it."""
+"""What becomes of a leaf's gradient, as far as the text shows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from ...model import Place
-from ...program import Program, own_nodes
+from ...program import Program, called_name, own_nodes
 from ..observe.site_reader import SiteReader
 from .finding import CandidateFault
 from .number_into_loss import reads, spread
@@ -15,18 +15,19 @@ from .number_into_loss import reads, spread
 def by_gradients(
     suspect: CandidateFault, moments: SiteReader, program: Program
 ) -> CandidateFault | None:
-    """What updates leaves by their gradient, as far as the text shows it; None where nothing does:
-    weights that are moved otherwise, and gradients that nobody reads, are none of ours."""
-    updates = suspect.marks.get("updated")
-    if updates is None:
-        return suspect
-    written = ((m, moments.wrote(m.site, m.clock, None)) for m in updates)
-    found = tuple(
-        mark
-        for mark, moment in written
-        if moment is not None and any(_reads_gradient(program, place) for place in moment.path)
-    )
-    return replace(suspect, marks={**suspect.marks, "updated": found}) if found else None
+    """What updates leaves by their gradient or keeps it, as far as the text shows it; None where
+    nothing does: weights that are moved otherwise, and gradients that nobody reads or that are
+    only printed, are none of ours."""
+    for role, tells in (("updated", _reads_gradient), ("read", _keeps_gradient)):
+        if role in suspect.marks:
+            told = ((m, moments.wrote(m.site, m.clock, None)) for m in suspect.marks[role])
+            found = tuple(
+                mark
+                for mark, moment in told
+                if moment is not None and any(tells(program, place) for place in moment.path)
+            )
+            return replace(suspect, marks={**suspect.marks, role: found}) if found else None
+    return suspect
 
 
 def _reads_gradient(program: Program, place: Place) -> bool:
@@ -39,4 +40,13 @@ def _reads_gradient(program: Program, place: Place) -> bool:
     return bool(reads(statement) & spread([n for n in within if isinstance(n, _GIVING)], grads))
 
 
+def _keeps_gradient(program: Program, place: Place) -> bool:
+    """Whether the statement of a place gives what it reads of a `.grad` to a name or a list."""
+    statement = program.statement_at(place)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    fills = isinstance(call, ast.Call) and called_name(call) in ("append", "copy_", "update", "add")
+    return isinstance(statement, _KEEPING) or fills
+
+
+_KEEPING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _GIVING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.comprehension)

@@ -82,6 +82,7 @@ class Special:
         self._suspicion = recorder.suspicion
         self._here = recorder.sites.here
         self._zeroed = recorder.zeroed
+        self._summed = recorder.suspicion.gradients.by_hand.leaves
         methods: Mapping[CallKind, Callable[[Call], Any]] = {
             CallKind.BATCH_NORM: self._batch_norm,
             CallKind.NUMPY: self._numpy,
@@ -93,6 +94,7 @@ class Special:
         # What loops by hand do in every round is spared the detour.
         self.handlers[int(CallKind.GET_DATA)] = self._get_data
         self.handlers[int(CallKind.SET_DATA)] = self._set_data
+        self.handlers[int(CallKind.GET_GRAD)] = self._get_grad
         self.handlers[int(CallKind.SET_GRAD)] = self._set_grad
         self.handlers[int(CallKind.LEAF)] = self._leaf
 
@@ -261,6 +263,22 @@ class Special:
                 self._log.leaf(address(made), made, self._site(call), switched)
 
     # Gradients
+
+    def _get_grad(
+        self,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
+        operation: int,
+    ) -> Any:
+        """`x.grad`: has a backward added to what was read before?"""
+        __tracebackhide__ = True
+        result = func(*args)
+        if id(args[0]) in self._summed:
+            with Noting(self._recorder):
+                self._suspicion.read_gradient(args[0], self._here(frame, operation))
+        return result
 
     def _set_grad(
         self,

@@ -28,6 +28,7 @@ class CallKind(IntEnum):
     COMPOSITE = 4  #: unknown inside: versions of all arguments are compared
     BATCH_NORM = 5  #: writes running statistics without a new version
     GET_DATA = 6
+    GET_GRAD = 8
     SET_DATA = 7
     SET_GRAD = 9
     NUMPY = 10  #: hands the memory to numpy
@@ -88,6 +89,7 @@ _SPECIAL = {
 _DESCRIPTORS = {
     ("data", "__get__"): CallKind.GET_DATA,
     ("data", "__set__"): CallKind.SET_DATA,
+    ("grad", "__get__"): CallKind.GET_GRAD,
     ("grad", "__set__"): CallKind.SET_GRAD,
     ("grad", "__delete__"): CallKind.SET_GRAD,
     ("requires_grad", "__set__"): CallKind.LEAF,
