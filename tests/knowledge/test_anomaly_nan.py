@@ -83,6 +83,52 @@ ROWS = {
 }  # fmt: skip
 
 
+CHAINS = {
+    "a root before a division that a mask leaves out": (
+        "def f(v):\n    square = v ** 2\n    size = torch.sqrt(square)\n"
+        "    return torch.where(size > 0, 1 / size, 0.0).sum()\nloss = f(w)",
+        [
+            "size = torch.where(square == 0, 0.0, "
+            "torch.sqrt(torch.where(square == 0, 1.0, square)))",
+            "return torch.where(size > 0, 1 / torch.where(size > 0, size, 1.0), 0.0).sum()",
+        ],
+    ),
+    "a root as the divisor itself": (
+        "square = w ** 2\nloss = torch.where(square > 0, 1 / torch.sqrt(square), 0.0).sum()",
+        [
+            "loss = torch.where(square > 0, "
+            "1 / torch.sqrt(torch.where(square > 0, square, 1.0)), 0.0).sum()",
+        ],
+    ),
+    "a mask on a line of its own": (
+        "size = w.pow(2).pow(0.5)\ninverse = 1 / size\n"
+        "loss = torch.where(w > 0, inverse, 0.0).sum()",
+        [
+            "size = torch.where(w.pow(2) == 0, 0.0, "
+            "torch.where(w.pow(2) == 0, 1.0, w.pow(2)).pow(0.5))",
+            'inverse = torch.where(size == 0, float("inf"), 1 / torch.where(size == 0, 1.0, size))',
+        ],
+    ),
+    "a root that a number keeps from 0": (
+        "size = torch.sqrt(w ** 2 + 1) - 1\nloss = torch.where(size > 0, 1 / size, 0.0).sum()",
+        ["loss = torch.where(size > 0, 1 / torch.where(size > 0, size, 1.0), 0.0).sum()"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_what_comes_next_in_a_chain_is_masked_with_it(name: str) -> None:
+    program, lines = CHAINS[name]
+    cells = cells_of(f"{HEAD}{program}\nloss.backward()\n")
+    found = play(cells, watched=False, verify=False)
+    assert found.diagnosis is not None, found.output
+    rewrite = found.diagnosis.rewrites[0]
+    assert added(cells, edited(cells, rewrite)) == lines
+    before, after = run_cells(cells_of(f"{HEAD}{program}\n")), run_cells(edited(cells, rewrite))
+    assert torch.equal(before["loss"], after["loss"])
+    assert after["w"].grad.isfinite().all()
+
+
 @pytest.mark.parametrize("watched", (False, True), ids=("hook", "check"))
 @pytest.mark.parametrize("name", ROWS)
 def test_the_operation_and_its_operand_are_named(name: str, watched: bool) -> None:

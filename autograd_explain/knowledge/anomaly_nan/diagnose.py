@@ -16,6 +16,7 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.nan_source import NanSource, holds, sources
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.knowledge.derivative_not_finite.chain import place_to_mask, roots_before
 from autograd_explain.knowledge.derivative_not_finite.diagnose import Details, details_of
 from autograd_explain.knowledge.derivative_not_finite.operation import (
     Operation,
@@ -107,7 +108,7 @@ def _shown_by_running(scene: Scene) -> _Fault | None:
     if origin is None or found is None:
         return None
     node = origin.node or origin.name
-    return _Fault(found, node, origin.value, details_of(origin, found), found.operand)
+    return _Fault(found, node, origin.value, details_of(scene, origin, found), found.operand)
 
 
 def _shown_by_graph(scene: Scene) -> _Fault | None:
@@ -127,8 +128,16 @@ def _fault(scene: Scene, source: NanSource) -> _Fault | None:
     if edge is not None and found.operand is not None:
         # Where the loss is finite, something behind the operation takes its infinity out.
         result = edge.result if scene.graph.roots and _is_finite(scene) else ""
+        zero = edge.value == "0"
+        roots = roots_before(scene, found) if zero else ()
         details = Details(
-            found.operand_place, edge.value, edge.value == "0", edge.floor, edge.ceiling, result
+            place_to_mask(scene, found) if zero else found.operand_place,
+            edge.value,
+            zero,
+            edge.floor,
+            edge.ceiling,
+            result,
+            roots,
         )
     for operand in operands(found.node):
         tensor = _live(scene, operand, found)

@@ -22,6 +22,7 @@ from autograd_explain.model import (
     label,
 )
 
+from .chain import Root, place_to_mask, roots_before
 from .operation import Operation, operation_at
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ EXAMPLE = {
 class Details:
     """The operand to change, and what was found to make the derivative finite: 1 instead of the
     values at fault, or bounds.  `result` ("inf") is what the operation gives at that value, where
-    it is no finite number and the loss is one: something behind it takes it out."""
+    it is no finite number and the loss is one: something behind it takes it out.  `roots` are those
+    that the operand's value comes from."""
 
     operand: Place | None = None
     value: str = ""
@@ -53,6 +55,7 @@ class Details:
     floor: str = ""
     ceiling: str = ""
     result: str = ""
+    roots: tuple[Root, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -83,7 +86,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=_tensors(scene, named[0][1] if named else None, names, found),
         events=(*events, *(() if failed is None else (failed,))),
         variant=_variant(stage, found),
-        details=details_of(origin, found),
+        details=details_of(scene, origin, found),
         awaited=names,
     )
 
@@ -130,15 +133,16 @@ def _variant(stage: str, found: Operation | None) -> str:
     return stage if found.operand is not None else f"{stage}_line"
 
 
-def details_of(origin: NonFinite | None, found: Operation | None) -> Details:
+def details_of(scene: Scene, origin: NonFinite | None, found: Operation | None) -> Details:
     if origin is None or found is None or found.operand is None:
         return Details()
-    repair = origin.repair
+    repair, zero = origin.repair, origin.value == "0"
     return Details(
-        found.operand_place,
+        place_to_mask(scene, found) if zero else found.operand_place,
         origin.value,
         repair.one,
         repair.floor,
         repair.ceiling,
         repair.result if origin.stage.value == "derivative" else "",
+        roots_before(scene, found) if zero else (),
     )

@@ -1,6 +1,7 @@
 """The repair inside the operation: what it computes of the values at fault reaches nobody."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
 
 from autograd_explain.model import Place, Span
@@ -21,16 +22,16 @@ from .diagnose import Details
 from .operation import operands
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+#: What a sum of squares is made with, so that it may be written twice.
+_SQUARES = frozenset({"sum", "square", "pow"})
 _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 
 
-def _masked(site: Site[Details]) -> Edits | None:
+def _masked(site: Site[Details]) -> list[Patch]:
     """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`."""
     choice = _choice(site.program, site.details.operand)
     place = site.details.operand
-    if choice is None or place is None:
-        return None
-    return apply_patches(_with_mask(site.program, place, *choice))
+    return [] if choice is None or place is None else _with_mask(site.program, place, *choice)
 
 
 def _masked_alike(site: Site[Details]) -> Edits | None:
@@ -89,21 +90,37 @@ def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | No
     return None
 
 
-def _masked_around(site: Site[Details]) -> Edits | None:
-    """`x.pow(-1)` -> `torch.where(x == 0, float("inf"), torch.where(x == 0, 1.0, x).pow(-1))`.
+def _with_roots(
+    edit: Callable[[Site[Details]], list[Patch]],
+) -> Callable[[Site[Details]], Edits | None]:
+    """The edit, with the roots before it as good as masked: `torch.sqrt(x)` is 0 at 0 still."""
 
-    Of an operand that is read more than once, so it has to have no effect of its own."""
-    program, place, details = site.program, site.details.operand, site.details
-    node, operation = node_at(program, place), node_at(program, site.place)
-    torch = None if place is None else torch_at(program, place)
-    if node is None or place is None or operation is None or torch is None:
-        return None
-    if any(isinstance(n, (ast.Call, ast.Await, ast.NamedExpr)) for n in ast.walk(node)):
-        return None
+    def run(site: Site[Details]) -> Edits | None:
+        first = edit(site)
+        roots = [_around(site.program, r.place, r.operand, "0.0") for r in site.details.roots]
+        return apply_patches([p for patches in (first, *roots) for p in patches]) if first else None
+
+    return run
+
+
+def _masked_around(site: Site[Details]) -> list[Patch]:
+    """`x.pow(-1)` -> `torch.where(x == 0, float("inf"), torch.where(x == 0, 1.0, x).pow(-1))`."""
+    place, result = site.details.operand, f'float("{site.details.result}")'
+    return [] if place is None else _around(site.program, site.place, place, result)
+
+
+def _around(program: Program, at: Place | None, place: Place, result: str) -> list[Patch]:
+    """Of an operand that is read more than once, so it has to have no effect of its own."""
+    node, torch = node_at(program, place), torch_at(program, place)
+    if node is None or at is None or torch is None:
+        return []
+    once = (n for n in ast.walk(node) if isinstance(n, (ast.Call, ast.Await, ast.NamedExpr)))
+    if any(not isinstance(n, ast.Call) or called_name(n) not in _SQUARES for n in once):
+        return []
     tested = f"{operand(program, place, node)} == 0"
     safe = f"{torch}.where({tested}, 1.0, {code_of(program, place, node)})"
-    around = f'{torch}.where({tested}, float("{details.result}"), ', ")"
-    return apply_patches(_between(_in_place_of(program, place, safe), program, site.place, *around))
+    around = f"{torch}.where({tested}, {result}, "
+    return _between(_in_place_of(program, place, safe), program, at, around, ")")
 
 
 def _between(
@@ -135,14 +152,15 @@ def _bounded(site: Site[Details]) -> Edits | None:
     return _replaced(site, f"{{x}}.clamp_min({floor})" if floor else f"{{x}}.clamp_max({ceiling})")
 
 
-def _other_than_zero(site: Site[Details]) -> Edits | None:
+def _other_than_zero(site: Site[Details]) -> list[Patch]:
     """`x / y` -> `x / torch.where(y == 0, 1.0, y)`."""
-    place = site.details.operand
-    torch, node = torch_at(site.program, place), node_at(site.program, place)
+    program, place = site.program, site.details.operand
+    torch, node = torch_at(program, place), node_at(program, place)
     if torch is None or node is None or place is None:
-        return None
-    code = code_of(site.program, place, node)
-    return _replaced(site, f"{torch}.where({{x}} == 0, 1.0, {code})")
+        return []
+    code = code_of(program, place, node)
+    tested = operand(program, place, node)
+    return _in_place_of(program, place, f"{torch}.where({tested} == 0, 1.0, {code})")
 
 
 def _uncorrected(site: Site[Details]) -> Edits | None:
@@ -196,12 +214,12 @@ def _is_divisor(details: Details) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix("where_inside", _masked, when=lambda d: d.one),
+    Fix("where_inside", _with_roots(_masked), when=lambda d: d.one),
     Fix("where_inside", _masked_alike, when=lambda d: d.one),
-    Fix("where_around", _masked_around, when=_is_taken_out),
+    Fix("where_around", _with_roots(_masked_around), when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
     Fix("repair_finite_fill", at_place(finite_fill), changes=True),
     Fix("repair_rows_left", at_place(rows_left), changes=True),
     Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
-    Fix("nonzero", _other_than_zero, when=_is_divisor, changes=True),
+    Fix("nonzero", _with_roots(_other_than_zero), when=_is_divisor, changes=True),
 )
