@@ -42,6 +42,32 @@ for _ in range(3):
         "computed_once",
         "old = first.log_prob(act).detach()",
     ),
+    "what a container holds that every round only reads, beside results that no loss uses": (
+        """
+raw = {"a": torch.zeros((), requires_grad=True), "b": torch.ones((), requires_grad=True)}
+series = torch.randn(60)
+def fitted(series, a, b):
+    level, slope, found = series[0], series[1], []
+    for y in series[1:]:
+        found.append(level + slope)
+        new = a * y + (1 - a) * (level + slope)
+        slope = b * (new - level) + (1 - b) * slope
+        level = new
+    return torch.stack(found)
+# %%
+rates = {name: torch.sigmoid(r) for name, r in raw.items()}
+opt = torch.optim.Adam(raw.values(), lr=0.1)
+# %%
+for _ in range(3):
+    opt.zero_grad()
+    loss = nn.functional.mse_loss(fitted(series, rates["a"], rates["b"]), series[1:])
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "    rates = {name: torch.sigmoid(r) for name, r in raw.items()}",
+    ),
     "results kept in the input of the next round": (
         """
 from types import SimpleNamespace

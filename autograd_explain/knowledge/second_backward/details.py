@@ -118,6 +118,9 @@ def _places(known: Evidence, why: Why) -> Details:
     if why is Why.CLOSURE or (part.whole and why is Why.COMPUTED_ONCE):
         use, *old = at_one_level([known.failed, *paths])
         return Details(why, use=use, old=distinct(old))
+    if reader is None and part.read_at is not None and why is Why.COMPUTED_ONCE:
+        _, use, *old = at_one_level([known.failed, (part.read_at,), *paths])
+        return Details(why, use=use, old=distinct(old))
     if reader is None:
         return Details(why)
     kept = Details(why, reader=reader.place if part.read_once else None)

@@ -2,9 +2,9 @@
 
 A backward frees each node as it passes, so after the failed one the new nodes above the old part
 are freed too and the saved slots no longer tell old from new.  Whether its maker came before the
-earlier backward does.  Where makers are not known the sequence numbers tell: the root of the
-earlier backward, and what only it used, is not reachable from the new root, which leaves a gap in
-the numbers of the nodes that are.
+earlier backward does.  Where makers are not known, what the loop around the failure only reads is
+old; else the sequence numbers tell: the root of the earlier backward, and what only it used, is
+not reachable from the new root, which leaves a gap in the numbers of the nodes that are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Certainty, LineId
+from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
+
+from .made_outside import made_outside, read_in_loop
 
 _SECONDS = 2.0
 
@@ -39,6 +41,7 @@ class FreedPart:
     value is kept and read again ("self.state"), "" where none is seen.
     `made` and `newer` are what made the old and the other nodes, oldest first; `shared` the
     statements that keep what new nodes use of it, () where one of them is not known.
+    `read_at` is where the loop around the failure first reads the carrier.
     """
 
     boundary: GraphNode
@@ -54,6 +57,7 @@ class FreedPart:
     made: tuple[TraceEvent, ...]
     newer: tuple[TraceEvent, ...]
     shared: tuple[Binding, ...]
+    read_at: Place | None
 
     @property
     def lines(self) -> dict[LineId, bool]:
@@ -104,7 +108,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     """The part of the failing graph that these earlier calls freed; some node of it is."""
     graph = scene.graph
     inner = graph.inner
-    apart = _made_before(scene, calls) or graph.below_gap()
+    apart = _made_before(scene, calls) or made_outside(scene) or graph.below_gap()
     old = apart or inner
     used = graph.used_outside(apart) or apart
     known = {id(n) for n in old}
@@ -113,7 +117,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     boundary = _boundary(graph, carrier, used or inner)
     maker = _maker(scene, carrier, boundary)
     reader = _oldest_reader(scene, boundary, apart)
-    makers, made = scene.makers(used), scene.makers(old)
+    makers, made = scene.makers(used), scene.makers(old) or _created(scene, old)
     newer = scene.makers(n for n in graph.nodes if id(n) not in known)
     bindings = [binding_of(scene.program, m) for m in makers]
     shared = tuple({b.place.line_id: b for b in bindings}.values())
@@ -131,6 +135,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         made=made,
         newer=newer,
         shared=shared if len(makers) == len(used) else (),
+        read_at=None if carrier is None else read_in_loop(scene, carrier.name),
     )
 
 
@@ -171,6 +176,18 @@ def _reached_by(scene: Scene, call: TraceEvent) -> set[int]:
                 below = GraphTraversal([start_of(root)], seconds=_SECONDS)
                 return {id(reached.node) for reached in below}
     return set()
+
+
+def _created(scene: Scene, old: list[GraphNode]) -> tuple[TraceEvent, ...]:
+    """What made the nodes, where each of them produced a tensor that lives under a name."""
+    open_, made = {id(n.node) for n in old}, []
+    for named in scene.names.tensors:
+        grad_fn = None if named.tensor.is_leaf else named.tensor.grad_fn
+        created = scene.history.creation(named.tensor) if id(grad_fn) in open_ else None
+        if created is not None:
+            open_.discard(id(grad_fn))
+            made.append(created)
+    return () if open_ else tuple(sorted(made, key=lambda moment: moment.order))
 
 
 def _boundary(graph: Graph, named: NamedTensor | None, used: list[GraphNode]) -> GraphNode:
