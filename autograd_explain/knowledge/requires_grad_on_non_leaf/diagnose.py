@@ -24,7 +24,7 @@ EXAMPLE = {
     "maker_place": "In[2]:1",
     "flag": "target.requires_grad = False",
     "node": "AddmmBackward0",
-    "parameters": "conv.parametrizations.weight",
+    "parameters": "",
 }
 
 
