@@ -23,7 +23,7 @@ from .held_leaf import replaces_held_leaf
 from .reason import Why
 from .weight import weighs_log_probability
 
-_CONSTRUCTORS = ("__init__", "__post_init__")
+CONSTRUCTORS = ("__init__", "__post_init__")
 _MANY = 400
 
 
@@ -124,7 +124,7 @@ def _places(known: Evidence, why: Why) -> Details:
     if reader is None:
         return Details(why)
     kept = Details(why, reader=reader.place if part.read_once else None)
-    made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
+    made = [place for path in paths for place in path if place.function in CONSTRUCTORS]
     if made:  # computed while an object was made: making another one is no way to repeat it
         return replace(kept, made=distinct(made), attribute_uses=reader.path)
     _, use, *old = at_one_level([known.failed, reader.path, *paths])

@@ -24,8 +24,9 @@ from .freed_part import earlier_backwards, freed_part
 from .kept_by_library import is_trained, kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
+from .stale import stale
 
-PATTERNS = ("backward-twice",)
+PATTERNS = ("backward-twice", "stale-value")
 
 EXAMPLE = {
     "tensor": "hidden",
@@ -47,6 +48,8 @@ EXAMPLE = {
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
+    if scene.match.pattern == "stale-value":
+        return stale(scene, EXAMPLE)
     calls = earlier_backwards(scene)
     freed = freed_part(scene, calls) if scene.graph.is_freed else None
     if freed is None:

@@ -87,7 +87,7 @@ def _not_remembered(site: Site[Details]) -> Edits | None:
 
 
 def _in_closure(site: Site[Details]) -> Edits | None:
-    """The statements behind the loss are repeated inside the function that the step calls."""
+    """The statements behind the loss are repeated inside the function that goes backward."""
     old, failed = site.details.old, site.finding.place(What.FAILED)
     return repeat_inside(site.program, failed, old) if old and failed is not None else None
 
@@ -221,6 +221,12 @@ _of_table: Propose[Details] = by_table(
     ),
     Fix("detach_compared", _compared, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix("recompute_in_loop", _every_round, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
+    Fix(
+        "recompute_in_loop",
+        _in_closure,
+        when=lambda d: d.why is Why.COMPUTED_ONCE and not d.made,
+        changes=True,
+    ),
     Fix("when_read", _when_read, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix(
         "recompute_in_loop",

@@ -297,6 +297,7 @@ class Detectors:
         self.gradients.found.clear()
         self.gradients.zeros.begin()
         self.gradients.by_hand.begin()
+        self.gradients.stale.begin()
         self.nonfinite.begin()
         self.owners.begin()
         self.cuts.begin(self._told)
@@ -328,7 +329,8 @@ class Detectors:
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (
             *(*self.overwrites.found, *unrecorded),
-            *(*self.gradients.found, *self.gradients.graph_cuts()),
+            *(*self.gradients.found, *self.gradients.stale.found),
+            *self.gradients.graph_cuts(),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
         recent = [s for s in unique.values() if _last(s) > self._told]

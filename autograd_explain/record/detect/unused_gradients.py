@@ -19,6 +19,7 @@ from ..observe.tensor_facts import is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
 from .hand_updates import HandUpdates
+from .stale_values import StaleValues
 from .zero_gradients import ZeroGradients, has_zero_derivative
 
 _NEVER = Mark(0, 0)
@@ -77,6 +78,7 @@ class Gradients:
         self.cuts = cuts
         self.zeros = ZeroGradients(log)
         self.by_hand = HandUpdates(log)
+        self.stale = StaleValues(log)
         self.found: list[CandidateFault] = []
         self.followed: dict[int, Followed] = {}
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
@@ -108,17 +110,18 @@ class Gradients:
         if self._looks.allows(free=mark.site not in self._settled):
             with self._looks:
                 known = len(self._filled)
-                self._look(roots)
-            if len(self._filled) == known:
+                stale = self._look(roots)
+            if len(self._filled) == known and not stale:
                 self._settled.add(mark.site)
 
-    def _look(self, roots: tuple[Tensor, ...]) -> None:
-        """Note the leaves that a backward is about to fill."""
+    def _look(self, roots: tuple[Tensor, ...]) -> bool:
+        """Note the leaves that a backward is about to fill; whether through an old value."""
         walk = GraphTraversal((r.grad_fn for r in roots), limit=_MAX_WALK)
-        zeros = False
+        zeros = old = False
         # A leaf's node comes right behind the last operation that used it.
         for rank, node in enumerate(walk):
             zeros = zeros or has_zero_derivative(node.node)
+            old = old or node.sequence < self.stale.bound
             self.cuts.applies(node.node)
             leaf = getattr(node.node, "variable", None)
             if isinstance(leaf, Tensor) and id(leaf) not in self._filled:
@@ -128,6 +131,7 @@ class Gradients:
         self._seen_all = self._seen_all and walk.complete
         if zeros:
             self.zeros.look(roots, self.last_backward)
+        return old and self.stale.look(roots, self.last_backward)
 
     def may_have_filled(self, parameter: Tensor) -> bool:
         """Whether a watched backward filled its `.grad`, as far as that was looked at."""
@@ -148,6 +152,7 @@ class Gradients:
         return bool(ranks) and known.rank < min(ranks)
 
     def after_backward(self) -> None:
+        self.stale.after_backward()
         others = (f.leaf() for key, f in self._filled.items() if key not in self.held)
         self.by_hand.after_backward(leaf for leaf in others if leaf is not None)
         for followed in self.followed.values():

@@ -100,11 +100,22 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
             return None
         written |= own.writes
         run.append(statement)
-    inside = statements_in(scope.body)
-    readers = [s for s in inside if _reads(s, written) or tree.inside(goal, s)]
     # From the assignment on the name is the function's own.
-    earlier = bool(readers) and not tree.inside(goal, readers[0])
-    return Draft(tree).before(readers[0] if earlier else goal, [bare(s) for s in run]).edits()
+    first = _first_inside(tree, scope.body, goal, written)
+    return Draft(tree).before(first, [bare(s) for s in run]).edits()
+
+
+def _first_inside(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[str]) -> Statement:
+    """The goal, or what reads one of the names before it: a loop around both is looked into."""
+    for statement in statements_in(body):
+        if statement is goal:
+            return goal
+        around = tree.inside(goal, statement)
+        if around and isinstance(statement, (cst.For, cst.While)):
+            return _first_inside(tree, statement.body, goal, names)
+        if around or _reads(statement, names):
+            return goal if around else statement
+    return goal
 
 
 def compute_all_in_loop(
