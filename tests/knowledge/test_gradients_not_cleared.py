@@ -135,3 +135,27 @@ def test_gradients_thrown_away_are_not_cut_off() -> None:
     assert found.diagnosis.finding.cause == "gradients_thrown_away"
     assert "gradients_thrown_away" in found.output
     assert "silent_cut" not in found.output
+
+
+LATE = """
+def train(rounds):
+    for x in torch.randn(rounds, 5, 2):
+        opt_d.zero_grad()
+        disc(x).pow(2).mean().backward()
+        opt_d.step()
+        if rounds > 1:
+            nn.utils.clip_grad_norm_(disc.parameters(), max_norm=0.1)
+train(4)
+"""
+
+
+def test_what_comes_behind_the_step_goes_before_it() -> None:
+    cells = cells_of(HEAD + LATE.lstrip())
+    found = play(cells, watched=True)
+    assert found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    assert (finding.cause, finding.variant) == ("gradients_thrown_away", "late")
+    repaired = edited(cells, found.diagnosis.rewrites[0])
+    assert repaired[1].endswith("max_norm=0.1)\n        opt_d.step()\ntrain(4)")
+    run(repaired)
+    assert play(repaired, watched=True).diagnosis is None

@@ -1,4 +1,4 @@
-"""The gradients were cleared between backward and the step that should have used them."""
+"""Gradients, or changes of them, that were cleared before a step could use them."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from autograd_explain.inspect.facts.silent_evidence import event, moment, name_o
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
 
-PATTERNS = ("gradients-thrown-away",)
+PATTERNS = ("gradients-thrown-away", "gradients-changed-too-late")
 
 EXAMPLE = {
     "optimizer": "optimizer",
@@ -14,6 +14,8 @@ EXAMPLE = {
     "place": "In[2]:4",
     "backward": "loss.backward()",
     "step": "optimizer.step()",
+    "change": "",
+    "change_place": "?",
 }
 
 
@@ -23,13 +25,15 @@ class Details:
 
     backward: Place
     step: Place
+    change: Place | None = None  #: of the gradients, that comes behind the step
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
     cleared, backward, step = (moment(scene, r) for r in ("cleared", "backward", "step"))
     if cleared is None or backward is None or step is None:
         return None
-    cause = event(scene, What.CAUSE, "cleared")
+    late = moment(scene, "late")
+    cause = event(scene, What.CAUSE, "cleared" if late is None else "late")
     parameters = _parameters(scene)
     return Finding(
         cause="gradients_thrown_away",
@@ -40,12 +44,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "place": label(cleared.place),
             "backward": backward.place.source,
             "step": step.place.source,
+            "change": "" if late is None else late.place.source,
+            "change_place": label(None if late is None else late.place),
         },
         tensors=parameters,
         events=() if cause is None else (cause,),
-        awaited=parameters[0].names[:1] if parameters else (),
-        awaits_steps=True,
-        details=Details(backward.place, step.place),
+        variant="" if late is None else "late",
+        awaited=parameters[0].names[:1] if parameters and late is None else (),
+        awaits_steps=late is None,
+        details=Details(backward.place, step.place, None if late is None else late.place),
     )
 
 

@@ -1,4 +1,4 @@
-"""Clear before backward, or with the step where not every round has one."""
+"""Clear before backward, or with the step where not every round has one; change before a step."""
 
 from autograd_explain.rewrite import Fix, Propose, by_table
 from autograd_explain.rewrite.transforms.move_statement import move_before
@@ -8,13 +8,21 @@ from .diagnose import Details
 
 propose: Propose[Details] = by_table(
     Fix(
+        "change_first",
+        lambda s: move_before(s.program, s.details.change, s.details.step, checked=False),
+        when=lambda d: d.change is not None,
+        changes=True,
+    ),
+    Fix(
         "clear_with_step",
         lambda s: cleared_with_the_step(s.program, s.place, s.details.step),
+        when=lambda d: d.change is None,
         changes=True,
     ),
     Fix(
         "clear_first",
         lambda s: move_before(s.program, s.place, s.details.backward),
+        when=lambda d: d.change is None,
         changes=True,
     ),
 )

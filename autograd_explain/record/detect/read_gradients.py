@@ -17,8 +17,9 @@ def by_gradients(
 ) -> CandidateFault | None:
     """What updates leaves by their gradient or keeps it, as far as the text shows it; None where
     nothing does: weights that are moved otherwise, and gradients that nobody reads or that are
-    only printed, are none of ours."""
-    for role, tells in (("updated", _reads_gradient), ("read", _keeps_gradient)):
+    only printed or measured (`norm = clip_grad_norm_(…)`), are none of ours."""
+    roles = {"updated": _reads_gradient, "read": _keeps_gradient, "late": _drops_result}
+    for role, tells in roles.items():
         if role in suspect.marks:
             told = ((m, moments.wrote(m.site, m.clock, None)) for m in suspect.marks[role])
             found = tuple(
@@ -43,10 +44,23 @@ def _reads_gradient(program: Program, place: Place) -> bool:
 def _keeps_gradient(program: Program, place: Place) -> bool:
     """Whether the statement of a place gives what it reads of a `.grad` to a name or a list."""
     statement = program.statement_at(place)
+    return isinstance(statement, _KEEPING) or _fills(statement)
+
+
+def _drops_result(program: Program, place: Place) -> bool:
+    """Whether the statement of a place is there for what it changes alone."""
+    statement = program.statement_at(place)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    named = any(not isinstance(t, (ast.Attribute, ast.Subscript)) for t in targets)
+    return not (named or isinstance(statement, ast.Return) or _fills(statement))
+
+
+def _fills(statement: ast.stmt | None) -> bool:
+    """`norms.append(…)`"""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    fills = isinstance(call, ast.Call) and called_name(call) in ("append", "copy_", "update", "add")
-    return isinstance(statement, _KEEPING) or fills
+    return isinstance(call, ast.Call) and called_name(call) in _FILLING
 
 
+_FILLING = ("append", "copy_", "update", "add")
 _KEEPING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 _GIVING = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.comprehension)

@@ -52,6 +52,7 @@ class Followed:
     cuts: dict[int, tuple[Mark, set[int]]] = field(default_factory=dict)
     all_had: bool = False  #: a step at which every parameter had a gradient
     leftovers: list[tuple[Mark, Mark]] = field(default_factory=list)
+    too_late: set[int] = field(default_factory=set)  #: sites of writes between a step and clearing
     filled: Mark | None = None  #: the last backward after which there was a gradient
     fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
     seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
@@ -177,6 +178,7 @@ class Gradients:
             return
         followed = self._follow(optimizer)
         fresh = self._fresh_gradient(followed, optimizer)
+        self._changed_too_late(followed, optimizer, mark)
         followed.cleared = followed.ever_cleared = True
         if fresh:
             followed.zeroed = mark
@@ -248,6 +250,25 @@ class Gradients:
             marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
             evidence = {"optimizer": followed.optimizer}
             self.found.append(CandidateFault("gradients-thrown-away", marks, evidence))
+
+    def _changed_too_late(self, followed: Followed, optimizer: Optimizer, mark: Mark) -> None:
+        """step, a write to the gradient, zero_grad: nothing used what was written.  Told when the
+        same line does so again."""
+        backward, gradient = self.last_backward, _first_gradient(_parameters(optimizer))
+        if gradient is None or followed.cleared or backward.clock > followed.stepped.clock:
+            return
+        kept, since = storage(gradient), followed.stepped.clock
+        late = [w for w in self.log.writes_after(since) if w.storage == kept]
+        with unseen():
+            if not late or not followed.steps or _is_zero(gradient):
+                return
+        first = Mark(late[-1].site, late[-1].clock, made=False)
+        if first.site in followed.too_late:
+            marks: Marks = {"late": (first,), "step": (followed.stepped,), "cleared": (mark,)}
+            marks["backward"] = (backward,)
+            evidence = {"optimizer": followed.optimizer}
+            self.found.append(CandidateFault("gradients-changed-too-late", marks, evidence))
+        followed.too_late.add(first.site)
 
     def _cleared_after(self, followed: Followed) -> Mark | None:
         """A clearing by `model.zero_grad()` or by hand, of gradients that this optimizer had."""
