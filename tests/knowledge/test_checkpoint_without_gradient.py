@@ -3,9 +3,12 @@ reasons that have a checkpoint on the way."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import edited, play
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
@@ -103,3 +106,50 @@ def test_the_other_kind_gives_a_frozen_module_no_gradient(frozen: bool) -> None:
     assert found.diagnosis is not None, found.output
     assert found.diagnosis.finding.cause == "checkpoint_without_gradient"
     assert bool(found.diagnosis.rewrites) is not frozen
+
+
+#: A library's model that checkpoints its layers as its user asked, as transformers' do.
+ENCODER = """
+import functools
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers, self.save = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), None
+    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs=None):
+        kwargs = gradient_checkpointing_kwargs or {"use_reentrant": True}
+        self.save = functools.partial(checkpoint, **kwargs)
+    def forward(self, x):
+        return self.save(self.layers.__call__, x) if self.training else self.layers(x)
+"""
+ASKED = {
+    "with the kind": (
+        'net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})',
+        'net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})',
+    ),
+    "without it": (
+        "net.gradient_checkpointing_enable()",
+        'net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})',
+    ),
+    "by a name": (
+        "kind = dict(use_reentrant=True)\nnet.gradient_checkpointing_enable(kind)",
+        "kind = dict(use_reentrant=False)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_library_is_asked_for_the_other_kind(name: str, tmp_path: Path) -> None:
+    asked, line = ASKED[name]
+    text = f"from encoders import Encoder\nnet = Encoder()\n{asked}\n# %%\n"
+    cells = cells_of(START + text + "h = net(x)\nloss = h.pow(2).sum()\nloss.backward()\n")
+    with installed(tmp_path, "encoders", ENCODER):
+        found = play(cells)
+        assert found.diagnosis is not None, found.output
+        finding = found.diagnosis.finding
+        assert finding.cause == "checkpoint_without_gradient"
+        assert finding.tensors[0].names[0] == "h"
+        repaired = edited(cells, found.diagnosis.rewrites[0])
+        assert line in repaired[0].splitlines()
+        run(repaired)

@@ -11,6 +11,8 @@ from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
+from .in_library import asked_of_library
+
 PATTERNS = (
     "checkpoint-no-input-requires-grad",
     "checkpoint-not-necessary",
@@ -30,8 +32,13 @@ VARIANTS = {
 def diagnose(scene: Scene) -> Finding | None:
     if scene.match.pattern == "no-grad-fn":
         found = find(scene)
-        off = None if found is None else unrecorded(scene, found)
-        return None if found is None or off is None else _of_backward(scene, found, off)
+        if found is None:
+            return None
+        off = unrecorded(scene, found)
+        if off is not None:
+            return _of_backward(scene, found, off, off.calls[0].text)
+        asked = asked_of_library(scene, found)
+        return None if asked is None else _of_backward(scene, found, *asked)
     # The other kind of checkpoint would give a frozen module no gradient either.
     other = scene.match.pattern == "checkpoint-not-necessary" or is_frozen(scene)
     at = None if other else failing_place(scene)
@@ -46,15 +53,16 @@ def diagnose(scene: Scene) -> Finding | None:
     )
 
 
-def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint) -> Finding:
-    """The error that follows where nothing else of the loss is recorded."""
+def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint, call: str) -> Finding:
+    """The error that follows where nothing else of the loss is recorded; `call` is what computed
+    it."""
     first, root = off.calls[0], found.fact
     names = tuple(dict.fromkeys((*off.read, *root.names)))
     return finding_from_message(
         scene,
         "checkpoint_without_gradient",
         EXAMPLE,
-        facts={"call": first.text, "root": found.root_text},
+        facts={"call": call, "root": found.root_text},
         at=first,
         more=[scene.event_at(What.CAUSE, c) for c in off.calls[1:]],
         tensors=(TensorFact(Role.CULPRIT, names, requires_grad=False), root),

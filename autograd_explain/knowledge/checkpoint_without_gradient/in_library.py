@@ -1,0 +1,85 @@
+"""A model of an installed library that checkpoints its layers the reentrant way because the program
+asked for it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.checkpointed import UnrecordedCheckpoint
+from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.no_graph import NoGraph
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a, items, table_of
+
+_KIND = "use_reentrant"
+#: transformers' `PreTrainedModel.gradient_checkpointing_enable` and its like.
+_SWITCH = "gradient_checkpointing"
+
+
+def asked_of_library(scene: Scene, loss: NoGraph) -> tuple[UnrecordedCheckpoint, str] | None:
+    """Where the program asks for reentrant checkpoints inside a model that computed a loss without
+    graph and has parameters to train, and the call of the model; `read` is what its result is
+    called."""
+    if loss.root is None or loss.trace.cuts or loss.recording_off:
+        return None
+    for spot in computation(scene, loss.root):
+        owner = None if spot.callable is None else scene.slicer.value(spot.callable)
+        model = getattr(owner, "__self__", owner) if owner is not MISSING else None
+        if is_a(model, torch.nn.Module) and _is_reentrant(model):
+            asked = tuple(_asked(scene))
+            read = tuple(name.text for name in _names(scene, spot))
+            found = UnrecordedCheckpoint(asked, read, True)
+            return (found, spot.text) if asked else None
+    return None
+
+
+def _is_reentrant(model: torch.nn.Module) -> bool:
+    """Whether modules of it that are in training keep torch's checkpoint with that option."""
+    inside = [m for m in model.modules() if m.training]
+    kept = (value for m in inside for _, value in items(table_of(m)))
+    trained = any(p.requires_grad for p in model.parameters())
+    return trained and any(_is_checkpoint(value) for value in kept)
+
+
+def _is_checkpoint(value: Any) -> bool:
+    if not is_a(value, functools.partial):
+        return False
+    of_torch = getattr(value.func, "__module__", "") == "torch.utils.checkpoint"
+    return of_torch and value.keywords.get(_KIND) is not False
+
+
+def _names(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
+    statement = scene.slicer.statement(spot)
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        yield spot.inside(target)
+
+
+def _asked(scene: Scene) -> Iterator[ExprAt]:
+    """The `True` of `use_reentrant`, in a dict or as an argument; else the calls that switch
+    checkpoints on without saying which kind."""
+    said = [
+        scene.slicer.at(source, value)
+        for source, node in scene.index.nodes(ast.AST)
+        for value in _options(node)
+    ]
+    yield from (spot for spot in said if getattr(spot.node, "value", None) is True)
+    if not said:
+        for source, call in scene.index.nodes(ast.Call):
+            name = getattr(call.func, "attr", "")
+            if name.startswith(_SWITCH) and name.endswith("enable") and not call.keywords:
+                yield scene.slicer.at(source, call)
+
+
+def _options(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == _KIND)
+    if isinstance(node, ast.Call):
+        yield from (k.value for k in node.keywords if k.arg == _KIND)
