@@ -138,10 +138,26 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if anew is None and maker is not None:
         anew = reset_anew(program, maker, finding.details.tensor)
     yield from differing("begin_anew", anew)
-    for edits in _cuts(finding, program):
+    for edits in _all_cuts(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
             yield from differing("detach_state", edits)
+
+
+def _all_cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
+    """Where an object keeps the state somewhere inside, what it keeps goes on without its graph,
+    with what else the loop hands on."""
+    kept, loop = finding.details.kept, finding.details.loop
+    inside = None if kept is None else line_behind(program, kept.place, kept.code)
+    if kept is not None and loop is not None and (loop.place.line_id == kept.place.line_id):
+        code = "".join(f"{name} = {name}.detach()\n" for name in loop.names)
+        both = None if loop.several else line_behind(program, kept.place, kept.code + code)
+    else:
+        both = None
+    if finding.details.kept_alone or not finding.details.state:
+        yield from (both, inside)
+    yield from _cuts(finding, program)
+    yield from (both, inside)
 
 
 def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
