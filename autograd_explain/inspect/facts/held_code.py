@@ -50,7 +50,7 @@ def detaching(
     """Statements after which the object that `name` stands for keeps the values without a graph; ""
     where there are none, or too many to read.
 
-    `taken` are names that a loop may not use, `sure` tells of a tensor that its place is never None.
+    `taken` are names that a loop may not use; `sure` tells that a tensor's place is never None.
     """
     lines = _detach(held, name, _Names(taken), sure)
     return "".join(f"{line}\n" for line in lines) if lines and len(lines) <= _MOST_LINES else ""

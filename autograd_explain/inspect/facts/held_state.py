@@ -176,7 +176,8 @@ def _region(source: Source, live: LiveFrame) -> _Region | None:
 def _handed_in(region: _Region) -> Iterator[str]:
     """The names that a round reads before it gives them a value of its own."""
     read: dict[str, int] = {}
-    bound = {n.id: 0 for n in ast.walk(getattr(region, "target", region)) if _binds(region, n)}
+    target = ast.walk(region.target) if isinstance(region, ast.For) else ()
+    bound = {n.id: 0 for n in target if isinstance(n, ast.Name)}
     for statement in region.body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -200,10 +201,6 @@ def _worked_with(statement: ast.stmt) -> Iterator[str]:
             inner = node.value if isinstance(node, ast.Starred) else node
             if isinstance(inner, ast.Name):
                 yield inner.id
-
-
-def _binds(region: _Region, node: ast.AST) -> bool:
-    return isinstance(region, ast.For) and isinstance(node, ast.Name)
 
 
 def _given(statement: ast.stmt) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import islice
+from itertools import islice, pairwise
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -95,7 +95,7 @@ def has_graph(value: Any) -> bool:
 
 
 def _keep(chain: tuple[Held, ...], kept: set[int]) -> None:
-    for above, part in zip(chain, chain[1:], strict=False):
+    for above, part in pairwise(chain):
         kept.add(id(above))
         if id(part) not in kept:
             kept.add(id(part))

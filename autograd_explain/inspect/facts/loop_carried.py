@@ -60,7 +60,7 @@ def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
             name = ast.unparse(node)
             first_read[name] = min(node.lineno, first_read.get(name, node.lineno))
     written: dict[str, ast.stmt] = {}
-    cut = set()
+    cut: set[str] = set()
     for statement in loop.body:
         if isinstance(statement, ast.Assign):
             for target in (leaf for t in statement.targets for leaf in getattr(t, "elts", [t])):

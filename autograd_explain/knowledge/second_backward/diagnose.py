@@ -67,7 +67,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
         culprit = replace(culprit, names=tuple(names))
-    unnamed = inside is not None and not part.carried and part.carrier is None
+    unnamed = part.maker is None and not part.carried and part.carrier is None
     if inside is not None and unnamed and library is None:
         culprit = named_inside(inside, culprit)
     of = known.derivative.of if why is Why.DERIVATIVE and known.derivative is not None else ""

@@ -3,7 +3,6 @@ the earlier outputs of a solver, the entries of a memory."""
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 
 from autograd_explain.inspect.facts.held_state import (
@@ -48,6 +47,8 @@ def named_inside(kept: HeldState, culprit: TensorFact) -> TensorFact:
 
 
 def is_carrier(part: FreedPart, kept: HeldState) -> bool:
-    """Whether a tensor that the object keeps is the very value that a round hands on."""
+    """Whether a tensor that the object keeps is the very value that a round hands on, or nothing
+    else is known of that."""
     carrier = None if part.carrier is None else part.carrier.tensor
-    return any(tensor is carrier for tensor in kept.tensors)
+    unknown = carrier is None and part.maker is None
+    return unknown or any(tensor is carrier for tensor in kept.tensors)

@@ -154,7 +154,7 @@ def _all_cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | N
         both = None if loop.several else line_behind(program, kept.place, kept.code + code)
     else:
         both = None
-    if finding.details.kept_alone or not finding.details.state:
+    if finding.details.kept_alone:
         yield from (both, inside)
     yield from _cuts(finding, program)
     yield from (both, inside)
