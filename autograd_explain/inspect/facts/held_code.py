@@ -103,7 +103,7 @@ def _detach_attribute(
     path = f"{name}{part.step}"
     if not part.parts and (_is_fixed(node.value) or _is_computed(node.value, part.key)):
         return None
-    known = all(sure(tensor) for _, tensor in part.tensors())
+    known = all(any(map(sure, alike)) for alike in _alike(part))
     empty = not known and _begins_as_none(node.value, part.key)
     lines = _detach(part, path, replace(names, empty=empty), sure)
     if lines and empty and (not part.parts or is_a(part.value, tuple)):
@@ -187,8 +187,16 @@ def _united(parts: list[Held]) -> Held:
     for inner in (inner for part in parts for inner in part.parts):
         found.setdefault((inner.way, inner.key), []).append(inner)
     first = parts[0]
-    united = [_united(group) if group[0].parts else group[0] for group in found.values()]
-    return Held(first.value, first.way, first.key, united)
+    united = [_united(group) for group in found.values()]
+    alike = tuple(p.value for p in parts if is_a(p.value, torch.Tensor))
+    return Held(first.value, first.way, first.key, united, alike)
+
+
+def _alike(node: Held) -> Iterator[tuple[torch.Tensor, ...]]:
+    if not node.parts:
+        yield node.alike or (node.value,)
+    for part in node.parts:
+        yield from _alike(part)
 
 
 def _is_fixed(owner: Any) -> bool:

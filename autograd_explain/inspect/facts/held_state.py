@@ -35,13 +35,14 @@ _Chain: TypeAlias = tuple[Held, ...]
 class HeldState:
     """`names` are the values by the ways to them, then the object; `reader` is the statement of a
     round that works with the object, `place` the one behind which `code` takes the graph off what
-    it keeps.  `tensors` are these values."""
+    it keeps.  `tensors` are these values, `paths` the ways to them."""
 
     names: tuple[str, ...]
     reader: Place
     place: Place
     code: str
     tensors: tuple[torch.Tensor, ...]
+    paths: tuple[str, ...]
 
 
 def held_state(scene: Scene, old: Collection[GraphNode]) -> HeldState | None:
@@ -226,6 +227,7 @@ def _state(here: _Round, name: str, held: Held, reached: _Reached) -> HeldState 
         place=_behind(here, name, [path for path, _ in found]),
         code=code,
         tensors=tuple(tensor for _, tensor in found),
+        paths=tuple(path for path, _ in found),
     )
 
 

@@ -44,6 +44,7 @@ class Held:
     way: Way | None = None  #: None for the object asked about
     key: Any = None
     parts: list[Held] = field(default_factory=list)
+    alike: tuple[torch.Tensor, ...] = ()  #: what stands in its place in objects beside its own
 
     @property
     def step(self) -> str:

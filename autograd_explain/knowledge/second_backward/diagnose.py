@@ -100,7 +100,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         details=replace(
             details_of(scene, known, why, tensor, state, storing),
             kept=inside,
-            kept_alone=inside is not None and is_carrier(part, inside),
+            kept_alone=inside is not None and is_carrier(part, inside, state.name),
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
             constant=library is not None and not is_trained(scene, known.calls, library.owner),

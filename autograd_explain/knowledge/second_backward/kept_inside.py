@@ -46,9 +46,10 @@ def named_inside(kept: HeldState, culprit: TensorFact) -> TensorFact:
     return replace(culprit, names=names)
 
 
-def is_carrier(part: FreedPart, kept: HeldState) -> bool:
-    """Whether a tensor that the object keeps is the very value that a round hands on, or nothing
-    else is known of that."""
+def is_carrier(part: FreedPart, kept: HeldState, state: str) -> bool:
+    """Whether a tensor that the object keeps is the very value that a round hands on, `state` one
+    of several in a container of it, or nothing else is known of the value."""
     carrier = None if part.carrier is None else part.carrier.tensor
     unknown = carrier is None and part.maker is None
-    return unknown or any(tensor is carrier for tensor in kept.tensors)
+    one_of_many = "[" in state and state in kept.paths
+    return unknown or one_of_many or any(tensor is carrier for tensor in kept.tensors)

@@ -149,14 +149,13 @@ def _all_cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | N
     with what else the loop hands on."""
     kept, loop = finding.details.kept, finding.details.loop
     inside = None if kept is None else line_behind(program, kept.place, kept.code)
-    if kept is not None and loop is not None and (loop.place.line_id == kept.place.line_id):
+    both = None
+    if kept is not None and loop is not None and loop.place.line_id == kept.place.line_id:
         code = "".join(f"{name} = {name}.detach()\n" for name in loop.names)
         both = None if loop.several else line_behind(program, kept.place, kept.code + code)
-    else:
-        both = None
     if finding.details.kept_alone:
         yield from (both, inside)
-    yield from _cuts(finding, program)
+    yield from _cuts(finding, program, inside)
     yield from (both, inside)
 
 
@@ -168,7 +167,10 @@ def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Propo
         yield Proposal("repair_filled_first", found[1], changes, facts, intended_difference=True)
 
 
-def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
+def _cuts(
+    finding: Finding[Details], program: Program, inside: Edits | None
+) -> Iterator[Edits | None]:
+    """Where the value itself is carried on; `inside` goes before what would cut the round's own."""
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
     several = finding.details.state_kind is StateKind.TUPLE
@@ -193,6 +195,7 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
     if kept is not None:
         yield kept
         return  # at the maker this round would lose its gradient, too
+    yield inside
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
