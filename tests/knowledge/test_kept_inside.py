@@ -182,6 +182,42 @@ for x in torch.randn(3, 2, 4):
             "net.memory.store[key] = value.detach()",
         ],
     ),
+    "a list of states, each read in the round that made it": (
+        """
+cells, head = nn.ModuleList([nn.GRUCell(3, 3), nn.GRUCell(3, 3)]), nn.Linear(3, 1)
+hs = [torch.zeros(2, 3) for _ in cells]
+# %%
+for x in torch.randn(4, 2, 3):
+    for i, cell in enumerate(cells):
+        hs[i] = x = cell(x, hs[i])
+    head(x).square().mean().backward()
+""",
+        "second_backward",
+        "hs",
+        ["hs[:] = [v.detach() for v in hs]"],
+    ),
+    "pairs of keys and values, a tuple for each layer": (
+        """
+class Old(Decoder):
+    def forward(self, x, past=None):
+        pairs = []
+        for i, block in enumerate(self.blocks):
+            q, k, v = block(x).chunk(3, -1)
+            if past is not None:
+                k, v = torch.cat([past[i][0], k], 1), torch.cat([past[i][1], v], 1)
+            pairs.append((k, v))
+            x = x + (q @ k.transpose(1, 2)).softmax(-1) @ v
+        return x, tuple(pairs)
+net, past = Old(), None
+# %%
+for x in torch.randn(3, 2, 5, 4):
+    y, past = net(x, past)
+    y.square().mean().backward()
+""",
+        "second_backward",
+        "past[1][0]",
+        ["past = tuple(tuple(v.detach() for v in item) for item in past)"],
+    ),
     "a copy of a model with a memory": (
         MODEL
         + """
@@ -247,6 +283,30 @@ for _ in range(3):
     )
     assert found.finding.variant == "computed_once"
     assert not any("for layer in" in e.new_source for r in found.rewrites for e in r.edits)
+
+
+def test_what_is_only_looked_at_comes_after_the_state() -> None:
+    """The model keeps a value of each round too, which no round reads: the state is another one."""
+    cells = cells_of(
+        BEGIN
+        + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head, self.seen = nn.GRUCell(3, 3), nn.Linear(3, 1), []
+    def forward(self, x, h):
+        h = self.cell(x, h)
+        self.seen = [h * 2]
+        return self.head(h), h
+net, h = Net(), torch.zeros(2, 3)
+# %%
+for x in torch.randn(4, 2, 3):
+    y, h = net(x, h)
+    y.square().mean().backward()
+"""
+    )
+    found = explained(cells)
+    assert added(cells, edited(cells, found.rewrites[0])) == ["h = h.detach()"]
 
 
 def test_what_another_method_reads_with_its_graph_is_not_cut_for_a_copy() -> None:

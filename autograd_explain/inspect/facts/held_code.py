@@ -65,7 +65,7 @@ def copies_by_identity(held: Held, name: str) -> str:
     guard = _guard(set(_others(held)))
     if len(found) == 1 and found[0][0] != "*" and not guard:
         return f"{{id({name_}): {name_}.detach().clone()}}" if (name_ := found[0]) else ""
-    return f"{{id(t): t.detach().clone() for t in {_sequence(found)}{guard}}}"
+    return f"{{id(t): t.detach().clone() {_each(found)}{guard}}}"
 
 
 def _guard(others: set[type]) -> str:
@@ -252,16 +252,19 @@ def _listed(node: Held, name: str, names: _Names) -> Iterator[str]:
     elif len({type(value) for value in _values(node.value)}) == 1:
         element = names.of_element(name)
         found = list(_listed(_united(inside), element, names.with_element(element)))
-        yield f"*(t for {element} in {_iterated(node, name)} for t in {_sequence(found)})"
+        yield f"*(t for {element} in {_iterated(node, name)} {_each(found)})"
     else:
         for part in inside:
             yield from _listed(part, f"{name}{part.step}", names)
 
 
-def _sequence(found: list[str]) -> str:
+def _each(found: list[str]) -> str:
+    """`for t in …` over elements of a display."""
+    if len(found) == 1 and found[0].startswith("*(t "):
+        return found[0][4:-1]
     if len(found) == 1:
-        return found[0][1:] if found[0][0] == "*" else f"({found[0]},)"
-    return f"({', '.join(found)})"
+        return f"for t in {found[0][1:]}" if found[0][0] == "*" else f"for t in ({found[0]},)"
+    return f"for t in ({', '.join(found)})"
 
 
 def _others(node: Held) -> Iterator[type]:

@@ -192,16 +192,25 @@ def _handed_in(region: _Region) -> Iterator[str]:
 
 
 def _worked_with(statement: ast.stmt) -> Iterator[str]:
-    """The names of what a call may change: it is called, or a method of it or of a part, or given
-    to a call."""
+    """The names of what a statement may change: an item or attribute is set, it is called, or a
+    method of it or of a part, or it is given to a call."""
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield from _head(node)
     for call in _calls(statement):
-        function: ast.expr = call.func
-        while isinstance(function, (ast.Attribute, ast.Subscript)):
-            function = function.value
-        for node in (function, *call.args, *(k.value for k in call.keywords)):
-            inner = node.value if isinstance(node, ast.Starred) else node
+        yield from _head(call.func)
+        for given in (*call.args, *(k.value for k in call.keywords)):
+            inner = given.value if isinstance(given, ast.Starred) else given
             if isinstance(inner, ast.Name):
                 yield inner.id
+
+
+def _head(node: ast.expr) -> Iterator[str]:
+    """`a` of `a.b[0].c`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
 
 
 def _given(statement: ast.stmt) -> Iterator[str]:

@@ -68,6 +68,8 @@ def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
                     name = ast.unparse(target)
                     written.setdefault(name, statement)
                     cut = cut | {name} if _is_cut(statement.value) else cut - {name}
+    for target in ast.walk(loop.target) if isinstance(loop, ast.For) else ():
+        cut.add(ast.unparse(target))  # each round begins with a value of its own
     for name, statement in written.items():
         if name in cut:
             continue

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.model import Finding, Role, Safety, What
-from autograd_explain.program import Program
+from autograd_explain.model import Finding, Place, Role, Safety, What
+from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
@@ -195,10 +195,29 @@ def _cuts(
     if kept is not None:
         yield kept
         return  # at the maker this round would lose its gradient, too
-    yield inside
+    if _read_later(program, maker):
+        yield inside
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
+
+
+def _read_later(program: Program, maker: Place) -> bool:
+    """Whether the value goes on in its own round, not only into what the next one reads: a plain
+    name, or a target that is read behind the statement."""
+    source, statement = program.source_at(maker), program.statement_at(maker)
+    if source is None or not isinstance(statement, ast.Assign):
+        return True
+    targets = [leaf for t in statement.targets for leaf in getattr(t, "elts", [t])]
+    texts = {ast.unparse(target) for target in targets}
+    around = own_nodes(source.function_around(statement) or source.tree)
+    later = (
+        node for node in around
+        if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), ast.Load)
+    )  # fmt: skip
+    return any(isinstance(target, ast.Name) for target in targets) or any(
+        node.lineno > (statement.end_lineno or 0) and ast.unparse(node) in texts for node in later
+    )
 
 
 def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
