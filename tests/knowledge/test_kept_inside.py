@@ -189,7 +189,8 @@ hs = [torch.zeros(2, 3) for _ in cells]
 # %%
 for x in torch.randn(4, 2, 3):
     for i, cell in enumerate(cells):
-        hs[i] = x = cell(x, hs[i])
+        hs[i] = cell(x, hs[i])
+        x = hs[i]
     head(x).square().mean().backward()
 """,
         "second_backward",
@@ -307,6 +308,32 @@ for x in torch.randn(4, 2, 3):
     )
     found = explained(cells)
     assert added(cells, edited(cells, found.rewrites[0])) == ["h = h.detach()"]
+
+
+def test_a_copy_that_is_made_before_the_first_round_too() -> None:
+    cells = cells_of(
+        BEGIN
+        + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.last = nn.Linear(4, 4), None
+    def forward(self, x):
+        self.last = self.body(x)
+        return self.last.sum()
+net = Net()
+# %%
+copies = []
+for x in torch.randn(3, 2, 4):
+    copies.append(copy.deepcopy(net))
+    net(x).backward()
+print(net.last)
+"""
+    )
+    found = explained(cells)
+    repaired = edited(cells, found.rewrites[0])
+    assert "for t in (net.last,) if t is not None}" in repaired[-1]
+    run(repaired)
 
 
 def test_what_another_method_reads_with_its_graph_is_not_cut_for_a_copy() -> None:

@@ -10,11 +10,13 @@ import ast
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import FunctionType
 from typing import Any
 
 import torch
 
-from ...isolation.type_checks import bases, class_attribute, elements, is_a, items
+from ...isolation.type_checks import bases, class_attribute, class_table, elements, is_a, items
 from ..live.class_source import parsed
 from .held_tensors import Held, Way
 
@@ -56,16 +58,23 @@ def detaching(
     return "".join(f"{line}\n" for line in lines) if lines and len(lines) <= _MOST_LINES else ""
 
 
-def copies_by_identity(held: Held, name: str) -> str:
+def copies_by_identity(held: Held, name: str, again: bool = False) -> str:
     """The dict of a copy without a graph for each tensor, by its identity: the `memo` with which
-    `copy.deepcopy` takes these copies."""
+    `copy.deepcopy` takes these copies.  `again`: it is made more than once, and may find None where
+    a class begins with that."""
     found = list(_listed(held, name, _Names(("t",))))
     if not found:
         return ""
-    guard = _guard(set(_others(held)))
+    empty = {type(None)} if again and any(map(_may_be_none, held.chains())) else set()
+    guard = _guard({*_others(held), *empty})
     if len(found) == 1 and found[0][0] != "*" and not guard:
         return f"{{id({name_}): {name_}.detach().clone()}}" if (name_ := found[0]) else ""
     return f"{{id(t): t.detach().clone() {_each(found)}{guard}}}"
+
+
+def _may_be_none(chain: tuple[Held, ...]) -> bool:
+    pairs = [(a, b) for a, b in pairwise(chain) if b.way is Way.ATTRIBUTE]
+    return bool(pairs) and _begins_as_none(pairs[-1][0].value, pairs[-1][1].key)
 
 
 def _guard(others: set[type]) -> str:
@@ -212,17 +221,29 @@ def _is_computed(owner: Any, attribute: str) -> bool:
 def _begins_as_none(owner: Any, attribute: str) -> bool:
     """Whether the class gives the attribute None, or a list of such; so where its text is not to
     be had."""
-    trees = [parsed(kind) for kind in bases(type(owner)) if kind is not object][:4]
-    known = [tree for tree in trees if tree is not None]
-    return not known or any(
-        any(isinstance(n, ast.Constant) and n.value is None for n in _first_values(node.value))
-        for tree in known
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        for leaf in getattr(target, "elts", [target])
-        if getattr(leaf, "attr", getattr(leaf, "id", "")) == attribute
+    kinds = [kind for kind in bases(type(owner)) if kind is not object][:4]
+    known = [tree for kind in kinds for tree in _trees(kind)]
+    return (
+        not kinds
+        or not _trees(kinds[0])
+        or any(
+            any(isinstance(n, ast.Constant) and n.value is None for n in _first_values(node.value))
+            for tree in known
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            for leaf in getattr(target, "elts", [target])
+            if getattr(leaf, "attr", getattr(leaf, "id", "")) == attribute
+        )
     )
+
+
+def _trees(kind: type) -> list[ast.Module]:
+    """The text of a class; of one of a cell, which may have none, that of its methods."""
+    whole = parsed(kind)
+    methods = (m for m in class_table(kind).values() if is_a(m, FunctionType))
+    found = [whole] if whole is not None else [parsed(method) for method in methods]
+    return [tree for tree in found if tree is not None]
 
 
 def _first_values(value: ast.expr) -> Iterator[ast.expr]:

@@ -10,6 +10,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.facts.held_code import copies_by_identity, detaching
 from autograd_explain.inspect.facts.held_tensors import Held, Way, held_tensors
 from autograd_explain.inspect.live.graph import Graph
@@ -41,7 +42,7 @@ def inside_of(scene: Scene, copied: ExprAt | None, root: Any) -> Inside | None:
     tensors = [] if held is None else [tensor for _, tensor in held.tensors()]
     if held is None or not name or len(tensors) > _MOST_TENSORS:
         return None
-    memo = copies_by_identity(held, name)
+    memo = copies_by_identity(held, name, again=_comes_again(scene))
     spent = detaching(held, name, scene.program.names) if all(map(_is_spent, tensors)) else ""
     short = memo if len(memo) <= _LONGEST else ""
     return Inside(name, short, spent, _attributes(held) == 1)
@@ -54,6 +55,12 @@ def _attributes(held: Held) -> int:
     )
     last = (chain[i] for chain, i in zip(held.chains(), own, strict=True))
     return len({id(part) for part in last})
+
+
+def _comes_again(scene: Scene) -> bool:
+    """Whether the failing line stands in a loop or a function."""
+    in_function = scene.place is not None and scene.place.function is not None
+    return in_function or bool(failing_loops(scene))
 
 
 def _path(copied: ExprAt) -> str:
