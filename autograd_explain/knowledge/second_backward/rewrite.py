@@ -92,6 +92,11 @@ def _in_closure(site: Site[Details]) -> Edits | None:
     return repeat_inside(site.program, failed, old) if old and failed is not None else None
 
 
+def _in_function_of_loop(site: Site[Details]) -> Edits | None:
+    """… where the loop is in a function that reads the value from outside."""
+    return None if _every_round(site) else _in_closure(site)
+
+
 def _again(site: Site[Details]) -> Edits | None:
     use, old = site.details.use, site.details.old
     return recompute_before(site.program, use, old) if use is not None and old else None
@@ -261,7 +266,7 @@ _of_table: Propose[Details] = by_table(
     Fix("recompute_in_loop", _every_round, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix(
         "recompute_in_loop",
-        _in_closure,
+        _in_function_of_loop,
         when=lambda d: d.why is Why.COMPUTED_ONCE and not d.made,
         changes=True,
     ),
