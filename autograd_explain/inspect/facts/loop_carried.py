@@ -12,7 +12,7 @@ import torch
 
 from ...model import Place
 from ...nodes import GraphTraversal
-from ...program import called_name, expression_of
+from ...program import expression_of
 from ..dataflow.safe_lookup import in_frame
 from ..live.graph import GraphNode
 from ..scene import Scene
@@ -60,33 +60,16 @@ def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
             name = ast.unparse(node)
             first_read[name] = min(node.lineno, first_read.get(name, node.lineno))
     written: dict[str, ast.stmt] = {}
-    cut: set[str] = set()
     for statement in loop.body:
         if isinstance(statement, ast.Assign):
             for target in (leaf for t in statement.targets for leaf in getattr(t, "elts", [t])):
                 if isinstance(target, (ast.Name, ast.Attribute)):
-                    name = ast.unparse(target)
-                    written.setdefault(name, statement)
-                    cut = cut | {name} if _is_cut(statement.value) else cut - {name}
-    for target in ast.walk(loop.target) if isinstance(loop, ast.For) else ():
-        cut.add(ast.unparse(target))  # each round begins with a value of its own
+                    written.setdefault(ast.unparse(target), statement)
     for name, statement in written.items():
-        if name in cut:
-            continue
         # What the statement's own value reads is the value from before, too.
         last = statement.end_lineno or statement.lineno
         if first_read.get(name, last + 1) <= last:
             yield name, statement
-
-
-def _is_cut(value: ast.expr) -> bool:
-    """`x.detach()`, `x.detach().clone()`: what the next round gets has no graph."""
-    chain = value
-    while isinstance(chain, (ast.Call, ast.Attribute)):
-        if isinstance(chain, ast.Call) and called_name(chain) == "detach":
-            return True
-        chain = chain.func if isinstance(chain, ast.Call) else chain.value
-    return False
 
 
 def _leads_to(value: Any, nodes: set[int]) -> bool:

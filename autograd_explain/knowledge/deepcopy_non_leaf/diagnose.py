@@ -20,7 +20,6 @@ from autograd_explain.inspect.facts.torch_call import (
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
-from .inside import inside_of
 from .old_norm import OldNorm, old_norm
 
 PATTERNS = ("deepcopy-nonleaf",)
@@ -48,9 +47,6 @@ class Details:
     looks_back: bool  #: the stored value is only looked at: its graph is kept for nothing
     norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
     asked: tuple[Place, ...]  #: for that function
-    memo: str = ""  #: a copy of each tensor with a graph, as `copy.deepcopy` takes them
-    alone: bool = True  #: nothing else that is copied keeps such a tensor, as far as is known
-    spent: str = ""  #: statements that cut these tensors off: a backward has freed their graphs
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -63,21 +59,19 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     owner, attribute = _holder(root, tensor)
     if owner is MISSING:
         owner, attribute = _holder(local(scene, "_reconstruct", "x", "copy.py"), tensor)
-    inside = inside_of(scene, copied, root)
-    text = copied.text if copied is not None else "" if inside is None else inside.name
     norm = old_norm(scene, owner, attribute, root)
     stores = [] if owner is MISSING else scene.slicer.stores(owner, attribute)
     stored = [s for s in stores if not _nothing(s.node)]
     fact = tensor_fact(scene, tensor)
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
-    causes = norm.asked if norm is not None else (stored[:1] or (copied or scene.surfaced,))
+    causes = norm.asked if norm is not None else (stored[:1] or (copied,))
     return finding_from_message(
         scene,
         "deepcopy_non_leaf",
         EXAMPLE,
         facts={
             "tensor": names[0] if names else attribute,
-            "copied": text,
+            "copied": "" if copied is None else copied.text,
             "module": "" if owner is MISSING else type(owner).__name__,
             "attribute": attribute,
             "maker": stored[0].text if stored else "",
@@ -101,9 +95,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             and _looks_back(scene, attribute, stored),
             norm=norm.function if norm is not None and norm.replaceable else "",
             asked=() if norm is None else scene.places_at(norm.asked),
-            memo="" if inside is None or root is tensor else inside.memo,
-            alone=inside is None or inside.alone,
-            spent="" if inside is None or norm is not None else inside.spent,
         )
     )
 

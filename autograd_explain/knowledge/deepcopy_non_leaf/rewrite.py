@@ -1,4 +1,4 @@
-"""Store the value without its graph, copy the values alone, or drop what is stored."""
+"""Store the value without its graph, drop it before copying, or copy the values themselves."""
 
 import ast
 from dataclasses import replace
@@ -6,12 +6,7 @@ from dataclasses import replace
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
-    keyword_set,
-    line_before,
-    operand,
-)
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, operand
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
 
 from .diagnose import Details
@@ -26,24 +21,6 @@ def _dropped(site: Site[Details]) -> Edits | None:
     copied = site.details.copied or site.finding.place(What.FAILED)  # a library copies
     name = "" if copied is None else _name_at(site.finding, site.program, copied)
     return line_before(site.program, copied, f"{name} = None\n") if name else None
-
-
-def _with_memo(site: Site[Details]) -> Edits | None:
-    """`copy.deepcopy(net)` -> `copy.deepcopy(net, memo={…})`"""
-    program, place = site.program, site.details.copied
-    source, node = program.source_at(place), node_at(program, place)
-    call = None if source is None or node is None else source.parents.get(node)
-    if source is None or place is None or not isinstance(call, ast.Call):
-        return None
-    where = replace(place, span=source.span(call))
-    plain = call.args == [node] and not call.keywords
-    return keyword_set(program, where, "memo", site.details.memo) if plain else None
-
-
-def _cut(site: Site[Details]) -> Edits | None:
-    """What a library copies goes on without its graph."""
-    failed = site.finding.place(What.FAILED)
-    return line_before(site.program, failed, site.details.spent)
 
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -80,8 +57,6 @@ propose: Propose[Details] = by_table(
     Fix("detach", at_place(call_behind, "detach"), when=lambda d: d.looks_back),
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
-    Fix("memo", _with_memo, when=lambda d: bool(d.memo)),
-    Fix("cut", _cut, when=lambda d: bool(d.spent) and d.copied is None),
-    Fix("drop", _dropped, when=lambda d: d.stored and d.alone),
+    Fix("drop", _dropped, when=lambda d: d.stored),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )

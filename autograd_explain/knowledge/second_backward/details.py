@@ -11,7 +11,6 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.syntax import returns
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
-from autograd_explain.inspect.facts.held_state import HeldState
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
@@ -55,8 +54,6 @@ class Details:
     cache: bool = False  #: an object of a library keeps it until it is None again
     argument: str = ""  #: what the function was given that keeps the old value for it
     held: bool = False  #: it took the name of a leaf that an optimizer steps
-    kept: HeldState | None = None  #: what an object of the rounds keeps, wherever in it
-    kept_alone: bool = False  #: and nothing else hands the old value on, as far as is known
 
 
 def details_of(

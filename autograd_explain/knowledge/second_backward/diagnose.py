@@ -22,7 +22,6 @@ from .events import events_of
 from .evidence import gather
 from .freed_part import earlier_backwards, freed_part
 from .kept_by_library import is_trained, kept_by_library
-from .kept_inside import is_carrier, kept_inside, named_inside
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 from .stale import stale
@@ -59,8 +58,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     known = gather(scene, freed)
     why, before, elsewhere = reason(known), before_loop(known), loss_of_another_cell(known)
     part, memory, stepped = known.part, known.memory, known.stepped
-    inside = kept_inside(scene, known, why)
-    why = why if inside is None else Why.CARRIED
     keeps = stored(scene, part) if why in (Why.CARRIED, Why.COMPUTED_ONCE) else None
     if why is Why.CARRIED and keeps is None:
         keeps = stored_as_attribute(scene, part)
@@ -70,9 +67,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
         culprit = replace(culprit, names=tuple(names))
-    unnamed = part.maker is None and not part.carried and part.carrier is None
-    if inside is not None and unnamed and library is None:
-        culprit = named_inside(inside, culprit)
     of = known.derivative.of if why is Why.DERIVATIVE and known.derivative is not None else ""
     if of and of not in culprit.names:  # what else was made before it did not go that way
         culprit = TensorFact(Role.CULPRIT, (of,))
@@ -80,7 +74,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     tensor = culprit.names[0] if culprit.names else part.boundary.name
     kept = storing or (None if part.binding is None else part.binding.place)
     kept = kept if library is None else library.place
-    kept = inside.reader if kept is None and inside is not None else kept
     remembers = None if memory is None else memory.place
     step = None if stepped is None else stepped.moment.place
     first = scene.place if part.first is None else part.first.place
@@ -102,8 +95,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         freed=part.lines,
         details=replace(
             details_of(scene, known, why, tensor, state, storing),
-            kept=inside,
-            kept_alone=inside is not None and is_carrier(part, inside, state.name),
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
             constant=library is not None and not is_trained(scene, known.calls, library.owner),

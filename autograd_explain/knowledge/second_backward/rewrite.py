@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from autograd_explain.model import Finding, Place, Role, Safety, What
-from autograd_explain.program import Program, own_nodes
+from autograd_explain.model import Finding, Role, Safety, What
+from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
@@ -143,25 +143,10 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if anew is None and maker is not None:
         anew = reset_anew(program, maker, finding.details.tensor)
     yield from differing("begin_anew", anew)
-    for edits in _all_cuts(finding, program):
+    for edits in _cuts(finding, program):
         if edits and edits not in seen:
             seen.add(edits)
             yield from differing("detach_state", edits)
-
-
-def _all_cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
-    """Where an object keeps the state somewhere inside, what it keeps goes on without its graph,
-    with what else the loop hands on."""
-    kept, loop = finding.details.kept, finding.details.loop
-    inside = None if kept is None else line_behind(program, kept.place, kept.code)
-    both = None
-    if kept is not None and loop is not None and loop.place.line_id == kept.place.line_id:
-        code = "".join(f"{name} = {name}.detach()\n" for name in loop.names)
-        both = None if loop.several else line_behind(program, kept.place, kept.code + code)
-    if finding.details.kept_alone:
-        yield from (both, inside)
-    yield from _cuts(finding, program, inside)
-    yield from (both, inside)
 
 
 def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
@@ -172,10 +157,7 @@ def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Propo
         yield Proposal("repair_filled_first", found[1], changes, facts, intended_difference=True)
 
 
-def _cuts(
-    finding: Finding[Details], program: Program, inside: Edits | None
-) -> Iterator[Edits | None]:
-    """Where the value itself is carried on; `inside` goes before what would cut the round's own."""
+def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
     several = finding.details.state_kind is StateKind.TUPLE
@@ -200,29 +182,9 @@ def _cuts(
     if kept is not None:
         yield kept
         return  # at the maker this round would lose its gradient, too
-    if _read_later(program, maker):
-        yield inside
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
         yield detach_expression(program, maker, target, state=several)
         yield detach_use(program, maker, target, state=several)
-
-
-def _read_later(program: Program, maker: Place) -> bool:
-    """Whether the value goes on in its own round, not only into what the next one reads: a plain
-    name, or a target that is read behind the statement."""
-    source, statement = program.source_at(maker), program.statement_at(maker)
-    if source is None or not isinstance(statement, ast.Assign):
-        return True
-    targets = [leaf for t in statement.targets for leaf in getattr(t, "elts", [t])]
-    texts = {ast.unparse(target) for target in targets}
-    around = own_nodes(source.function_around(statement) or source.tree)
-    later = (
-        node for node in around
-        if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), ast.Load)
-    )  # fmt: skip
-    return any(isinstance(target, ast.Name) for target in targets) or any(
-        node.lineno > (statement.end_lineno or 0) and ast.unparse(node) in texts for node in later
-    )
 
 
 def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
-from autograd_explain.inspect.facts.held_state import HeldState, goes_through_rounds, held_state
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
@@ -54,10 +53,9 @@ class Details:
     shares_gradients: bool
     trains_others: bool  #: it does, and what the optimizer updates lies behind the others alone
     carried: LoopCarried | None  #: what the loop carries on
-    kept: HeldState | None = None  #: what an object keeps from round to round, wherever in it
 
 
-def diagnose(scene: Scene) -> Finding[Details | HeldState | None] | None:
+def diagnose(scene: Scene) -> Finding[Details | None] | None:
     found = find_overwrite(scene)
     if found is None or not found.by_step:
         return None
@@ -91,42 +89,22 @@ def diagnose(scene: Scene) -> Finding[Details | HeldState | None] | None:
     )
 
 
-def _kept(scene: Scene, guilty: TraceEvent | None) -> HeldState | None:
-    """What an object hands on with the graph of a round before the step, where each round steps
-    after its own backward."""
-    if not (goes_through_rounds(scene) if guilty is None else _is_of_earlier_round(scene, guilty)):
-        return None
-    return held_state(scene, [saved.node for saved in scene.graph.overwritten()])
-
-
-def _is_of_earlier_round(scene: Scene, moment: TraceEvent) -> bool:
-    """Whether it stands behind the failing line, or on it, at the level where they differ."""
-    pairs = zip(moment.path, scene.path, strict=False)
-    first = next(((m, f) for m, f in pairs if m.line_id != f.line_id), None)
-    ends = (moment.place, scene.place or moment.place)
-    return first is None or any(
-        made.function_id == failed.function_id and made.line > failed.line
-        for made, failed in (first, ends)
-    )
-
-
 def _roots(scene: Scene) -> tuple[TensorFact, ...]:
     return tuple(scene.fact(Role.ROOT, root) for root in scene.roots[:1])
 
 
 def _details(
     scene: Scene, found: Overwrite, shared: bool, carried: LoopCarried | None
-) -> Details | HeldState | None:
-    """Where the step is not known, what an object keeps at most."""
+) -> Details | None:
+    """None where the step is not known."""
     if found.guilty is None:
-        return _kept(scene, None)
+        return None
     forward = (m.path for m in scene.makers(scene.graph.above(found.saved.node)))
     step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
-    late = spent(scene, [s.node for s in scene.graph.overwritten()])
+    kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)
     others = shared and _trains_others(scene, found)
-    state = _kept(scene, found.guilty)
-    return Details(step, failed, distinct(rest), late, whole, shared, others, carried, state)
+    return Details(step, failed, distinct(rest), kept, whole, shared, others, carried)
 
 
 def _whole(scene: Scene, guilty: TraceEvent) -> tuple[Place, ...]:

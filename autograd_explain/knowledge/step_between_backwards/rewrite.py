@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
-from autograd_explain.inspect.facts.held_state import HeldState
 from autograd_explain.model import Finding, Place, Role
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.backward import detach_after
-from autograd_explain.rewrite.transforms.call_edits import line_behind
 from autograd_explain.rewrite.transforms.detach import detached_at
 from autograd_explain.rewrite.transforms.move_statement import move_after, toggled_run
 from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
@@ -23,17 +21,11 @@ from .loops import reorder_items, split_and_move, step_in_own_loop
 from .recompute_in_loop import in_every_round
 
 
-def propose(finding: Finding[Details | HeldState | None], program: Program) -> Iterator[Proposal]:
+def propose(finding: Finding[Details | None], program: Program) -> Iterator[Proposal]:
     details = finding.details
-    if isinstance(details, HeldState):
-        yield from differing("detach_state", line_behind(program, details.place, details.code))
-    if not isinstance(details, Details):
+    if details is None:
         return
     step, failed, forward = details.step, details.failed, details.forward
-    kept = details.kept
-    inside = None if kept is None else line_behind(program, kept.place, kept.code)
-    if details.carried is None:
-        yield from differing("detach_state", inside)
     moved = _move_step(program, step, failed)
     again = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
     # A loss that went backward before the step is kept as a number.
@@ -56,24 +48,10 @@ def propose(finding: Finding[Details | HeldState | None], program: Program) -> I
     if (state := details.carried) is not None:  # without the graph of the rounds before the step
         edits = detach_after(program, state.place, *state.names, state=state.several)
         yield from differing("detach_state", edits)
-        yield from differing("detach_state", _both(program, details))
-
-
-def _both(program: Program, details: Details) -> Edits | None:
-    """What an object keeps and what the loop hands on by name."""
-    kept, state = details.kept, details.carried
-    if kept is None or state is None or state.several:
-        return None
-    more = "".join(f"{name} = {name}.detach()\n" for name in state.names)
-    same = kept.place.line_id == state.place.line_id
-    return line_behind(program, kept.place, kept.code + more if same else kept.code)
 
 
 def _in_one_loop(
-    finding: Finding[Details | HeldState | None],
-    program: Program,
-    place: Place,
-    forward: tuple[Place, ...],
+    finding: Finding[Details | None], program: Program, place: Place, forward: tuple[Place, ...]
 ) -> Iterator[Proposal]:
     """One loop steps for one item and fails for a later one."""
     root = finding.tensor(Role.ROOT)
