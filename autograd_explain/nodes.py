@@ -18,6 +18,13 @@ _STACK = 2**20
 #: Bytes of stack that one wrapper takes as it dies, with a margin of two.
 _WRAPPER = 400
 _DEEPEST = 20_000
+#: The operations whose result is their input's memory, named as their nodes are (torch 2.13: what
+#: `Tensor._is_view` tells of the results of all of them, and the two inside `reshape`).
+_VIEWS = frozenset(
+    "T Transpose Permute View ReshapeAlias UnsafeView Unsqueeze Squeeze Expand Select Slice Split "
+    "SplitWithSizes Unbind AsStrided Diagonal Alias Unfold ViewAsComplex ViewAsReal Conj "
+    "NegView".split()
+)
 
 
 class Reached(NamedTuple):
@@ -77,6 +84,11 @@ class GraphTraversal:
     def _late(self, count: int) -> bool:
         late = self._stop is not None and count % 1024 == 0
         return late and self._stop is not None and time.monotonic() > self._stop
+
+
+def is_view(name: str) -> bool:
+    """Whether what made a node of this name (`TBackward0`) hands its input's memory on."""
+    return name.rstrip("0123456789").removesuffix("Backward") in _VIEWS
 
 
 def sequence_of(node: Any) -> int:

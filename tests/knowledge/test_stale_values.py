@@ -15,6 +15,25 @@ torch.manual_seed(0)
 x, y = torch.randn(6, 2), torch.randn(6)
 # %%
 """
+LINEAR = """\
+for _ in range(5):
+    opt.zero_grad()
+    loss = (x @ w - y).pow(2).mean()
+    loss.backward()
+    opt.step()
+"""
+NETWORKS = """\
+encoder, head = nn.Linear(2, 3), nn.Linear(3, 1)
+opt = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+"""
+ROUNDS = """\
+    for _ in range(rounds):
+        opt.zero_grad()
+        loss = (head(features).squeeze(1) - y).pow(2).mean()
+        loss.backward(retain_graph=True)
+        opt.step()
+train(4)
+"""
 
 #: The program, the name told, and what a repaired cell holds.
 PROGRAMS = {
@@ -23,12 +42,8 @@ PROGRAMS = {
 a, b = (torch.zeros(1, requires_grad=True) for _ in range(2))
 opt = torch.optim.SGD([a, b], lr=0.1)
 w = torch.cat([a, b])
-for _ in range(5):
-    opt.zero_grad()
-    loss = (x @ w - y).pow(2).mean()
-    loss.backward()
-    opt.step()
-""",
+"""
+        + LINEAR,
         "w",
         "    opt.zero_grad()\n    w = torch.cat([a, b])\n",
     ),
@@ -38,44 +53,18 @@ a, b = (torch.zeros(2, requires_grad=True) for _ in range(2))
 opt = torch.optim.SGD([a, b], lr=0.1)
 total = a + b
 w = total - total.mean()
-for _ in range(5):
-    opt.zero_grad()
-    loss = (x @ w - y).pow(2).mean()
-    loss.backward()
-    opt.step()
-""",
+"""
+        + LINEAR,
         "w",
         "    total = a + b\n    w = total - total.mean()\n",
     ),
     "features of an encoder, kept by retain_graph": (
-        """
-encoder, head = nn.Linear(2, 3), nn.Linear(3, 1)
-opt = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
-features = encoder(x)
-def train(rounds):
-    for _ in range(rounds):
-        opt.zero_grad()
-        loss = (head(features).squeeze(1) - y).pow(2).mean()
-        loss.backward(retain_graph=True)
-        opt.step()
-train(4)
-""",
+        NETWORKS + "features = encoder(x)\ndef train(rounds):\n" + ROUNDS,
         "features",
         "        opt.zero_grad()\n        features = encoder(x)\n",
     ),
     "in a function": (
-        """
-encoder, head = nn.Linear(2, 3), nn.Linear(3, 1)
-opt = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
-def train(rounds):
-    features = encoder(x)
-    for _ in range(rounds):
-        opt.zero_grad()
-        loss = (head(features).squeeze(1) - y).pow(2).mean()
-        loss.backward(retain_graph=True)
-        opt.step()
-train(4)
-""",
+        NETWORKS + "def train(rounds):\n    features = encoder(x)\n" + ROUNDS,
         "features",
         "        opt.zero_grad()\n        features = encoder(x)\n",
     ),

@@ -55,6 +55,8 @@ CURRENT = {
     "computed in the loop": f"{LOOP}w = torch.cat([a, b])\n    (x @ w - y).pow(2).sum().backward()"
     + STEP,
     "the leaf's own memory": f"w = first.weight.t()\n{LOOP}(x @ w).pow(2).sum().backward(){STEP}",
+    "the leaf's own memory, kept by an object": "opt = torch.optim.SGD(shift.parameters(), 0.1)\n"
+    f"{LOOP}(x * shift.row).pow(2).sum().backward(){STEP}",
     "a leaf that stays": f"w = torch.cat([a, b])\nopt = torch.optim.SGD(first.parameters(), 0.1)\n"
     f"{LOOP}(first(x).sum(1) + x @ w).pow(2).sum().backward(){STEP}",
     "two losses of one pass": f"{LOOP}h = first(x)\n    h.sum().backward(retain_graph=True)\n"

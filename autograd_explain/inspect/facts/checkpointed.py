@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import torch
 
@@ -218,22 +218,28 @@ def _is_reentrant(scene: Scene, spot: ExprAt) -> bool:
         return False
     slicer = scene.slicer
     function = slicer.value(spot.inside(node.func))
-    asked = [slicer.value(spot.inside(k.value)) for k in node.keywords if k.arg == _KIND]
+    asked = [slicer.value(spot.inside(k.value)) for k in node.keywords if k.arg == KIND]
+    return is_reentrant(function, asked)
+
+
+def is_reentrant(function: Any, asked: Sequence[Any] = ()) -> bool:
+    """Whether a function is torch's checkpoint, of the reentrant kind where `asked` are the values
+    that a call gives `use_reentrant`, or one whose options were given before."""
     if isinstance(function, functools.partial):
-        asked = asked or [v for k, v in function.keywords.items() if k == _KIND]
+        asked = asked or [v for k, v in function.keywords.items() if k == KIND]
         function = function.func
     if getattr(function, "__module__", "") != "torch.utils.checkpoint":
         return False
     return all(a is True or a is None for a in asked)
 
 
-_KIND = "use_reentrant"
+KIND = "use_reentrant"
 
 
 def _given(spot: ExprAt) -> list[ExprAt]:
     """The arguments for the checkpointed function."""
     assert isinstance(spot.node, ast.Call)
-    values = [*spot.node.args[1:], *(k.value for k in spot.node.keywords if k.arg != _KIND)]
+    values = [*spot.node.args[1:], *(k.value for k in spot.node.keywords if k.arg != KIND)]
     return [spot.inside(v.value if isinstance(v, ast.Starred) else v) for v in values]
 
 
@@ -300,6 +306,4 @@ def _shown(scene: Scene, spot: ExprAt, function: ast.expr) -> Iterator[ast.expr]
 
 def _is_off(keyword: ast.keyword) -> bool:
     value = keyword.value
-    return (
-        keyword.arg == "use_reentrant" and isinstance(value, ast.Constant) and value.value is False
-    )
+    return keyword.arg == KIND and isinstance(value, ast.Constant) and value.value is False

@@ -6,19 +6,17 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
-from autograd_explain.inspect.facts.checkpointed import UnrecordedCheckpoint
+from autograd_explain.inspect.facts.checkpointed import KIND, UnrecordedCheckpoint, is_reentrant
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.no_graph import NoGraph
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 
-_KIND = "use_reentrant"
 #: transformers' `PreTrainedModel.gradient_checkpointing_enable` and its like.
 _SWITCH = "gradient_checkpointing"
 
@@ -45,14 +43,7 @@ def _is_reentrant(model: torch.nn.Module) -> bool:
     inside = [m for m in model.modules() if m.training]
     kept = (value for m in inside for _, value in items(table_of(m)))
     trained = any(p.requires_grad for p in model.parameters())
-    return trained and any(_is_checkpoint(value) for value in kept)
-
-
-def _is_checkpoint(value: Any) -> bool:
-    if not is_a(value, functools.partial):
-        return False
-    of_torch = getattr(value.func, "__module__", "") == "torch.utils.checkpoint"
-    return of_torch and value.keywords.get(_KIND) is not False
+    return trained and any(is_a(v, functools.partial) and is_reentrant(v) for v in kept)
 
 
 def _names(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
@@ -80,6 +71,6 @@ def _asked(scene: Scene) -> Iterator[ExprAt]:
 def _options(node: ast.AST) -> Iterator[ast.expr]:
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
-        yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == _KIND)
+        yield from (v for k, v in pairs if isinstance(k, ast.Constant) and k.value == KIND)
     if isinstance(node, ast.Call):
-        yield from (k.value for k in node.keywords if k.arg == _KIND)
+        yield from (k.value for k in node.keywords if k.arg == KIND)

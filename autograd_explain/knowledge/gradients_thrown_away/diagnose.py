@@ -4,7 +4,16 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.silent_evidence import event, moment, name_of, optimizer_name
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
+from autograd_explain.model import (
+    Confidence,
+    Finding,
+    Place,
+    Role,
+    TensorFact,
+    What,
+    label,
+    line_facts,
+)
 
 PATTERNS = ("gradients-thrown-away", "gradients-changed-too-late")
 
@@ -33,6 +42,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if cleared is None or backward is None or step is None:
         return None
     late = moment(scene, "late")
+    change = None if late is None else late.place
     cause = event(scene, What.CAUSE, "cleared" if late is None else "late")
     parameters = _parameters(scene)
     return Finding(
@@ -44,15 +54,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "place": label(cleared.place),
             "backward": backward.place.source,
             "step": step.place.source,
-            "change": "" if late is None else late.place.source,
-            "change_place": label(None if late is None else late.place),
+            **line_facts(change=change),
         },
         tensors=parameters,
         events=() if cause is None else (cause,),
         variant="" if late is None else "late",
         awaited=parameters[0].names[:1] if parameters and late is None else (),
         awaits_steps=late is None,
-        details=Details(backward.place, step.place, None if late is None else late.place),
+        details=Details(backward.place, step.place, change),
     )
 
 

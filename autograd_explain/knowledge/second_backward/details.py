@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.syntax import returns
-from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
+from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
 from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
@@ -23,7 +23,7 @@ from .held_leaf import replaces_held_leaf
 from .reason import Why
 from .weight import weighs_log_probability
 
-CONSTRUCTORS = ("__init__", "__post_init__")
+_CONSTRUCTORS = ("__init__", "__post_init__")
 _MANY = 400
 
 
@@ -116,19 +116,27 @@ def _places(known: Evidence, why: Why) -> Details:
     part, reader = known.part, known.part.reader
     paths = [moment.path for moment in part.made]
     if why is Why.CLOSURE or (part.whole and why is Why.COMPUTED_ONCE):
-        use, *old = at_one_level([known.failed, *paths])
-        return Details(why, use=use, old=distinct(old))
+        return to_repeat(why, known.failed, None, paths)
     if reader is None and part.read_at is not None and why is Why.COMPUTED_ONCE:
         _, use, *old = at_one_level([known.failed, (part.read_at,), *paths])
         return Details(why, use=use, old=distinct(old))
     if reader is None:
         return Details(why)
-    kept = Details(why, reader=reader.place if part.read_once else None)
-    made = [place for path in paths for place in path if place.function in CONSTRUCTORS]
+    found = to_repeat(why, known.failed, reader.path, paths)
+    return replace(found, reader=reader.place if part.read_once else None)
+
+
+def to_repeat(why: Why, failed: Path, reader: Path | None, paths: Sequence[Path]) -> Details:
+    """What to compute again, and where: for the line that `failed` leads to, or for the `reader` of
+    the old value.  `paths` lead to what made it, in the order it ran in."""
+    if reader is None:
+        use, *old = at_one_level([failed, *paths])
+        return Details(why, use=use, old=distinct(old))
+    made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
     if made:  # computed while an object was made: making another one is no way to repeat it
-        return replace(kept, made=distinct(made), attribute_uses=reader.path)
-    _, use, *old = at_one_level([known.failed, reader.path, *paths])
-    return replace(kept, use=use, old=distinct(old))
+        return Details(why, made=distinct(made), attribute_uses=reader)
+    _, use, *old = at_one_level([failed, reader, *paths])
+    return Details(why, use=use, old=distinct(old))
 
 
 def _first_uses(scene: Scene, known: Evidence) -> tuple[Place, ...]:

@@ -48,6 +48,11 @@ def _every_round(site: Site[Details]) -> Edits | None:
     return compute_all_in_loop(site.program, old, use)
 
 
+def _every_round_or_call(site: Site[Details]) -> Edits | None:
+    """… or are repeated in the function with the loop, which reads the values from outside."""
+    return _every_round(site) or _in_closure(site)
+
+
 def _compared(site: Site[Details]) -> Edits | None:
     """What the loop compares its own values with is cut off, the rest moves into the loop."""
     use = site.details.use
@@ -90,11 +95,6 @@ def _in_closure(site: Site[Details]) -> Edits | None:
     """The statements behind the loss are repeated inside the function that goes backward."""
     old, failed = site.details.old, site.finding.place(What.FAILED)
     return repeat_inside(site.program, failed, old) if old and failed is not None else None
-
-
-def _in_function_of_loop(site: Site[Details]) -> Edits | None:
-    """… where the loop is in a function that reads the value from outside."""
-    return None if _every_round(site) else _in_closure(site)
 
 
 def _again(site: Site[Details]) -> Edits | None:
@@ -225,11 +225,10 @@ _of_table: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("detach_compared", _compared, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
-    Fix("recompute_in_loop", _every_round, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
     Fix(
         "recompute_in_loop",
-        _in_function_of_loop,
-        when=lambda d: d.why is Why.COMPUTED_ONCE and not d.made,
+        _every_round_or_call,
+        when=lambda d: d.why is Why.COMPUTED_ONCE,
         changes=True,
     ),
     Fix("when_read", _when_read, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from autograd_explain.inspect.facts.binding import binding_of
-from autograd_explain.inspect.facts.call_levels import at_one_level, distinct
 from autograd_explain.inspect.facts.silent_evidence import culprit, moment, moments
-from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, What, line_facts
 from autograd_explain.nodes import sequence_of
 
-from .details import CONSTRUCTORS, Details
+from .details import Details, to_repeat
 from .reason import Why
 
 VARIANT = "stale"
@@ -22,6 +21,7 @@ def stale(scene: Scene, example: Mapping[str, str]) -> Finding[Details] | None:
     """The finding where nothing was freed, or the graph was kept: nothing raised, and the gradient
     is that of old values."""
     made, step, backward = moments(scene, "made"), moment(scene, "step"), moment(scene, "backward")
+    used = moment(scene, "used")
     if not made or step is None or backward is None:
         return None
     kept = binding_of(scene.program, made[0])
@@ -36,6 +36,9 @@ def stale(scene: Scene, example: Mapping[str, str]) -> Finding[Details] | None:
     }
     marks = ((What.CAUSE, made[0]), (What.FAILED, backward))
     events = (scene.event(what, at, certainty=Certainty.OBSERVED) for what, at in marks)
+    paths = [m.path for m in sorted(made, key=lambda m: m.order)]
+    reader = None if used is None else used.path
+    details = to_repeat(Why.COMPUTED_ONCE, backward.path, reader, paths)
     return Finding(
         cause="second_backward",
         confidence=Confidence.PROVEN,
@@ -43,21 +46,5 @@ def stale(scene: Scene, example: Mapping[str, str]) -> Finding[Details] | None:
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
         variant=VARIANT,
-        details=_details(made, moment(scene, "used"), backward, tensor),
+        details=replace(details, tensor=tensor),
     )
-
-
-def _details(
-    made: tuple[TraceEvent, ...], used: TraceEvent | None, backward: TraceEvent, tensor: str
-) -> Details:
-    """Where the value is made and read, at the level of the backward."""
-    paths = [m.path for m in sorted(made, key=lambda m: m.order)]
-    constructed = distinct(p for path in paths for p in path if p.function in CONSTRUCTORS)
-    if constructed and used is not None:
-        uses = used.path
-        return Details(Why.COMPUTED_ONCE, tensor, made=constructed, attribute_uses=uses)
-    if used is None:
-        use, *old = at_one_level([backward.path, *paths])
-    else:
-        _, use, *old = at_one_level([backward.path, used.path, *paths])
-    return Details(Why.COMPUTED_ONCE, tensor, use=use, old=distinct(old))

@@ -14,6 +14,7 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.nodes import is_view
 
 from .freed_part import FreedPart
 
@@ -48,13 +49,6 @@ def held_by(scene: Scene, call: ExprAt | None) -> set[int] | None:
     return {id(p) for group in optimizer.param_groups for p in group["params"]}
 
 
-#: Nodes that hand their input's memory on: what a later one saved is that memory.
-_ALIASING = frozenset({
-    "TBackward0", "TransposeBackward0", "PermuteBackward0", "ViewBackward0", "UnsqueezeBackward0",
-    "UnsafeViewBackward0", "ReshapeAliasBackward0", "ExpandBackward0", "SqueezeBackward1",
-})  # fmt: skip
-
-
 def leaves_below(nodes: Iterable[GraphNode]) -> Iterator[torch.Tensor]:
     """The leaves that a closed part of a graph hands gradient to."""
     for node in nodes:
@@ -82,7 +76,7 @@ def _saved_leaves(graph: Graph, nodes: Iterable[GraphNode]) -> Iterator[torch.Te
 
 def _leaf(graph: Graph, child: Any) -> torch.Tensor | None:
     node = None if child is None else graph.find(child)
-    while node is not None and node.name in _ALIASING and node.children:
+    while node is not None and is_view(node.name) and node.children:
         node = graph.find(node.children[0])
     return None if node is None else node.variable
 

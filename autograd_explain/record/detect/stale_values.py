@@ -15,41 +15,23 @@ from typing import Any
 from torch import Tensor
 from torch._C._autograd import _get_sequence_nr as sequence
 
-from ...nodes import GraphTraversal, sequence_of
-from ..observe.event_log import EventLog, Made, Wrote
+from ...nodes import GraphTraversal, is_view, sequence_of
+from ..observe.event_log import EventLog, Wrote
 from ..observe.tensor_facts import storage
-from .finding import CandidateFault, Mark, weak
+from .finding import CandidateFault, Mark, Marks
 
 _MAX_WALK = 5_000
 #: Once may be meant: two losses of one forward pass, each with a step of its own.
 _TIMES = 2
-#: What shows its input's memory (torch/csrc/autograd/generated/ViewFuncs.h): it is never old.
-_VIEWS = frozenset(
-    f"{name}Backward"
-    for name in "T MT Transpose Permute View ReshapeAlias Unsqueeze Squeeze Expand Select Slice "
-    "Narrow Split SplitWithSizes Unbind AsStrided Diagonal Alias Unfold Swapaxes Flatten".split()
-)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Old:
-    """A node that was there before the last backward, what newer nodes made of it, if there are
-    any, and the leaves whose values it was computed from; `behind` are the old nodes below it."""
+    """A node that was there before the last backward, what a newer node made of it, if there is
+    one, and the leaves whose values it was computed from."""
 
     node: Any
     reader: Any
-    leaves: tuple[Tensor, ...]
-    behind: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class _Stale:
-    """An old node, the calls that made it and what is behind it, the newest first, and the first
-    write to one of its leaves since."""
-
-    old: _Old
-    made: tuple[Made, ...]
-    write: Wrote
     leaves: tuple[Tensor, ...]
 
 
@@ -73,51 +55,45 @@ class StaleValues:
     def look(self, roots: Iterable[Tensor], backward: Mark) -> bool:
         """Whether a backward is about to go through such values: they are told when one of them was
         met before."""
-        stale = [s for s in map(self._stale, _old_parts(roots, self.bound)) if s is not None]
-        numbers = [sequence_of(s.old.node) for s in stale]
+        stale = {old: w for old in _old_parts(roots, self.bound) if (w := self._updates(old))}
+        numbers = [sequence_of(old.node) for old in stale]
         self._times.update(numbers)
         if any(self._times[number] == _TIMES for number in numbers):
-            self._tell(stale, backward)
+            first = min((w for writes in stale.values() for w in writes), key=lambda w: w.clock)
+            self._tell(list(stale), first, backward)
         return bool(stale)
 
-    def _stale(self, old: _Old) -> _Stale | None:
-        known = [self._log.maker_of(sequence_of(n)) for n in (old.node, *old.behind)]
-        if known[0] is None:
-            return None
-        clock, writes = known[0].clock, []
-        for leaf in old.leaves:
-            wrote = self._log.write_since(clock, storage(leaf))
-            writes += [] if wrote is None else [(leaf, wrote)]
-        if not writes:
-            return None
-        first = min((wrote for _, wrote in writes), key=lambda wrote: wrote.clock)
-        made = {m.site: m for m in known if m is not None}
-        return _Stale(old, tuple(made.values()), first, tuple(leaf for leaf, _ in writes))
+    def _updates(self, old: _Old) -> list[Wrote]:
+        """The first write to each of its leaves since it was made."""
+        made = self._log.maker_of(sequence_of(old.node))
+        if made is None:
+            return []
+        writes = (self._log.write_since(made.clock, storage(leaf)) for leaf in old.leaves)
+        return [wrote for wrote in writes if wrote is not None]
 
-    def _tell(self, stale: list[_Stale], backward: Mark) -> None:
-        first = min((s.write for s in stale), key=lambda wrote: wrote.clock)
-        made = {m.site: Mark(m.site, m.clock) for s in stale for m in s.made}
-        readers = (s.old.reader for s in stale if s.old.reader is not None)
-        used = [self._log.maker_of(sequence_of(node)) for node in readers]
-        marks = {
-            "made": tuple(made.values()),
-            "used": tuple(Mark(m.site, m.clock) for m in used if m is not None),
-            "step": (Mark(first.site, first.clock),),
+    def _tell(self, stale: list[_Old], update: Wrote, backward: Mark) -> None:
+        nodes = (node for old in stale for node in (old.node, *_behind(old.node)))
+        used = self._marks(old.reader for old in stale if old.reader is not None)
+        marks: Marks = {
+            "made": tuple({mark.site: mark for mark in self._marks(nodes)}.values()),
+            "step": (Mark(update.site, update.clock),),
             "backward": (backward,),
         }
-        evidence = {
-            "leaves": tuple(weak(leaf) for s in stale for leaf in s.leaves),
-            "numbers": tuple(sequence_of(s.old.node) for s in stale),
-        }
-        present = {role: found for role, found in marks.items() if found}
-        self.found.append(CandidateFault("stale-value", present, evidence))
+        marks |= {"used": used} if used else {}
+        evidence = {"numbers": tuple(sequence_of(old.node) for old in stale)}
+        self.found.append(CandidateFault("stale-value", marks, evidence))
+
+    def _marks(self, nodes: Iterable[Any]) -> tuple[Mark, ...]:
+        """The calls that made nodes, as far as they are known."""
+        made = (self._log.maker_of(sequence_of(node)) for node in nodes)
+        return tuple(Mark(m.site, m.clock) for m in made if m is not None)
 
 
 def _old_parts(roots: Iterable[Tensor], bound: int) -> Iterator[_Old]:
     """The nodes made before `bound` that newer ones, or the roots themselves, lead to."""
     starts = [root.grad_fn for root in roots if root.grad_fn is not None]
     walk = [r.node for r in GraphTraversal(starts, limit=_MAX_WALK)]
-    inner = [node for node in walk if getattr(node, "variable", None) is None]
+    inner = [node for node in walk if not hasattr(node, "variable")]
     old = [node for node in inner if sequence_of(node) < bound]
     known = {id(node) for node in old}
     readers: dict[int, Any] = {id(node): None for node in starts if id(node) in known}
@@ -129,13 +105,13 @@ def _old_parts(roots: Iterable[Tensor], bound: int) -> Iterator[_Old]:
     leaves = _leaves_read(old)
     for node in old:
         if id(node) in readers and leaves[id(node)]:
-            read = tuple(leaves[id(node)].values())
-            yield _Old(node, readers[id(node)], read, tuple(_behind(node, known)))
+            yield _Old(node, readers[id(node)], tuple(leaves[id(node)].values()))
 
 
-def _behind(node: Any, known: set[int]) -> Iterator[Any]:
+def _behind(node: Any) -> Iterator[Any]:
+    """The nodes below one, leaves left out, the newest first."""
     for reached in GraphTraversal([node], limit=_MAX_WALK):
-        if reached.node is not node and id(reached.node) in known:
+        if reached.node is not node and not hasattr(reached.node, "variable"):
             yield reached.node
 
 
@@ -153,7 +129,7 @@ def _leaves_read(old: list[Any]) -> dict[int, dict[int, Tensor]]:
             read |= found.get(id(child), {})
             if isinstance(leaf, Tensor):
                 direct[id(leaf)] = leaf
-        is_view = node.name().rstrip("0123456789") in _VIEWS
-        shown[id(node)] = direct if is_view else {}
-        found[id(node)] = read if is_view else {**read, **direct}
+        same_memory = is_view(node.name())
+        shown[id(node)] = direct if same_memory else {}
+        found[id(node)] = read if same_memory else {**read, **direct}
     return found

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ...nodes import GraphTraversal
-from ..observe.event_log import EventLog
+from ..observe.event_log import EventLog, Wrote
 from ..observe.tensor_facts import is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
@@ -257,15 +257,14 @@ class Gradients:
         backward, gradient = self.last_backward, _first_gradient(_parameters(optimizer))
         if gradient is None or followed.cleared or backward.clock > followed.stepped.clock:
             return
-        kept, since = storage(gradient), followed.stepped.clock
-        late = [w for w in self.log.writes_after(since) if w.storage == kept]
+        late = self._writes(gradient, followed.stepped.clock) if followed.steps else []
         with unseen():
-            if not late or not followed.steps or _is_zero(gradient):
+            if not late or _is_zero(gradient):
                 return
         first = Mark(late[-1].site, late[-1].clock, made=False)
         if first.site in followed.too_late:
-            marks: Marks = {"late": (first,), "step": (followed.stepped,), "cleared": (mark,)}
-            marks["backward"] = (backward,)
+            marks: Marks = {"backward": (backward,), "step": (followed.stepped,), "late": (first,)}
+            marks["cleared"] = (mark,)
             evidence = {"optimizer": followed.optimizer}
             self.found.append(CandidateFault("gradients-changed-too-late", marks, evidence))
         followed.too_late.add(first.site)
@@ -285,7 +284,7 @@ class Gradients:
             return
         if backward.clock < followed.stepped.clock or last is not _first_gradient(parameters):
             return
-        if version(last) == followed.probe_version or self._written(last, followed.stepped.clock):
+        if version(last) == followed.probe_version or self._writes(last, followed.stepped.clock):
             return
         followed.leftovers.append((followed.stepped, mark))
         if len(followed.leftovers) == 2 or not followed.ever_cleared:
@@ -310,10 +309,11 @@ class Gradients:
                 return after
         return None
 
-    def _written(self, gradient: Tensor, since: int) -> bool:
-        """Whether the program itself wrote a gradient (clearing or scaling it by hand)."""
+    def _writes(self, gradient: Tensor, since: int) -> list[Wrote]:
+        """What the program itself wrote to a gradient (clearing or scaling it by hand), the newest
+        first."""
         kept = storage(gradient)
-        return any(wrote.storage == kept for wrote in self.log.writes_after(since - 1))
+        return [wrote for wrote in self.log.writes_after(since - 1) if wrote.storage == kept]
 
     # Parameters without a gradient
 

@@ -101,21 +101,8 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
         written |= own.writes
         run.append(statement)
     # From the assignment on the name is the function's own.
-    first = _first_inside(tree, scope.body, goal, written)
+    first = _first_reader(tree, scope.body, goal, written)
     return Draft(tree).before(first, [bare(s) for s in run]).edits()
-
-
-def _first_inside(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[str]) -> Statement:
-    """The goal, or what reads one of the names before it: a loop around both is looked into."""
-    for statement in statements_in(body):
-        if statement is goal:
-            return goal
-        around = tree.inside(goal, statement)
-        if around and isinstance(statement, (cst.For, cst.While)):
-            return _first_inside(tree, statement.body, goal, names)
-        if around or _reads(statement, names):
-            return goal if around else statement
-    return goal
 
 
 def compute_all_in_loop(
@@ -141,18 +128,25 @@ def compute_all_in_loop(
         pieces.append(bare(statement) if needed else leaving.piece(statement))
         if not needed:
             leaving.remove(statement)
-    drafts[id(tree)].before(_first_reader(tree, goal, moves), pieces)
+    made = {name for _, statement, _ in moves for name in _writes(statement)}
+    first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
+    drafts[id(tree)].before(first, pieces)
     return every(d for d in drafts.values() if d.changed)
 
 
-def _first_reader(tree: Tree, goal: Statement, moves: Sequence[_Move]) -> Statement:
-    """The goal, or what in the round of the loop around it reads one of the values before."""
-    made = {name for _, statement, _ in moves for name in _writes(statement)}
-    for statement in statements_in(tree.loops(goal)[0].body):
-        if tree.inside(goal, statement):
-            return goal
-        if _reads(statement, made):
-            return statement
+def _first_reader(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[str]) -> Statement:
+    """The goal, or what reads one of the names before it in a body: a loop around the goal is
+    looked into."""
+    for statement in statements_in(body):
+        if statement is goal:
+            break
+        if not tree.inside(goal, statement):
+            if _reads(statement, names):
+                return statement
+        elif isinstance(statement, (cst.For, cst.While)):
+            return _first_reader(tree, statement.body, goal, names)
+        else:
+            break
     return goal
 
 
