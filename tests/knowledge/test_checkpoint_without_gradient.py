@@ -153,3 +153,18 @@ def test_a_library_is_asked_for_the_other_kind(name: str, tmp_path: Path) -> Non
         repaired = edited(cells, found.diagnosis.rewrites[0])
         assert line in repaired[0].splitlines()
         run(repaired)
+
+
+def test_a_library_is_not_blamed_where_it_trains_more(tmp_path: Path) -> None:
+    """Its result has a graph then: something else has cut the loss."""
+    parts = (
+        "class Parts(nn.Module):\n    def __init__(self, encoder):\n        super().__init__()\n"
+    )
+    parts += "        self.encoder, self.head = encoder, nn.Linear(3, 1)\n"
+    parts += "    def forward(self, x):\n        return self.head(self.encoder(x)).detach()\n"
+    text = "from encoders import Encoder, Parts\nnet = Encoder()\nmodel = Parts(net)\n"
+    text += "net.gradient_checkpointing_enable()\n# %%\nloss = model(x).sum()\nloss.backward()\n"
+    with installed(tmp_path, "encoders", ENCODER + parts):
+        found = play(cells_of(START + text))
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.cause == "graph_cut"

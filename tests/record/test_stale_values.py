@@ -57,6 +57,9 @@ CURRENT = {
     "the leaf's own memory": f"w = first.weight.t()\n{LOOP}(x @ w).pow(2).sum().backward(){STEP}",
     "the leaf's own memory, kept by an object": "opt = torch.optim.SGD(shift.parameters(), 0.1)\n"
     f"{LOOP}(x * shift.row).pow(2).sum().backward(){STEP}",
+    "the leaf's own memory as complex numbers": "pairs = torch.ones(2, 2, requires_grad=True)\n"
+    "opt, z = torch.optim.SGD([pairs], 0.1), torch.view_as_complex(pairs).conj()\n"
+    f"{LOOP}(x * z).abs().sum().backward(){STEP}",
     "a leaf that stays": f"w = torch.cat([a, b])\nopt = torch.optim.SGD(first.parameters(), 0.1)\n"
     f"{LOOP}(first(x).sum(1) + x @ w).pow(2).sum().backward(){STEP}",
     "two losses of one pass": f"{LOOP}h = first(x)\n    h.sum().backward(retain_graph=True)\n"

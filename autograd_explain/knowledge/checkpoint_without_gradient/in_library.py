@@ -39,11 +39,18 @@ def asked_of_library(scene: Scene, loss: NoGraph) -> tuple[UnrecordedCheckpoint,
 
 
 def _is_reentrant(model: torch.nn.Module) -> bool:
-    """Whether modules of it that are in training keep torch's checkpoint with that option."""
-    inside = [m for m in model.modules() if m.training]
-    kept = (value for m in inside for _, value in items(table_of(m)))
-    trained = any(p.requires_grad for p in model.parameters())
-    return trained and any(is_a(v, functools.partial) and is_reentrant(v) for v in kept)
+    """Whether what modules of it that are in training checkpoint is all that it trains: what stands
+    before and behind them is frozen, so that neither their inputs nor the result require grad."""
+    saving = [m for m in model.modules() if m.training and _keeps_checkpoint(m)]
+    inside = {id(p) for m in saving for p in m.parameters()}
+    trained = {id(p) for p in model.parameters() if p.requires_grad}
+    return bool(trained) and trained <= inside
+
+
+def _keeps_checkpoint(module: torch.nn.Module) -> bool:
+    """Whether an attribute is torch's checkpoint with the options of the reentrant kind."""
+    kept = (value for _, value in items(table_of(module)))
+    return any(is_a(v, functools.partial) and is_reentrant(v) for v in kept)
 
 
 def _names(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
