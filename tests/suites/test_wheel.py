@@ -125,6 +125,9 @@ def ran(text: str, samples: Iterator[tuple[Any, Any]], watched: bool) -> tuple[l
 
     def done(about: Any, sample: Any, out: Any) -> None:
         results.append((about.name, digest([out, given_to(sample)])))
+        for tensor in given_to(sample):  # some samples of an operator share one
+            if tensor.is_leaf:
+                tensor.grad = None
 
     source = Source(1, None, text, text, "<samples>")
     code = compile(text, source.filename, "exec")
