@@ -190,6 +190,8 @@ class Session:
             if progress is not None and progress.begun:
                 progress.abandon()
             raise
+        for alarm in () if silent is None else silent.alarms:
+            self._show(alarm, visit)  # before what torch itself has warned of: that is seen last
         for explanation in found:
             if explanation is found[-1] and progress is not None and progress.begun:
                 self.last, self.last_cell = explanation, visit.run.number
@@ -248,20 +250,17 @@ class Session:
 
     def _on_success(self, visit: CellRun, check: WatchedCell, silent: _Silent) -> None:
         alarms, notes, unseen = silent
-        for explanation in alarms:
-            self._show(explanation, visit)
         language = visit.options(self.settings.options()).language
         for note in notes:
             screen.show_finding("worth_a_look", language, note.headline)
-        self._keep(alarms, notes, visit)
+        self._keep(notes, visit, told=bool(alarms or visit.warnings))
         if not alarms and not notes and not visit.warnings:
             self._all_well(check, language, unseen)
 
-    def _keep(self, alarms: list[Explanation], notes: list[Explanation], visit: CellRun) -> None:
+    def _keep(self, notes: list[Explanation], visit: CellRun, *, told: bool) -> None:
         """The last report has the cell's notes; where there is none, the first note is it."""
-        told = alarms[-1] if alarms else self.last if visit.warnings else None
-        if notes and told is not None:
-            self.last = told.with_notes(notes)
+        if notes and told and self.last is not None:
+            self.last = self.last.with_notes(notes)
         elif notes:
             self.last, self.last_cell = notes[0].with_notes(notes[1:]), visit.run.number
 

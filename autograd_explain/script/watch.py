@@ -106,9 +106,9 @@ class Watch:
                 suspected = (*signals[0], *check.suspicions())
                 alarms = self._explainer.signals(self._visit, suspected)
                 alarms = self._explainer.told_once(self._visit, alarms)
-            self._tell(None, failed=False)
-            for found in alarms:
+            for found in alarms:  # before what torch itself has warned of: that is seen last
                 self._show(found)
+            self._tell(None, failed=False)
 
     def close(self) -> None:
         """Everything is told."""

@@ -215,3 +215,23 @@ def test_an_alarm_has_the_notes_of_its_cell() -> None:
     assert [(n["id"], n["kind"], n["language"]) for n in told["notes"]] == [
         ("silent_cut", "note", "ja")
     ]
+
+
+def test_what_torch_warned_of_is_told_last() -> None:
+    """Beside an alarm of the same cell; `%autograd_fix` goes by the last report."""
+    cell = (
+        "h = torch.exp(w)\nloss = (h * h).sum() + head.sum() + body.detach().square().sum()\n"
+        "h.data.mul_(2)\nloss.backward()\nprint(h.grad)"
+    )
+    start = (
+        "import torch\nw = torch.rand(3, requires_grad=True)\n"
+        "head, body = torch.rand(2, 3, requires_grad=True)"
+    )
+    with shell_with_extension() as shell, captured() as shown:
+        shell.run_line_magic("autograd_check", "on --no-verify")
+        for text in (start, cell):
+            shell.run_cell(text, store_history=True)
+        last = autograd_explain.last()
+    text = shown.getvalue()
+    assert last is not None and last.to_dict()["id"] == "intermediate_grad"
+    assert 0 < text.index("silent_overwrite ·") < text.index("intermediate_grad ·")

@@ -114,6 +114,33 @@ print(c.grad)
         "out",
         ["for new_item in (out, c):", "new_item.retain_grad()"],
     ),
+    "a dict made anew at each step": (
+        """
+w = {"a": torch.rand(3, requires_grad=True), "b": torch.rand(3, requires_grad=True)}
+for _ in range(2):
+    w = {name: v - 0.1 * v for name, v in w.items()}
+(w["a"] * w["b"]).sum().backward()
+# %%
+print(w["b"].grad)
+""",
+        "w['b']",
+        ["for new_item in w.values():", "new_item.retain_grad()"],
+    ),
+    "what a call returns in a tuple": (
+        """
+def layers(x):
+    return tuple((x * k).sin() for k in range(1, 4))
+def look(x):
+    maps = layers(x)
+    torch.stack(maps).sum().backward()
+    return [m.grad for m in maps]
+x = torch.rand(3, requires_grad=True)
+# %%
+look(x)
+""",
+        "m",
+        ["for item in maps:", "item.retain_grad()"],
+    ),
 }
 
 

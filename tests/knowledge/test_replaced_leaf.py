@@ -206,6 +206,30 @@ def test_the_line_that_gave_the_new_tensor_is_named() -> None:
     assert place.source == "image = image + 0.1 * grad / grad.norm()"
 
 
+def test_an_update_that_never_reaches_the_reading_is_not_blamed() -> None:
+    """Each round begins with another tensor; none of them is what the update of the last gave."""
+    text = """
+def begin(seed):
+    torch.manual_seed(seed)
+    v = torch.rand(4, requires_grad=True)
+    v = v * 2
+    return v
+# %%
+def nudge(v, g):
+    return v - 0.1 * g
+for seed in range(2):
+    v = begin(seed)
+    loss_of(v).backward()
+    g = v.grad
+    if g is not None:
+        v = nudge(v, g)
+"""
+    found = play(cells_of(BEGIN + text)).diagnosis
+    assert found is not None
+    place = found.finding.place(What.CAUSE)
+    assert place is not None and place.source == "v = v * 2"
+
+
 def test_a_state_that_no_gradient_updates_keeps_its_history() -> None:
     """`h.grad` of a recurrent state is wanted along with the gradient of what came before."""
     text = """

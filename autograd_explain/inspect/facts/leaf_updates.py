@@ -91,17 +91,18 @@ def _update(
     for maker in scene.slicer.makers(whole):
         replaced = replaced_leaf(scene, maker, shown)
         if replaced is not None and not replaced.flagged:
-            origins = _origins(scene, whole)
+            origins = _origins(scene, whole, of_item=isinstance(target, ast.Subscript))
             cleared = replaced.cleared or _clears(scene, origins)
             return LeafUpdate(node, scene.slicer.at(source, target), whole, origins, cleared)
     return None
 
 
-def _origins(scene: Scene, value: ExprAt) -> frozenset[int]:
-    """The new tensor's expression, and the constructor of the leaf that it was computed from: by
-    that an item is known again that a function puts into its argument."""
+def _origins(scene: Scene, value: ExprAt, *, of_item: bool) -> frozenset[int]:
+    """The new tensor's expression; of an item also the constructor of the leaf that it was computed
+    from: by that one is known again that a function puts into its argument."""
     makers = scene.slicer.makers(value)
-    leaves = [s for s in computation(scene, value, 40) if makes_leaf(s.node)]
+    behind = computation(scene, value, 40) if of_item else ()
+    leaves = [s for s in behind if makes_leaf(s.node)]
     return frozenset(id(s.node) for s in (value, *makers, *leaves))
 
 

@@ -44,12 +44,14 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     place = finding.place(What.FAILED)
     causes = [e.place for e in finding.events if e.what is What.CAUSE and not _same(e.place, place)]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
+    over = _gone_through(program, place, names) if _are_apart(finding) else frozenset[str]()
     for places in (causes, causes[:1]):
-        edits = _after_all(program, places, names)
+        edits = _after_all(program, places, names, over)
         if edits:
             return edits
     for at in named:  # the statement may name what comes of the tensor, not the tensor
-        edits = _after_all(program, [at], names) if _names_one(program, at, names) else None
+        found = _names_one(program, at, names | over)
+        edits = _after_all(program, [at], names, over) if found else None
         if edits:
             return edits
     return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
@@ -58,6 +60,22 @@ def retained(program: Program, finding: Finding) -> Edits | None:
 def _same(one: Place | None, other: Place | None) -> bool:
     """Whether both are the line that reads the gradient, and not one that makes the tensor."""
     return one is not None and other is not None and one.line_id == other.line_id
+
+
+def _are_apart(finding: Finding) -> bool:
+    """Whether what is gone through for the tensors holds them: rows of one are made anew."""
+    made = [t.grad_fn or "" for t in finding.tensors]
+    return not any(name.startswith(("Unbind", "Select")) for name in made)
+
+
+def _gone_through(program: Program, place: Place | None, names: set[str]) -> frozenset[str]:
+    """`maps` of the `a.grad for a in maps`, or of the loop, that reads the gradient of an `a`."""
+    tree, statement = statement_at(program, place)
+    if statement is None:
+        return frozenset()
+    loops: list[cst.CSTNode] = [*tree.loops(statement), *head(statement)]
+    read = [n for n in loops if isinstance(n, (cst.For, cst.CompFor)) and dotted(n.target) in names]
+    return frozenset(tree.code(n.iter) for n in read)
 
 
 def _before_backward(program: Program, place: Place | None, names: set[str]) -> Edits | None:
@@ -138,19 +156,23 @@ def _part_of_gradient(part: cst.BaseExpression) -> cst.BaseExpression | None:
     return None
 
 
-def _after_all(program: Program, places: list[Place | None], names: set[str]) -> Edits | None:
+def _after_all(
+    program: Program, places: list[Place | None], names: set[str], over: frozenset[str]
+) -> Edits | None:
     """The calls after each of the statements; None where one of them has no place for them."""
     drafts: dict[tuple[int | None, str | None], Draft] = {}
     for place in places:
         if place is None:
             return None
         draft = drafts.setdefault((place.cell, place.file), Draft(tree_at(program, place)))
-        if not _after(program, draft, place, names):
+        if not _after(program, draft, place, names, over):
             return None
     return every(drafts.values())
 
 
-def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> bool:
+def _after(
+    program: Program, draft: Draft, place: Place, names: set[str], over: frozenset[str]
+) -> bool:
     tree = draft.tree
     statement = tree.statement(place)
     if not isinstance(statement, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
@@ -162,14 +184,25 @@ def _after(program: Program, draft: Draft, place: Place, names: set[str]) -> boo
         meant = [target] if _is_made_by(tree, statement, place, target, names) else []
     if not meant or not all(repeatable(t) for t in meant):
         return False
-    if isinstance(statement, cst.Assign) and isinstance(statement.value, cst.ListComp):
-        draft.after(statement, [_each(program, tree, statement, target)])
+    held = _held(tree, statement, target, over)
+    if held is not None:
+        draft.after(statement, [_each(program, tree, statement, held)])
     elif len(meant) > 1:
         display = cst.Tuple([cst.Element(t) for t in meant])
         draft.after(statement, [_each(program, tree, statement, display)])
     else:
         draft.after(statement, [_call(program, meant[0])])
     return True
+
+
+def _held(
+    tree: Tree, statement: Statement, target: cst.BaseExpression, over: frozenset[str]
+) -> cst.BaseExpression | None:
+    """What a loop over the tensors goes through, where the target holds several of them."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, cst.DictComp):
+        return expression("{x}.values()", x=target)
+    return target if isinstance(value, cst.ListComp) or tree.code(target) in over else None
 
 
 def _names_one(program: Program, place: Place | None, names: set[str]) -> bool:
