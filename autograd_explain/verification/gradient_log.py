@@ -47,6 +47,7 @@ class GradientLog:
         self.complete = True
         self._entries = ByTensor[GradientEntry]()
         self._named: dict[str, GradientEntry] = {}
+        self._best: set[str] = set()  #: of these names one for each tensor
         self._steps = ByTensor[torch.Tensor]()
         self._running = RunningFunctions(files)
 
@@ -69,12 +70,20 @@ class GradientLog:
         return self._steps.get(tensor)
 
     def named(self) -> dict[str, torch.Tensor]:
-        """The last gradient of the last tensor under each name that a function of the program
+        """The last gradient of the last tensor under the best name that a function of the program
         had for it when its first backward ran."""
+        return {n: g for n, g in self.under_any_name().items() if n in self._best}
+
+    def under_any_name(self) -> dict[str, torch.Tensor]:
+        """As `named`, under every name of a tensor: an edited program may have more of them."""
         return {name: entry.gradient for name, entry in self._named.items()}
 
     def named_steps(self) -> dict[str, torch.Tensor]:
         """As `named`, what an optimizer used last."""
+        return {n: g for n, g in self.steps_under_any_name().items() if n in self._best}
+
+    def steps_under_any_name(self) -> dict[str, torch.Tensor]:
+        """As `under_any_name`, what an optimizer used last."""
         found = ((name, entry.stepped) for name, entry in self._named.items())
         return {name: stepped for name, stepped in found if stepped is not None}
 
@@ -128,8 +137,12 @@ class GradientLog:
             entry = self._entries[tensor] = GradientEntry(given, self._steps.get(tensor))
             new.append((tensor, entry))
         if new:
-            names = self._running.names_of({id(tensor) for tensor, _ in new})
-            self._named.update({names[id(t)]: e for t, e in new if id(t) in names})
+            by_id = {id(tensor): entry for tensor, entry in new}
+            best = self._running.names_of(by_id.keys())
+            also = self._running.spellings(by_id.keys())
+            self._best.update(name for at, name in best.items() if at in by_id)
+            self._named.update({name: by_id[at] for name, at in also.items()})
+            self._named.update({name: by_id[at] for at, name in best.items() if at in by_id})
 
 
 def leaves_of(outputs: Iterable[torch.Tensor]) -> tuple[list[torch.Tensor], bool]:

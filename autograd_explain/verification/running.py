@@ -11,7 +11,7 @@ import torch
 
 from ..program import is_library
 from . import cells
-from .objects import names_in
+from .objects import names_in, spelled, walk
 
 
 class RunningFunctions:
@@ -25,16 +25,27 @@ class RunningFunctions:
         library which runs them has for modules."""
         names: dict[int, str] = {}
         frames = list(_frames(sys._getframe(1)))
-        for frame in frames:
-            code = frame.f_code
-            if code.co_name != "<module>" and self._is_users(code.co_filename):
-                names = names_in(_locals(frame)) | names
+        for frame in filter(self._is_function, frames):
+            names = names_in(_locals(frame)) | names
         for frame in frames:
             if wanted <= names.keys():
                 break
             held = _locals(frame).items()
             names = names_in({n: v for n, v in held if isinstance(v, torch.nn.Module)}) | names
         return names
+
+    def spellings(self, wanted: Set[int]) -> dict[str, int]:
+        """Every name that the functions have for these, by itself; the innermost one's counts."""
+        found: dict[str, int] = {}
+        for frame in filter(self._is_function, _frames(sys._getframe(1))):
+            held = {spelled(p): id(v) for p, v in walk(_locals(frame)) if id(v) in wanted}
+            found = held | found
+        return found
+
+    def _is_function(self, frame: FrameType) -> bool:
+        """Whether a function of the program's own runs there."""
+        code = frame.f_code
+        return code.co_name != "<module>" and self._is_users(code.co_filename)
 
     def _is_users(self, filename: str) -> bool:
         """Whether a file is the program's own."""

@@ -64,3 +64,18 @@ def test_tensors_that_are_gone_make_room_for_others(monkeypatch):
             tensor.mul(2).backward()
     assert not log.complete
     assert log.of(alive[-1]) == 2.0
+
+
+def test_a_tensor_is_known_by_every_name_that_its_function_has_for_it():
+    text = (
+        "def use():\n    held = {'w': torch.ones(1, requires_grad=True)}\n"
+        "    for item in held.values():\n        item.requires_grad_()\n"
+        "    (2 * held['w']).backward()\n    return held"
+    )
+    space, log = {"torch": torch}, GradientLog({"program"})
+    exec(compile(text, "program", "exec"), space)
+    with log.noting():
+        held = space["use"]()
+    assert _named(log) == {"item": 2.0}
+    known = {name: float(given) for name, given in log.under_any_name().items()}
+    assert known == {"item": 2.0, "held['w']": 2.0} and held
