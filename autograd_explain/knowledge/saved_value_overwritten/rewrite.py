@@ -180,7 +180,8 @@ def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits | None:
 
 def _parameter_update(finding: Finding[Details], program: Program) -> Fixes:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
-    yield "move_write", move_after(program, finding.details.write, finding.details.failed)
+    write, failed = finding.details.write, finding.details.failed
+    yield "move_write", move_after(program, write, failed, unseen=True)
 
 
 def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:
