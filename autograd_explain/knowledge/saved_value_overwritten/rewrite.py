@@ -78,6 +78,10 @@ def _candidates(finding: Finding[Details], program: Program) -> Fixes:
             yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
     ways: list[tuple[str, Edits | None]] = []
+    alone = finding.details.alone
+    only = write_at(program, alone)
+    if alone is not None and only is not None and rebinding_is_enough(program, alone, only.target):
+        yield "out_of_place", out_of_place(program, alone)
     if write is not None and finding.details.parameter:
         yield from _parameter_update(finding, program)
     elif write is not None:
