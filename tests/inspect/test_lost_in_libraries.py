@@ -125,6 +125,17 @@ def test_the_text_tells_what_an_object_was_given() -> None:
     assert found.inside.source == "with torch.no_grad():"
 
 
+def test_a_method_of_the_users_gives_its_argument_to_the_object() -> None:
+    root, scene = root_and_scene(
+        "class Objective:\n    def __init__(self):\n        self.m = Error()\n"
+        "    def __call__(self, out, y):\n        self.m.update(out, y)\n"
+        "        return self.m.compute()\nobjective = Objective()\n"
+        "loss = 1 - objective(net(torch.ones(2, 3)), 0.0)\nloss.backward()"
+    )
+    found = losing_call(scene, root)
+    assert found is not None and found.place.source == "self.m.update(out, y)"
+
+
 def test_a_call_that_nothing_with_gradient_reaches_is_not_blamed() -> None:
     root, scene = root_and_scene(
         "m = Error()\nm.update(torch.ones(2), 0.0)\nloss = m.compute()\nloss.backward()"

@@ -137,6 +137,31 @@ Trainer(Net()).fit([torch.rand(2, 3) for _ in range(3)])
             "self.memory = self.cell(x, None if self.memory is None else self.memory.detach())",
         ],
     ),
+    "another item of the same dict is set elsewhere": (
+        """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def collect():
+    kept = {"x": [], "score": []}
+    for _ in range(2):
+        x = torch.rand(5, 3)
+        kept["x"].append(x)
+        kept["score"].append(net(x).log_softmax(1))
+    rollout = {k: torch.cat(v) for k, v in kept.items()}
+    rollout["weight"] = torch.rand(10, 1)
+    return rollout
+# %%
+for _ in range(2):
+    rollout = collect()
+    for _ in range(3):
+        new = net(rollout["x"]).log_softmax(1)
+        loss = (rollout["weight"] * (new - rollout["score"]).exp()).mean()
+"""
+        + STEPS.replace("    ", "        "),
+        "rollout['score']",
+        "rollout = {k: torch.cat(v) for k, v in kept.items()}",
+        ["rollout = {k: torch.cat(v).detach() for k, v in kept.items()}"],
+    ),
     "the loss is kept under another name": (
         """
 class Loop:

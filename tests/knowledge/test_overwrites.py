@@ -227,3 +227,22 @@ def test_a_value_that_is_read_twice_where_it_is_saved_has_its_name_and_is_copied
     assert "rows" in found.diagnosis.finding.tensors[0].names
     changed = edited((START + hook, ""), found.diagnosis.rewrites[0])
     assert "self.loss = (rows.clone() @ rows.clone().t()).mean()" in changed[0]
+
+
+@pytest.mark.parametrize(
+    ("also", "shown"), [("", True), ("rate = torch.ones(1)\nrate *= 2\n", False)]
+)
+def test_the_only_write_of_a_program_is_changed_where_the_writer_is_not_known(
+    also: str, shown: bool
+) -> None:
+    cells = (
+        START + "def encode(x):\n    return eval('(x * w).exp()', {'x': x, 'w': w})\n" + also,
+        "def pool(h, mask):\n    h *= mask\n    return h.sum(1)\n",
+        "total = 0.0\nloss = pool(encode(torch.rand(2, 4)), torch.ones(2, 1)).mean()\n"
+        "total += loss.item()\nloss.backward()",
+    )
+    found = play(cells)
+    assert found.diagnosis is not None
+    assert found.diagnosis.finding.variant == "write_unknown"
+    changed = [edited(cells, r)[1] for r in found.diagnosis.rewrites]
+    assert ("h = h * mask" in "".join(changed)) is shown

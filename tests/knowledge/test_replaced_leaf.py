@@ -51,6 +51,22 @@ Attack().run()
         "cast_made_non_leaf",
         ["return torch.min(v, x + 0.2).detach()"],
     ),
+    "the gradient is asked for, and no `.grad` filled": (
+        """
+scale = torch.ones(4, requires_grad=True)
+def chain(v):
+    v = v.requires_grad_()
+    for _ in range(3):
+        (slope,) = torch.autograd.grad(loss_of(scale * v), v)
+        with torch.no_grad():
+            v = v - 0.1 * slope + 0.01 * torch.randn_like(v)
+    return v.detach()
+# %%
+chain(x.clone())
+""",
+        "cast_made_non_leaf",
+        ["v = (v - 0.1 * slope + 0.01 * torch.randn_like(v)).requires_grad_()"],
+    ),
     "the program clears the gradient": (
         """
 delta = torch.zeros(4, requires_grad=True)

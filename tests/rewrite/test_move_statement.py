@@ -80,6 +80,21 @@ def test_names_forbid(code: str, needle: str, target: str) -> None:
     assert after(code, needle, target) is None
 
 
+@pytest.mark.parametrize(
+    ("passed", "target", "moves"),
+    [
+        ("n = 1", "curve.append(trace(opt.params))", True),
+        ("n = len(opt.params)", "curve.append(trace(opt.params))", False),
+        ("n = 1", "opt.zero_grad()", False),
+        ("n = 1", "grads = trace(opt.params)", False),
+    ],
+)
+def test_the_target_is_to_see_nothing_of_a_call(passed: str, target: str, moves: bool) -> None:
+    program = program_of(f"opt.apply(grads)\n{passed}\n{target}\n")
+    moved = move_after(program, at(program, "opt.apply"), at(program, target), unseen=True)
+    assert result(moved) == (f"{passed}\n{target}\nopt.apply(grads)\n" if moves else None)
+
+
 def test_looking_is_no_conflict() -> None:
     assert after("opt.step()\nprint(loss)\n", "step", "print") == "print(loss)\nopt.step()\n"
 

@@ -13,7 +13,7 @@ import torch
 
 from ...isolation.type_checks import table_of
 from ...model import Place
-from ...program import is_installed
+from ...program import is_installed, own_nodes
 from ..dataflow import ExprAt
 from ..dataflow.safe_lookup import MISSING, class_attribute
 from ..history import TraceEvent
@@ -99,8 +99,9 @@ def _fed(scene: Scene, call: ExprAt) -> ExprAt | None:
     owner = MISSING if call.receiver is None else scene.slicer.value(call.receiver)
     if owner is MISSING:
         return None
+    beside = {id(n) for n in own_nodes(call.scope.body)}  # called with the same arguments
     for source, node in scene.index.nodes(ast.Call, newest_first=True):
-        other = scene.slicer.at(source, node)
+        other = call.inside(node) if id(node) in beside else scene.slicer.at(source, node)
         same = other.receiver is not None and scene.slicer.value(other.receiver) is owner
         if same and other.called != call.called and _is_given_gradient(scene, other):
             return other

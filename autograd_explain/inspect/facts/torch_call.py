@@ -109,6 +109,18 @@ def elements(scene: Scene, spot: ExprAt) -> list[ExprAt]:
     return [spot]
 
 
+def without_flag(scene: Scene) -> tuple[int, torch.Tensor, ExprAt | None] | None:
+    """The first of the tensors that `torch.autograd.grad` was given which does not require grad,
+    with its index and the expression for it."""
+    call = failing_call(scene, "grad", "backward")
+    given = call and call.argument(1, "inputs")
+    listed = [] if given is None else elements(scene, given)
+    for i, tensor in enumerate(differentiated(scene)):
+        if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
+            return i, tensor, listed[i] if i < len(listed) else None
+    return None
+
+
 def maker(scene: Scene, spot: ExprAt | None) -> ExprAt | None:
     """The one expression that computed a value; None where there are several or none."""
     if spot is None:

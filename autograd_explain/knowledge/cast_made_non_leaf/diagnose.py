@@ -11,7 +11,7 @@ from autograd_explain.inspect.facts.leaf_updates import LeafUpdate, leaf_updates
 from autograd_explain.inspect.facts.no_graph import backward_root
 from autograd_explain.inspect.facts.non_leaf import NonLeaf, events, fact
 from autograd_explain.inspect.facts.replaced_leaf import ReplacedLeaf
-from autograd_explain.inspect.facts.torch_call import live_value
+from autograd_explain.inspect.facts.torch_call import live_value, without_flag
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
 
@@ -21,6 +21,7 @@ PATTERNS = (
     "grad-none-first",
     "grad-none-attribute",
     "no-grad-fn",
+    "grad-of-nongrad-input",
 )
 
 EXAMPLE = {
@@ -50,6 +51,7 @@ class Details:
     named: bool  #: the leaf has a name of its own
     updates: tuple[Rebinding, ...] = ()  #: all those of the round
     recorded: bool = False  #: autograd recorded the update
+    asked: bool = False  #: its gradient is asked for, and no `.grad` filled
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -90,8 +92,10 @@ def _variant(found: NonLeaf) -> str:
 
 
 def _without_leaf(scene: Scene) -> ExprAt | None:
-    """What backward was called on without a graph, or what has no `.grad`, being no leaf or without
-    the flag."""
+    """What backward was called on without a graph, what was differentiated without the flag, or
+    what has no `.grad`, being no leaf or without the flag."""
+    if asked := without_flag(scene):
+        return asked[2]
     if scene.match.pattern == "no-grad-fn":
         return backward_root(scene) if torch.is_grad_enabled() else None
     shown = attribute_read(scene, "grad")
@@ -124,7 +128,13 @@ def _of_updates(
         ),
         events=(*made, scene.failed()),
         variant="unrecorded" if found is None else "update",
-        details=Details(None, False, _rebindings(scene, updates), recorded=found is not None),
+        details=Details(
+            None,
+            False,
+            _rebindings(scene, updates),
+            recorded=found is not None,
+            asked=without_flag(scene) is not None,
+        ),
     )
 
 

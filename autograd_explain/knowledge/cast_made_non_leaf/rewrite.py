@@ -59,6 +59,7 @@ def _is_alone(details: Details) -> bool:
 
 
 propose: Propose[Details] = by_table(
+    Fix("detached", _new_leaves, when=lambda d: d.asked),
     Fix("update", _in_place, when=_stays_leaf),
     Fix("update", partial(_in_place, augmented=True), when=_is_update),
     Fix("detached", _new_leaves, when=_is_update),

@@ -10,11 +10,10 @@ from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
-    differentiated,
-    elements,
     failing_call,
     maker,
     tensor_fact,
+    without_flag,
 )
 from autograd_explain.inspect.facts.value_names import stored_names
 from autograd_explain.inspect.scene import Scene
@@ -46,14 +45,12 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    found = _first(scene)
+    found = without_flag(scene)
     if found is None:
         return None
-    index, tensor = found
+    index, tensor, shown = found
     call = failing_call(scene, "grad", "backward")
     given = call and call.argument(1, "inputs")
-    listed = [] if given is None else elements(scene, given)
-    shown = listed[index] if index < len(listed) else None
     if shown is given and isinstance(tensor, torch.nn.Parameter):
         shown = None
     made = maker(scene, shown)
@@ -74,13 +71,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         confidence=Confidence.PROVEN,
         tensors=(fact,),
     ).with_details(Details(_way(scene, frozen, made)))
-
-
-def _first(scene: Scene) -> tuple[int, torch.Tensor] | None:
-    for i, tensor in enumerate(differentiated(scene)):
-        if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
-            return i, tensor
-    return None
 
 
 def _way(scene: Scene, frozen: bool, made: ExprAt | None) -> Way | None:

@@ -1,7 +1,10 @@
 """A tensor that backward needs was written in place after the forward pass saved it."""
 
+import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from autograd_explain.forward_flow import is_simple
 from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
@@ -12,9 +15,11 @@ from autograd_explain.inspect.facts.overwrite import (
     is_parameter,
     read_operand,
 )
+from autograd_explain.inspect.facts.statements import write_of
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, label
+from autograd_explain.program import last_name
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -54,6 +59,7 @@ class Details:
     write: Place | None  #: where it can wait for `failed`
     failed: Place | None
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
+    alone: Place | None = None  #: the only write in the program, where none is known to be guilty
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -105,7 +111,28 @@ def _details(scene: Scene, found: Overwrite, operand: str) -> Details:
         write=write,
         failed=failed,
         further=further_writes(scene, found),
+        alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
     )
+
+
+def _alone(scene: Scene) -> Place | None:
+    """The one statement of the program that writes in place to what may be a tensor."""
+    given = [(t, n.value) for _, n in scene.index.nodes(ast.Assign) for t in n.targets]
+    pairs = [p for pair in given for p in _each(*pair)]
+    counted = {last_name(t) for t, v in pairs if isinstance(v, (ast.Constant, ast.List, ast.Dict))}
+    found = [
+        source.place(node.lineno) for source, node in scene.index.nodes(ast.stmt)
+        if is_simple(node) and (write := write_of(node)) is not None
+        and last_name(write.target) not in counted
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
+
+
+def _each(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.expr]]:
+    """`a, b = 0.0, []` as two."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return zip(target.elts, value.elts, strict=False)
+    return [(target, value)]
 
 
 def _variant(found: Overwrite) -> str:

@@ -78,6 +78,10 @@ def _candidates(finding: Finding[Details], program: Program) -> Fixes:
             yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
     ways: list[tuple[str, Edits | None]] = []
+    alone = finding.details.alone
+    only = write_at(program, alone)
+    if alone is not None and only is not None and rebinding_is_enough(program, alone, only.target):
+        yield "out_of_place", out_of_place(program, alone)
     if write is not None and finding.details.parameter:
         yield from _parameter_update(finding, program)
     elif write is not None:
@@ -180,7 +184,8 @@ def _in_hook(program: Program, place: Place, target: ast.expr) -> Edits | None:
 
 def _parameter_update(finding: Finding[Details], program: Program) -> Fixes:
     """A parameter stays the tensor that modules and optimizers hold: the write waits."""
-    yield "move_write", move_after(program, finding.details.write, finding.details.failed)
+    write, failed = finding.details.write, finding.details.failed
+    yield "move_write", move_after(program, write, failed, unseen=True)
 
 
 def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:

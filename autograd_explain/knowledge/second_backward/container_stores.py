@@ -98,9 +98,11 @@ def _paths(scene: Scene, part: FreedPart) -> Iterator[str]:
 
 
 def _read_again(scene: Scene, part: FreedPart, container: str) -> bool:
-    """Whether a statement that reads old values out of the container reads new ones there too."""
+    """Whether a statement that reads old values out of the container reads new ones there too, or
+    may, where it is not known and something is known to be new."""
     old = {id(n.node) for n in part.old}
     before, now = set(_readers(scene, part.boundary, old)), set()
+    new = False
     for named in scene.names.tensors:
         if not named.name.startswith(container + "["):
             continue
@@ -108,8 +110,9 @@ def _read_again(scene: Scene, part: FreedPart, container: str) -> bool:
         if node is not None and id(node.node) in old:
             before |= set(_readers(scene, node, old))
         elif node is not None:
+            new = new or scene.history.maker(node) is not None
             now |= set(_readers(scene, node, old, _own_names(scene, node)))
-    return not before or bool(before & now)
+    return bool(before & now) if before else new
 
 
 def _own_names(scene: Scene, node: GraphNode) -> tuple[str, ...]:
@@ -190,7 +193,8 @@ def _given(
         return
     target, value = node.targets[0], node.value
     if isinstance(target, ast.Subscript) and _named(target, name):
-        yield value, keys[_depth(target) :]
+        if _may_lead(target, keys):
+            yield value, keys[_depth(target) :]
     elif not isinstance(target, ast.Subscript) and _named(target, name):
         inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
         if isinstance(inner, (ast.ListComp, ast.GeneratorExp)):
@@ -205,6 +209,12 @@ def _named(node: ast.expr, name: str) -> bool:
     while isinstance(node, ast.Subscript):
         node = node.value
     return last_name(node) == name
+
+
+def _may_lead(target: ast.Subscript, keys: list[str]) -> bool:
+    """Whether an item is on the way that the keys lead: `["return"]` is not for `["log_prob"]`."""
+    at, key = _depth(target) - 1, target.slice
+    return not isinstance(key, ast.Constant) or keys[at : at + 1] in ([], [repr(key.value)])
 
 
 def _depth(node: ast.expr) -> int:

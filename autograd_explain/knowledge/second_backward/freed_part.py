@@ -115,9 +115,10 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     leads_on = graph.ends_at(lambda n: id(n) in known)
     carrier = _carrier(scene, used)
     boundary = _boundary(graph, carrier, used or inner)
-    maker = _maker(scene, carrier, boundary)
+    made = scene.makers(old) or _created(scene, old)
+    maker = _maker(scene, carrier, boundary) or next(reversed(made), None)
     reader = _oldest_reader(scene, boundary, apart)
-    makers, made = scene.makers(used), scene.makers(old) or _created(scene, old)
+    makers = scene.makers(used)
     newer = scene.makers(n for n in graph.nodes if id(n) not in known)
     bindings = [binding_of(scene.program, m) for m in makers]
     shared = tuple({b.place.line_id: b for b in bindings}.values())
@@ -140,11 +141,14 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
 
 
 def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]:
-    """The nodes made before the last backward, newest first, as far as makers are known."""
+    """The nodes made before the last backward, newest first, as far as makers are known; what came
+    before one of them is old, too."""
     if not calls:
         return []
     makers = [(n, scene.history.maker(n)) for n in scene.graph.inner]
     old = [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
+    last = max((n.sequence for n in old), default=0)
+    old = [n for n, maker in makers if n in old or (maker is None and n.sequence < last)]
     # Two losses may both be made before the first backward, which passed only its own graph.
     reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
     return [n for n in old if id(n.node) in reached] or old

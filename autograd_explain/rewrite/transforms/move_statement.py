@@ -10,7 +10,7 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import effects
+from ..analysis.effects import Effects, effects
 from ..engine.draft import Draft, every
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
@@ -22,14 +22,17 @@ def move_after(
     place: Place | None,
     target_place: Place | None,
     last_place: Place | None = None,
+    *,
+    unseen: bool = False,
 ) -> Edits | None:
     """Move the statement at `place` (or the run up to `last_place`) behind the one at the target.
 
     Within one block, or between cells at the top level; where the target stands deeper, in a
     loop, the statement goes behind the loop.  None where a statement in between reads or writes
-    what the moved one writes, or writes what it reads.
+    what the moved one writes, or writes what it reads; where what a call changes is to be
+    `unseen` by the target, that one may read it.
     """
-    return _move(program, place, target_place, last_place, after=True)
+    return _move(program, place, target_place, last_place, after=True, unseen=unseen)
 
 
 def move_before(
@@ -51,6 +54,7 @@ def _move(
     last_place: Place | None,
     after: bool,
     checked: bool = True,
+    unseen: bool = False,
 ) -> Edits | None:
     tree, other = tree_at(program, place), tree_at(program, goal)
     first, last = tree.statement(place), tree.statement(last_place or place)
@@ -61,12 +65,18 @@ def _move(
     if not run:
         return None
     if tree is other:
-        return _move_within(tree, _with_blocks(tree, run, target), target, after, checked)
+        run = _with_blocks(tree, run, target)
+        return _move_within(tree, run, target, after, checked, unseen)
     return _move_across(program, (tree, run), (other, target), after, checked)
 
 
 def _move_within(
-    tree: Tree, run: list[Statement], target: Statement, after: bool, checked: bool
+    tree: Tree,
+    run: list[Statement],
+    target: Statement,
+    after: bool,
+    checked: bool,
+    unseen: bool,
 ) -> Edits | None:
     inside, start = tree.siblings(run[0])
     level = lifted(tree, target, tree.block_of(run[0]))
@@ -74,9 +84,19 @@ def _move_within(
         return None
     goal, end = position(inside, level), start + len(run) - 1
     between = inside[end + 1 : goal + after] if goal > end else inside[goal + after : start]
-    if not between or (checked and not independent(run, between)):
+    if not between or (checked and not _may_pass(run, between, unseen)):
         return None
     return Draft(tree).move(run, level, after).edits()
+
+
+def _may_pass(run: list[Statement], between: list[Statement], unseen: bool) -> bool:
+    """Whether a run is independent of what it passes, but for what the last of it may read."""
+    if not unseen or not all(isinstance(s, cst.Expr) for s in run):
+        return independent(run, between)
+    last = effects(between[-1])
+    changed = Effects(writes=last.writes, barrier=last.barrier)
+    alone = not any(changed.conflicts(effects(s)) for s in run)
+    return alone and independent(run, between[:-1])
 
 
 def _with_blocks(tree: Tree, run: list[Statement], target: Statement) -> list[Statement]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ...arguments import default
 from ...model import Edit, Place, Span
 from ...program import Program, Source, called_name
 from ...program_index import index_of
@@ -30,6 +31,7 @@ _SAME = frozenset(
 )
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
 _OF_LISTS = frozenset({"stack", "concatenate"})  #: torch's take a list as well
+_OF_TENSORS = frozenset({"maximum", "minimum", "logaddexp"})  #: torch's take no numbers
 _KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
 _ENDINGS = frozenset(
     "detach item numpy tolist cpu long int bool byte short char detach_ __array__".split()
@@ -198,7 +200,8 @@ def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> l
 
 def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
     """`np.sqrt(x, axis=0)` -> `torch.sqrt(x, dim=0)`, `np.sum(terms, axis=0)` of a list ->
-    `torch.sum(torch.stack(terms), dim=0)`; [] for what torch lacks."""
+    `torch.sum(torch.stack(terms), dim=0)`, `np.maximum(x, 0.0)` -> `torch.maximum(x,
+    torch.as_tensor(0.0))`; [] for what torch lacks."""
     source, node = program.source_at(place), node_at(program, place)
     if source is None or place is None or not isinstance(node, ast.Call):
         return []
@@ -212,8 +215,19 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
         return []
     called = f"{torch}.{_OTHER.get(name, name)}"
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
-    ends = _in_call(source, node.args[0], f"{torch}.stack") if listed else ()
-    return [Patch(source, span, called), *keywords_renamed(source, node, _KEYWORDS), *ends]
+    inside = [*_in_call(source, node.args[0], f"{torch}.stack")] if listed else []
+    if name in _OF_TENSORS:
+        numbers = (n for n in node.args if _is_number(_given(source, place, n)))
+        inside += [p for n in numbers for p in _in_call(source, n, f"{torch}.as_tensor")]
+    return [Patch(source, span, called), *keywords_renamed(source, node, _KEYWORDS), *inside]
+
+
+def _given(source: Source, place: Place, node: ast.expr) -> ast.expr:
+    """What a parameter is where nothing is given for it, in the place of its name."""
+    function = source.function_at(place)
+    if function is None or not isinstance(node, ast.Name):
+        return node
+    return default(function, node.id) or node
 
 
 def is_list(program: Program, node: ast.expr) -> bool:
