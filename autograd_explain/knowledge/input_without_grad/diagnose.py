@@ -56,7 +56,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = listed[index] if index < len(listed) else None
     if shown is given and isinstance(tensor, torch.nn.Parameter):
         shown = None
-    made = maker(scene, shown)
+    made = maker(scene, shown) or _cutting_maker(scene, shown)
     fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
     frozen = isinstance(tensor, torch.nn.Parameter)
     return finding_from_message(
@@ -81,6 +81,14 @@ def _first(scene: Scene) -> tuple[int, torch.Tensor] | None:
         if isinstance(tensor, torch.Tensor) and not tensor.requires_grad:
             return i, tensor
     return None
+
+
+def _cutting_maker(scene: Scene, shown: ExprAt | None) -> ExprAt | None:
+    """The one of several expressions behind the input that passes no gradient on: the update of a
+    loop, run without recording, that gives the name its next value."""
+    makers = () if shown is None else scene.slicer.makers(shown)
+    cutting = [m for m in makers if scene.gradient_tracer.cut_at(m) is not None]
+    return cutting[0] if len(cutting) == 1 else None
 
 
 def _way(scene: Scene, frozen: bool, made: ExprAt | None) -> Way | None:
