@@ -58,6 +58,19 @@ class Loop:
 def _call(module, name, *given):
     return getattr(module, name)(*given)
 
+class Cam:
+    def __init__(self, model, layer):
+        self.model, self.layer = model, layer
+
+    def attribute(self, inputs):
+        hook = self.layer.register_forward_hook(self._keep)
+        outputs = self.model(inputs)
+        hook.remove()
+        return torch.autograd.grad(torch.unbind(outputs.sum(1)), self.kept)[0]
+
+    def _keep(self, module, inputs, output):
+        self.kept = output if output.requires_grad else output.detach().requires_grad_()
+
 class Fitter:
     def __init__(self, model, loss_fn):
         self.model, self.loss_fn = model, loss_fn
@@ -203,6 +216,26 @@ attribute_all(score, [x, x + 1])
         "unused_in_graph",
         "b = b.detach()",
         ["b = b"],
+    ),
+    "the output of a layer that a function runs unrecorded": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4), nn.Linear(4, 2)
+    def features(self, x):
+        return self.body(x).relu()
+    def forward(self, x):
+        with torch.no_grad():
+            maps = self.features(x)
+        return self.head(maps)
+net = Net()
+# %%
+Cam(net, net.body).attribute(x)
+""",
+        "unused_in_graph",
+        "with torch.no_grad():",
+        ["maps = self.features(x)"],
     ),
     "a loss that is no number": (
         """

@@ -29,11 +29,12 @@ def test_paths_are_spelled_as_the_user_would() -> None:
     assert {"pair.left", "pair.right", "state.h"} <= set(by_name)
 
 
+@pytest.mark.parametrize("name", ["torch", "th"])
 def test_how_a_library_is_made_is_no_name_but_what_it_keeps_has_one(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     library = ModuleType("somelib")
-    vars(library).update(torch=torch, __file__="/usr/lib/python3/site-packages/somelib.py")
+    vars(library).update({name: torch, "__file__": "/usr/lib/python3/site-packages/somelib.py"})
     monkeypatch.setitem(sys.modules, "somelib", library)
     kind = type("Trainer", (), {"__module__": "somelib"})
     trainer, connector = kind(), kind()

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from knowledge.played import added, edited, explained
+from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
 from notebook import installed
 
-from autograd_explain.model import What
+from autograd_explain.model import Certainty, What
 from autograd_explain.render.topic_content import cells_of
 
 LIBRARY = """\
@@ -29,6 +29,32 @@ class Trainer:
             self.opt.zero_grad()
             self.model.training_step(batch).backward()
             self.opt.step()
+
+class Unseen:
+    def __init__(self, model):
+        self.model = model
+    def fit(self, batches):
+        opt = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        step = eval("lambda m, b: m.training_step(b)")  # nothing of it is in the text
+        for batch in batches:
+            opt.zero_grad()
+            step(self.model, batch).backward()
+            opt.step()
+
+class Out:
+    def __init__(self, previous):
+        self.previous = previous
+
+class Schedule:
+    def step(self, noise, x):
+        return Out(0.9 * x - 0.1 * noise)
+
+class Gain(torch.nn.Module):
+    def __init__(self, gain):
+        super().__init__()
+        self.gain = gain
+    def forward(self, x):
+        return x * self.gain
 
 class Meter:
     def __init__(self):
@@ -162,6 +188,42 @@ for _ in range(2):
         "rollout = {k: torch.cat(v) for k, v in kept.items()}",
         ["rollout = {k: torch.cat(v).detach() for k, v in kept.items()}"],
     ),
+    "a trainer of which nothing is seen": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head, self.carry = nn.GRU(1, 4, batch_first=True), nn.Linear(4, 1), None
+    def forward(self, x, h):
+        out, last = self.rnn(x, h)
+        return self.head(out).squeeze(-1), last
+    def training_step(self, x):
+        forecast, self.carry = self(x, self.carry)
+        return forecast.square().mean()
+net = Net()
+# %%
+Unseen(net).fit([torch.rand(2, 5, 1) for _ in range(3)])
+""",
+        "net.carry",
+        "forecast, self.carry = self(x, self.carry)",
+        ["forecast, carry = self(x, self.carry)", "self.carry = carry.detach()"],
+    ),
+    "what a package computed goes on in a name of the loop": (
+        """
+net, schedule = nn.Linear(4, 4).requires_grad_(False), Schedule()
+x = torch.rand(2, 4)
+# %%
+for _ in range(3):
+    x.requires_grad_()
+    x.retain_grad()
+    out = schedule.step(net(x).tanh(), x)
+    out.previous.square().sum().backward()
+    x = out.previous - 0.1 * x.grad
+""",
+        "x",
+        "x = out.previous - 0.1 * x.grad",
+        ["x = x.detach()"],
+    ),
     "the loss is kept under another name": (
         """
 class Loop:
@@ -255,3 +317,64 @@ def test_program(name: str) -> None:
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == lines
     run(repaired)
+
+
+def test_a_state_is_told_where_it_is_kept_and_not_where_it_was_made() -> None:
+    cells = cells_of(BEGIN + PROGRAMS["a trainer of which nothing is seen"][0])
+    found = play(cells, watched=True).diagnosis
+    cause = None if found is None else found.finding.event(What.CAUSE)
+    assert found is not None and found.finding.tensors[0].names[0] == "net.carry"
+    assert cause is not None and cause.certainty is Certainty.OBSERVED
+    assert cause.place is not None
+    assert cause.place.source == "forecast, self.carry = self(x, self.carry)"
+
+
+def test_what_a_package_was_given_in_a_constructor_is_the_users() -> None:
+    text = """
+class Tone(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_gain = nn.Parameter(torch.zeros(1))
+        self.curve = Gain(self.log_gain.exp())
+    def forward(self, x):
+        return self.curve(x)
+net = Tone()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(3):
+    loss = net(torch.rand(4, 3)).square().mean()
+"""
+    finding = explained(cells_of(BEGIN + text + STEPS)).finding
+    place = finding.place(What.CAUSE)
+    assert (finding.variant, finding.tensors[0].names[0]) == ("computed_once", "net.curve.gain")
+    assert place is not None and place.source == "self.curve = Gain(self.log_gain.exp())"
+
+
+def test_a_list_that_the_rounds_do_not_read_is_not_emptied_for_them() -> None:
+    text = """
+from torch.distributions import Categorical
+class Rollout:
+    def __init__(self):
+        self.logp = []
+    def collect(self, policy):
+        for _ in range(4):
+            dist = Categorical(logits=policy(torch.rand(3)))
+            self.logp.append(dist.log_prob(dist.sample()))
+        return self
+def update(policy, opt, rollout):
+    old = torch.stack(rollout.logp)
+    for _ in range(3):
+        loss = (policy(torch.rand(4, 3))[:, 0] - old).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+policy = nn.Linear(3, 2)
+opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+# %%
+for _ in range(2):
+    rollout = Rollout().collect(policy)
+    update(policy, opt, rollout)
+"""
+    found = explained(cells_of(BEGIN + text))
+    assert {"old", "rollout.logp"} & set(found.finding.tensors[0].names)
+    assert not any("clear()" in e.new_source for r in found.rewrites for e in r.edits)

@@ -4,7 +4,7 @@ and neither a surrogate gradient nor a mask is one by mistake."""
 from __future__ import annotations
 
 import pytest
-from knowledge.played import edited
+from knowledge.played import edited, explained
 from knowledge.test_partial_cuts import played
 
 from autograd_explain.model import Outcome, What
@@ -92,3 +92,14 @@ def test_a_first_derivative_alone_lacks_nothing() -> None:
     forward, backward, *_ = FAULTS["a saved factor"]
     text = "x = torch.ones(3, requires_grad=True)\nOwn.apply(x).pow(2).sum().backward()\n"
     assert played((function(forward, backward), text)).diagnosis is None
+
+
+def test_the_derivative_that_is_differentiated_again_is_named() -> None:
+    forward, backward = MEANT["its input"]
+    text = function(forward, backward).replace(
+        "    @staticmethod\n    def backward",
+        "    @staticmethod\n    @torch.autograd.function.once_differentiable\n    def backward",
+    )
+    finding = explained((text, PENALTY.replace("y.sum()", "y.exp().sum()"))).finding
+    assert (finding.cause, finding.variant) == ("no_second_derivative", "named")
+    assert finding.tensors[0].names == ("g",)

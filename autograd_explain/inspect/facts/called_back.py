@@ -85,6 +85,20 @@ def cuts_of_what_was_handed_in(scene: Scene) -> tuple[Cut, ...]:
     return near[0] if len(near) == 1 else ()
 
 
+def unrecorded_for_library(scene: Scene) -> tuple[Cut, ...]:
+    """The cut that recording off in a function of the user's makes behind a module that the library
+    holds and that is called there; `operand` is that call.  () where not one function does."""
+    held = [value for f in library_frames(scene) for _, value in _LibraryFrame(f).held]
+    modules = {id(value) for value in held if isinstance(value, torch.nn.Module)}
+    found: dict[int, Cut] = {}
+    for cut in (c for called in _called_back(scene) for c in called.trace.cuts if c.off):
+        for spot in (cut.spot, *computation(scene, cut.spot)):
+            owner = spot.callable if isinstance(spot.node, ast.Call) else None
+            if owner is not None and id(scene.slicer.value(owner)) in modules:
+                found.setdefault(id(cut.spot.node), replace(cut, operand=spot))
+    return tuple(found.values()) if len(found) == 1 else ()
+
+
 def _of_parameters(scene: Scene, called: CalledBack) -> Iterator[Cut]:
     """The cuts of what is computed from a function's arguments."""
     body = called.entered.body

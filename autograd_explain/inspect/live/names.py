@@ -269,4 +269,5 @@ def _is_user_class(cls: type) -> bool:
         return path is not None
     if module.startswith("torch.distributions."):
         return True
-    return is_installed(path) and names.get("torch") is torch and not module.startswith("torch.")
+    of_torch = any(value is torch for value in list(names.values()))  # `import torch as th` too
+    return of_torch and is_installed(path) and not module.startswith("torch.")

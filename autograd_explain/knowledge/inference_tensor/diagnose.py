@@ -1,13 +1,20 @@
 """A tensor made in inference mode was used where autograd works."""
 
 from dataclasses import dataclass
+from itertools import chain
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
-from autograd_explain.inspect.facts.torch_call import maker, tensor_fact
+from autograd_explain.inspect.facts.torch_call import tensor_fact
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, What, label
 
-from .inference import inference_mode, inference_tensors, unpacked_together
+from .inference import (
+    handed_over,
+    inference_tensors,
+    origin_of,
+    spelled,
+    unpacked_together,
+)
 
 PATTERNS = (
     "inference-saved-for-backward",
@@ -48,14 +55,15 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    found = next(inference_tensors(scene), None)
+    found = next(chain(inference_tensors(scene), handed_over(scene)), None)
     if found is None:  # the message leaves no doubt, but the tensor has no name
         told = finding_from_message(scene, "inference_tensor", EXAMPLE, _VARIANTS)
         return told.with_details(Details(mode=False))
     shown, tensor = found
-    made, place = maker(scene, shown), scene.place
-    mode, around = inference_mode(scene, shown)
-    fact = tensor_fact(scene, tensor, shown.text)
+    origin, place = origin_of(scene, shown, tensor), scene.place
+    made, mode, around = origin.made, origin.mode, origin.around
+    name = next(spelled(scene, shown.text), shown.text)
+    fact = tensor_fact(scene, tensor, shown.text, name)
     variant = _VARIANTS.get(scene.match.pattern, "")
     if mode is None and made is not None and not variant:
         variant = "elsewhere"
@@ -64,7 +72,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         "inference_tensor",
         EXAMPLE,
         facts={
-            "tensor": shown.text,
+            "tensor": name,
             "maker": "" if made is None else made.text,
             "mode": mode.text if mode is not None and around else "",
             "place": label(scene.place_at(mode)) if around else "",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.container_puts import put_of
 from autograd_explain.inspect.facts.expressions import computation
+from autograd_explain.inspect.facts.torch_call import maker
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.program import expression_of
 
 
 def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
@@ -29,6 +33,31 @@ def inference_tensors(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
                 value: Any = scene.slicer.value(found)
                 if isinstance(value, torch.Tensor) and value.is_inference():
                     yield found, value
+
+
+def handed_over(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
+    """The inference tensors that the functions behind the user's failing line hold, torch's or a
+    library's, as live names of the program's."""
+    own = {id(live) for live in scene.incident.user_frames}
+    for live in takewhile(lambda f: id(f) not in own, reversed(scene.incident.frames)):
+        for value in live.frame.f_locals.values():
+            for tensor in value if type(value) in (tuple, list) else (value,):
+                if isinstance(tensor, torch.Tensor) and tensor.is_inference():
+                    node = expression_of(next(iter(scene.names.of(tensor)), ""))
+                    if node is not None and scene.surfaced is not None:
+                        yield scene.slicer.imagined(scene.surfaced, node), tensor
+
+
+def spelled(scene: Scene, live: str) -> Iterator[str]:
+    """What the user's failing call is given that asks an object for what has a live name:
+    `store["a"]` for `store.table['a']`."""
+    call = None if scene.surfaced is None else scene.surfaced.node
+    for node in call.args if isinstance(call, ast.Call) else ():
+        if isinstance(node, ast.Subscript):
+            text, owner = ast.unparse(node), ast.unparse(node.value)
+            key = text.removeprefix(owner)
+            if live.startswith(f"{owner}.") and live.endswith(key):
+                yield text
 
 
 def unpacked_together(scene: Scene, shown: ExprAt) -> tuple[str, ...]:
@@ -54,19 +83,37 @@ def _is_inference(scene: Scene, shown: ExprAt, name: str) -> bool:
     return isinstance(value, torch.Tensor) and value.is_inference()
 
 
-def inference_mode(scene: Scene, spot: ExprAt) -> tuple[ExprAt | None, bool]:
-    """The `torch.inference_mode()` (of a `with` or a decorator) to blame for a value, and whether
-    it is the one around the only statement that makes the value: else something that the value
-    was computed from was made there."""
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where an inference tensor comes from: `made` is the one expression that computed it, `mode`
+    the `torch.inference_mode()` (of a `with` or a decorator) to blame.  `around` says that this is
+    the one around `made`: else something that the value was computed from was made there."""
+
+    made: ExprAt | None
+    mode: ExprAt | None = None
+    around: bool = False
+
+
+def origin_of(scene: Scene, shown: ExprAt, tensor: torch.Tensor) -> Origin:
+    """The origin as the value's way through the program tells it, else as the statement does that
+    put it into the container in which it lives."""
+    stored = (put_of(scene, name) for name in scene.names.of(tensor) if "[" in name)
+    puts = (scene.slicer.at(found[1].source, found[1].value) for found in stored if found)
+    found = (_origin(scene, spot) for spot in (shown, *puts))
+    return next((o for o in found if o.mode is not None), Origin(maker(scene, shown)))
+
+
+def _origin(scene: Scene, spot: ExprAt) -> Origin:
     slicer = scene.slicer
-    makers = slicer.makers(spot)
-    for maker in (*makers, *(c for m in makers for c in computation(scene, m))):
-        index = slicer.index(maker.scope.source)
-        for around in index.ancestors(maker.node):
+    makers, made = slicer.makers(spot), maker(scene, spot)
+    for start in (*makers, *(c for m in makers for c in computation(scene, m))):
+        index = slicer.index(start.scope.source)
+        for around in index.ancestors(start.node):
             found = _switch(around)
             if found is not None:
-                return replace(maker, node=found, path=(), via=()), makers == [maker]
-    return None, False
+                mode = replace(start, node=found, path=(), via=())
+                return Origin(made, mode, makers == [start])
+    return Origin(made)
 
 
 def _switch(node: ast.AST) -> ast.expr | None:

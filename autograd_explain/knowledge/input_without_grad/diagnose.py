@@ -53,7 +53,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     given = call and call.argument(1, "inputs")
     if shown is given and isinstance(tensor, torch.nn.Parameter):
         shown = None
-    made = maker(scene, shown)
+    made = maker(scene, shown) or _cutting_maker(scene, shown)
     fact = tensor_fact(scene, tensor, "" if shown is None else shown.text)
     frozen = isinstance(tensor, torch.nn.Parameter)
     return finding_from_message(
@@ -71,6 +71,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         confidence=Confidence.PROVEN,
         tensors=(fact,),
     ).with_details(Details(_way(scene, frozen, made)))
+
+
+def _cutting_maker(scene: Scene, shown: ExprAt | None) -> ExprAt | None:
+    """The one of several expressions behind the input that passes no gradient on: the update of a
+    loop, run without recording, that gives the name its next value."""
+    makers = () if shown is None else scene.slicer.makers(shown)
+    cutting = [m for m in makers if scene.gradient_tracer.cut_at(m) is not None]
+    return cutting[0] if len(cutting) == 1 else None
 
 
 def _way(scene: Scene, frozen: bool, made: ExprAt | None) -> Way | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.no_graph import find
+from autograd_explain.inspect.facts.torch_call import calls_in
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Place
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 from .kept import Kept, kept_constant
 from .kernel import Kernel, backward_of_kernel
@@ -56,7 +59,27 @@ def diagnose(scene: Scene) -> Finding[Kept | Kernel | None] | None:
         at=place,
         variant="named" if name else None,
         confidence=Confidence.LIKELY,
+        tensors=_derivative(scene) if once else (),
     )
+
+
+def _derivative(scene: Scene) -> tuple[TensorFact, ...]:
+    """What the program calls the one derivative that it takes with `create_graph=True`."""
+    calls = [c for c in calls_in(scene, "grad") if _creates_graph(c)]
+    call = calls[0] if len(calls) == 1 else None
+    statement = None if call is None else scene.slicer.statement(call)
+    if call is None or not isinstance(statement, ast.Assign):
+        return ()
+    value = statement.value
+    whole = value.value if isinstance(value, ast.Subscript) else value  # `grad(y, x)[0]`
+    names = Binding((scene.slicer.place(call),), statement).names if whole is call.node else ()
+    return (TensorFact(Role.CULPRIT, names),) if names else ()
+
+
+def _creates_graph(call: ExprAt) -> bool:
+    given = call.node.keywords if isinstance(call.node, ast.Call) else []
+    said = next((k.value for k in given if k.arg == "create_graph"), None)
+    return isinstance(said, ast.Constant) and said.value is True
 
 
 def _is_derivative(scene: Scene) -> bool:

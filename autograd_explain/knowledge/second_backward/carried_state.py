@@ -13,6 +13,7 @@ import torch
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding
+from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
@@ -48,6 +49,8 @@ class CarriedState:
 
 def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
     """Which of the names of the old value the failing line reaches it by."""
+    if part.kept is not None:
+        return CarriedState()  # the failing line ran all of the rounds
     frame = scene.incident.user_frames[-1].frame
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
     # A name of the failing function's own says what a global one would say of one object only.
@@ -59,13 +62,24 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
             continue  # one of many: cutting it alone is no repair; a tuple takes no new items
         if isinstance(value, list) and head_of(name) in frame.f_locals:
             method = "." + name.rsplit(".", 1)[-1] + ".append"
-            if any(called.endswith(method) for called in appends):  # a list that grows
+            grows = any(called.endswith(method) for called in appends)
+            if grows and _is_read_by_round(scene, head_of(name)):
                 return CarriedState(name, StateKind.LIST)
         if isinstance(value, torch.Tensor) and not value.is_leaf and _is_read(part, value):
             return CarriedState(name, StateKind.TENSOR, _with_it(scene, part, name, frame))
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return CarriedState(name, StateKind.TUPLE)
     return CarriedState(loop=carried_by_loop(scene, part.old))
+
+
+def _is_read_by_round(scene: Scene, name: str) -> bool:
+    """Whether the innermost loop around the failing line, where there is one, speaks of a name:
+    else emptying what it holds comes too late for the rounds."""
+    live = scene.incident.user_frames[-1]
+    source = scene.program.source_of(live.code)
+    loops = [] if source is None else loops_around(source, live.line)
+    inner = max(loops, key=lambda loop: loop.lineno, default=None)
+    return inner is None or any(getattr(n, "id", "") == name for n in ast.walk(inner))
 
 
 def _is_one_of_many(name: str, names: tuple[str, ...]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import torch
 
+from autograd_explain.inspect.dataflow.syntax import PUTS
 from autograd_explain.inspect.live.names import Names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Role, TensorFact
@@ -36,6 +37,7 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
         if not part.carried and memory is None:  # what is known of the old value is who reads it
             read = (*_read_again(scene, part), *_handed_in(scene, part))
             names = tuple(dict.fromkeys((*read, *names)))
+        names = names or _filled(scene, part)
         return TensorFact(Role.CULPRIT, names, grad_fn=part.boundary.name)
     fact = scene.fact(Role.CULPRIT, tensor)
     return replace(fact, names=names or fact.names)
@@ -43,7 +45,7 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
 
 def _bound_names(part: FreedPart, memory: Memoized | None) -> tuple[str, ...]:
     """The names that got the old value; of a remembered call none that got more than its value."""
-    if part.binding is None:
+    if part.binding is None or part.kept is not None:
         return ()
     value = getattr(part.binding.statement, "value", None)
     if memory is not None and memory.how == "decorator" and isinstance(value, ast.expr):
@@ -82,6 +84,27 @@ def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
             inside = [n for n in scene.names.tensors if n.name.startswith((f"{text}.", f"{text}["))]
             held = [n.name for n in inside if _leads_to(scene, n.tensor, part)]
             yield from (*held[:_SHOWN], text) if held else ()
+
+
+def _filled(scene: Scene, part: FreedPart) -> tuple[str, ...]:
+    """The container that the making statement fills, `self.logp` of `self.logp.append(p)`, by live
+    names first, where something in it is a part of the failing graph."""
+    statement = None if part.binding is None else part.binding.statement
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(method, ast.Attribute) or method.attr not in PUTS:
+        return ()
+    name = ast.unparse(method.value)
+    inside = [n for n in scene.names.tensors if n.name.endswith("]")]
+    held = [n for n in inside if not n.tensor.is_leaf and scene.graph.find(n.tensor.grad_fn)]
+    found = [without_item(n.name) for n in held]
+    live = dict.fromkeys(n for n in found if n == name or _is_twin(n, name))
+    return (*live, name) if live else ()
+
+
+def _is_twin(live: str, name: str) -> bool:
+    """`rollout.logp` of `self.logp`."""
+    return name.startswith("self.") and live.endswith(name.removeprefix("self"))
 
 
 def _leads_to(scene: Scene, tensor: torch.Tensor, part: FreedPart) -> bool:

@@ -8,6 +8,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
     Confidence,
     Finding,
+    Place,
     Role,
     TensorFact,
     label,
@@ -20,7 +21,7 @@ from .culprit import culprit_of
 from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
-from .freed_part import earlier_backwards, freed_part
+from .freed_part import FreedPart, earlier_backwards, freed_part
 from .kept_by_library import is_trained, kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
@@ -63,6 +64,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         keeps = stored_as_attribute(scene, part)
     storing = None if keeps is None or keeps.read_again else keeps.place
     library = None if memory is not None else kept_by_library(scene, part)
+    if library is not None and why is Why.COMPUTED_ONCE and _is_of_user(part, library.place):
+        library = None
     culprit = culprit_of(scene, part, memory)
     if library is not None:
         names = dict.fromkeys((*library.names, *culprit.names))
@@ -71,8 +74,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if of and of not in culprit.names:  # what else was made before it did not go that way
         culprit = TensorFact(Role.CULPRIT, (of,))
     state = carried_state(scene, part, culprit.names)
+    loop = None if culprit.names or why is not Why.CARRIED else state.loop
+    if loop is not None:  # a library made it, and what the user computed from it goes on
+        culprit = replace(culprit, names=loop.names)
     tensor = culprit.names[0] if culprit.names else part.boundary.name
     kept = storing or (None if part.binding is None else part.binding.place)
+    kept = loop.given if loop is not None and loop.given is not None else kept
     kept = kept if library is None else library.place
     remembers = None if memory is None else memory.place
     step = None if stepped is None else stepped.moment.place
@@ -100,3 +107,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             constant=library is not None and not is_trained(scene, known.calls, library.owner),
         ),
     )
+
+
+def _is_of_user(part: FreedPart, call: Place) -> bool:
+    """Whether a line of the user's computed the old value, other than the call of what keeps it."""
+    maker = part.maker
+    made = () if maker is None or maker.inside is not None else maker.path
+    return bool(made) and call.line_id not in [place.line_id for place in made]

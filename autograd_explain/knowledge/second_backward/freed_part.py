@@ -10,13 +10,14 @@ not reachable from the new root, which leaves a gap in the numbers of the nodes 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
+from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
@@ -24,6 +25,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
 
+from .kept_anew import KeptAnew, kept_anew
 from .made_outside import made_outside, read_in_loop
 
 _SECONDS = 2.0
@@ -41,7 +43,8 @@ class FreedPart:
     value is kept and read again ("self.state"), "" where none is seen.
     `made` and `newer` are what made the old and the other nodes, oldest first; `shared` the
     statements that keep what new nodes use of it, () where one of them is not known.
-    `read_at` is where the loop around the failure first reads the carrier.
+    `read_at` is where the loop around the failure first reads the carrier; `kept` is the state of
+    an object that the old value was, where only that tells the old part from the new.
     """
 
     boundary: GraphNode
@@ -58,6 +61,7 @@ class FreedPart:
     newer: tuple[TraceEvent, ...]
     shared: tuple[Binding, ...]
     read_at: Place | None
+    kept: KeptAnew | None = None
 
     @property
     def lines(self) -> dict[LineId, bool]:
@@ -108,7 +112,9 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     """The part of the failing graph that these earlier calls freed; some node of it is."""
     graph = scene.graph
     inner = graph.inner
-    apart = _made_before(scene, calls) or made_outside(scene) or graph.below_gap()
+    apart = _made_before(scene, calls) or made_outside(scene)
+    kept = None if apart else kept_anew(scene)
+    apart = apart or (graph.below_gap() if kept is None else _below(graph, kept.node))
     old = apart or inner
     used = graph.used_outside(apart) or apart
     known = {id(n) for n in old}
@@ -117,6 +123,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     boundary = _boundary(graph, carrier, used or inner)
     made = scene.makers(old) or _created(scene, old)
     maker = _maker(scene, carrier, boundary) or next(reversed(made), None)
+    kept = kept or (_seen_kept(scene, used, maker) if carrier is None else None)
     reader = _oldest_reader(scene, boundary, apart)
     makers = scene.makers(used)
     newer = scene.makers(n for n in graph.nodes if id(n) not in known)
@@ -127,17 +134,43 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         carrier=carrier,
         first=calls[-1] if calls else None,
         maker=maker,
-        binding=None if maker is None else binding_of(scene.program, maker),
+        binding=_binding(scene, maker, kept),
         reader=reader,
         whole=len(old) == len(inner),
         leads_on=leads_on,
-        carried=carried_name(scene, maker, reader),
+        carried=carried_name(scene, maker, reader) or ("" if kept is None else kept.name),
         old=tuple(old),
         made=made,
         newer=newer,
         shared=shared if len(makers) == len(used) else (),
         read_at=None if carrier is None else read_in_loop(scene, carrier.name),
+        kept=kept,
     )
+
+
+def _below(graph: Graph, node: GraphNode) -> list[GraphNode]:
+    """What a node was computed from and itself, newest first."""
+    below = {id(n) for n in graph.below([node])}
+    return [n for n in graph.inner if id(n) in below]
+
+
+def _seen_kept(scene: Scene, used: list[GraphNode], maker: TraceEvent | None) -> KeptAnew | None:
+    """The state of an object that one of the used nodes made, where no loop of the user's holds the
+    rounds and the way to what made it passes the statement that keeps it."""
+    kept = None if maker is None or failing_loops(scene) else kept_anew(scene)
+    if maker is None or kept is None or all(n is not kept.node for n in used):
+        return None
+    lines = [place.line_id for place in maker.path]
+    if kept.binding.place.line_id not in lines[:-1]:  # the line itself has the name already
+        return None
+    path = maker.path[: lines.index(kept.binding.place.line_id) + 1]
+    return replace(kept, binding=Binding(path, kept.binding.statement))
+
+
+def _binding(scene: Scene, maker: TraceEvent | None, kept: KeptAnew | None) -> Binding | None:
+    if kept is not None:
+        return kept.binding
+    return None if maker is None else binding_of(scene.program, maker)
 
 
 def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]:

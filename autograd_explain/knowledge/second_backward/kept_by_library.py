@@ -11,12 +11,13 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.safe_lookup import MISSING, evaluate
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import expression_of, is_installed
+from autograd_explain.program import is_installed
 
 from .calls import Calls
 from .culprit import without_item
@@ -68,7 +69,7 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
         while inside and path and not calls:
             calls = [c for c in _calls(scene) if _is_of(scene, c, owner, path)]
             path = path.rpartition(".")[0]
-            owner = _object(scene, path) if path else MISSING
+            owner = live_object(scene, path) if path else MISSING
         if calls:
             attribute = inside[0].removeprefix(f"{name}.").partition("[")[0].partition(".")[0]
             names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
@@ -104,7 +105,7 @@ def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     live = () if part.carrier is None else scene.names.of(part.carrier.tensor)
     for name in map(without_item, live):
         path, _, attribute = name.rpartition(".")
-        owner = _object(scene, path)
+        owner = live_object(scene, path)
         if owner is not MISSING and _is_of_package(type(owner)):
             calls = [c for c in _calls(scene) if _may_be_of(scene, c, owner, path)]
             if len(calls) == 1:
@@ -167,11 +168,6 @@ def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
     for target in node.targets:
         left, right = getattr(target, "elts", [target]), getattr(node.value, "elts", [node.value])
         yield from zip(left, right, strict=True) if len(left) == len(right) else ()
-
-
-def _object(scene: Scene, path: str) -> Any:
-    names, node = scene.incident.namespace, expression_of(path)
-    return MISSING if node is None else evaluate(node, lambda n: names.get(n.id, MISSING))
 
 
 def _calls(scene: Scene) -> Iterator[ExprAt]:

@@ -41,6 +41,8 @@ def reason(known: Evidence) -> Why:
 def _over_rounds(known: Evidence) -> Why | None:
     """Where rounds of a loop share what was made once, or in an earlier one of them."""
     part, maker, loops = known.part, known.part.maker, known.loops
+    if part.kept is not None:
+        return Why.CARRIED
     if not loops:
         return Why.CARRIED if _comes_again(known) else None
     if _in_this_round(known):

@@ -8,7 +8,11 @@ import torch
 
 from autograd_explain.inspect.dataflow import Cut, CutKind, ExprAt
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.inspect.facts.called_back import asked_by_library, cuts_of_what_was_handed_in
+from autograd_explain.inspect.facts.called_back import (
+    asked_by_library,
+    cuts_of_what_was_handed_in,
+    unrecorded_for_library,
+)
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
@@ -127,8 +131,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 
 def _handed_in(scene: Scene) -> tuple[Cut, ...]:
-    """A library asked; it had got the result from a function of the user's."""
-    return tuple(whole_cut(scene, cut) for cut in cuts_of_what_was_handed_in(scene))
+    """A library asked; it had got the result from a function of the user's, or what it asks for
+    from a module that the function calls."""
+    handed_in = cuts_of_what_was_handed_in(scene) or unrecorded_for_library(scene)
+    return tuple(whole_cut(scene, cut) for cut in handed_in)
 
 
 def _given_to_library(scene: Scene, index: int) -> ExprAt | None:
@@ -144,7 +150,7 @@ def _in_callback(cuts: tuple[Cut, ...]) -> tuple[CutBetween, ...]:
 
 
 def _taken_in(cuts: tuple[Cut, ...]) -> str:
-    """What the user's function calls what it was handed."""
+    """What the user's function calls what it was handed, or the call of the library's module."""
     return next((cut.operand.text for cut in cuts), "")
 
 

@@ -1,0 +1,65 @@
+"""A state that an object keeps from call to call, where the history does not tell who made it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from autograd_explain.inspect.facts.binding import Binding
+from autograd_explain.inspect.live.graph import GraphNode
+from autograd_explain.inspect.scene import Scene
+from autograd_explain.nodes import GraphTraversal, start_of
+from autograd_explain.program import Source
+
+_SECONDS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnew:
+    """`binding` assigns the attribute `name`, which it reads too; `node` made the old value, and
+    the value that lives there now was computed from it."""
+
+    name: str
+    binding: Binding
+    node: GraphNode
+
+
+def kept_anew(scene: Scene) -> KeptAnew | None:
+    """The state whose live value leads to an older one in the failing graph, made by the same
+    operation as the last thing that is left of its round; None where no attribute has one."""
+    found = {name: (source, node) for source, node, name in _kept(scene)}
+    last = _last_of_rounds(scene) if found else []
+    for named in scene.names.tensors if last else ():
+        tail = "." + named.name.partition("[")[0].rpartition(".")[2]
+        name = next((n for n in found if n.endswith(tail)), "")
+        start = start_of(named.tensor) if name and not named.tensor.is_leaf else None
+        if start is None:
+            continue
+        below = {id(reached.node) for reached in GraphTraversal([start], seconds=_SECONDS)}
+        alike = (n for n in last if n.name == start.name() and n.node is not start)
+        old = next((n for n in alike if id(n.node) in below), None)
+        if old is not None:
+            source, node = found[name]
+            function = source.function_around(node)
+            place = source.place(node.lineno, None if function is None else function.name, node)
+            return KeptAnew(name, Binding((place,), node), old)
+    return None
+
+
+def _kept(scene: Scene) -> Iterator[tuple[Source, ast.Assign, str]]:
+    """The statements `self.state = f(x, self.state)` and the attribute, where no other statement
+    computes it."""
+    for source, node in scene.index.nodes(ast.Assign):
+        read = {ast.unparse(n) for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
+        for target in (leaf for t in node.targets for leaf in getattr(t, "elts", [t])):
+            if isinstance(target, ast.Attribute) and ast.unparse(target) in read:
+                yield source, node, ast.unparse(target)
+
+
+def _last_of_rounds(scene: Scene) -> list[GraphNode]:
+    """The nodes that a gap in the sequence numbers follows: what was computed from them next, up to
+    an earlier loss, is not in the failing graph."""
+    pairs = pairwise(scene.graph.inner)
+    return [older for newer, older in pairs if newer.sequence - older.sequence > 1]

@@ -1,0 +1,64 @@
+"""Which inference mode made a tensor that an object keeps, or that a library holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from knowledge.played import added, edited, explained
+from knowledge.test_cases import run
+from notebook import installed
+
+from autograd_explain.model import What
+
+LIBRARY = """\
+def attribute(model, inputs):
+    inputs = (inputs,)
+    inputs[0].requires_grad_()
+    return model(inputs[0])
+"""
+STORE = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+encoder, head = nn.Linear(3, 4), nn.Linear(4, 1)
+class Bank:
+    def __init__(self):
+        self.frames, self.table = [], {}
+    @torch.inference_mode()
+    def build(self, clips):
+        for chunk in clips.split(2):
+            hidden = encoder(chunk)
+            self.frames.append(hidden)
+        return self
+    def add(self, name, vectors):
+        self.table[name] = vectors
+    def __getitem__(self, key):
+        return self.table[key] if isinstance(key, str) else self.frames[key]
+    def __len__(self):
+        return len(self.frames)
+"""
+
+
+def test_what_a_method_appends_under_inference_mode() -> None:
+    loop = "for i in range(len(bank)):\n    head(bank[i]).sum().backward()"
+    cells = (STORE, "bank = Bank().build(torch.rand(4, 3))", loop)
+    found = explained(cells)
+    place, made = found.finding.place(What.CAUSE), found.finding.place(What.CREATED)
+    assert place is not None and place.source == "@torch.inference_mode()"
+    assert made is not None and made.source == "hidden = encoder(chunk)"
+    assert "bank.frames[0]" in found.finding.tensors[0].names
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == ["@torch.no_grad()"]
+    run(repaired)
+
+
+def test_what_a_library_was_given_out_of_an_object(tmp_path: Path) -> None:
+    embed = "@torch.inference_mode()\ndef embed(x):\n    return encoder(x)"
+    use = "from givenlib import attribute\nscores = attribute(head, bank['test'])"
+    filled = "bank = Bank()\nbank.add('test', embed(torch.rand(4, 3)))"
+    with installed(tmp_path, "givenlib", LIBRARY):
+        finding = explained((STORE, embed, filled, use)).finding
+    place = finding.place(What.CAUSE)
+    assert (finding.cause, finding.variant) == ("inference_tensor", "flag")
+    assert place is not None and (place.cell, place.line) == (2, 1)
+    assert "bank['test']" in finding.tensors[0].names
