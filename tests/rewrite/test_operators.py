@@ -20,18 +20,6 @@ from autograd_explain.rewrite.engine.tree import tree_of
 from autograd_explain.rewrite.operators.site import Change, Site
 from autograd_explain.rewrite.operators.table import OPERATORS
 
-_CELL = """class Cell:
-    def __init__(self):
-        self.h = None
-    def __call__(self, x):
-        self.h = f(x, self.h)
-        return self.h
-"""
-_HOLDER = """class Net:
-    def __init__(self):
-        self.cell = Cell()
-"""
-
 TWO_AND_ONE = "o = torch.optim.SGD([*a(), *b(), *w.parameters()])"
 
 #: An operator, a cell, and a line that one of its changes makes of it.
@@ -167,27 +155,6 @@ EDITS = [
         "by_index",
         "for n, batch in enumerate(xs):\n    for row in batch:\n        row += n",
         "for n, batch in enumerate([xs[i] for i in range(len(xs))]):",
-    ),
-    (
-        "block_in_loop",
-        "with kept():\n    for x in xs:\n        f(x)\n        g(x)",
-        "for x in xs:\n    with kept():\n        f(x)\n        g(x)",
-    ),
-    ("block_left_out", "with kept():\n    f(x)\n    g(x)", "f(x)\ng(x)"),
-    (
-        "left_detached",
-        f"{_CELL}cell = Cell()\nfor x in xs:\n    cell(x).backward()\n    opt.step()",
-        "    opt.step()\n    cell.h = cell.h.detach()",
-    ),
-    (
-        "left_detached",
-        f"{_CELL}def fit(model):\n    for x in xs:\n        model(x).backward()",
-        "        model(x).backward()\n        model.h = model.h.detach()",
-    ),
-    (
-        "as_in_the_beginning",
-        f"{_CELL}{_HOLDER}net = Net()\nfor x in xs:\n    net(x).backward()",
-        "for x in xs:\n    net.cell.h = None\n    net(x).backward()",
     ),
     (
         "computed_apart",

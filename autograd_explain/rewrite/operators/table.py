@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from . import (
     backwards,
-    blocks,
     copies,
     derivatives,
     ends,
@@ -14,7 +13,6 @@ from . import (
     modes,
     order,
     parameters,
-    states,
     views,
     writes,
 )
@@ -33,8 +31,6 @@ OPERATORS: tuple[Operator, ...] = (
     modes.block_reaches_further,
     modes.with_graph,
     modes.no_grad_instead_of_inference,
-    blocks.block_in_loop,
-    blocks.block_left_out,
     order.move,
     order.move_run,
     order.move_into,
@@ -49,8 +45,6 @@ OPERATORS: tuple[Operator, ...] = (
     ends.detach_carried,
     ends.detach_kept,
     ends.kept_apart,
-    states.left_detached,
-    states.as_in_the_beginning,
     ends.value_itself,
     ends.differentiable_sample,
     ends.called_itself,
