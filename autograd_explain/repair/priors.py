@@ -26,7 +26,7 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
         "registered put_together part_of_derivative detach_other narrowed "
         "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
         "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
-        "rows_left called_itself derivative_itself recorded_instead library_switch".split()
+        "rows_left called_itself derivative_itself recorded_instead".split()
     ),
     Reference.SAVED_VALUES: frozenset(
         "clone clone_first out_of_place compute_again computed_apart".split()

@@ -246,31 +246,14 @@ EDITS = [
         "from solving import solve_adjoint as solve\ny = solve(f, x, step=2)",
         "from solving import solve\ny = solve(f, x, step=2)",
     ),
-    (
-        "library_switch",
-        "import solving\ny = f(x)\nz = y.mean",
-        "with solving.settings.detach_caches(False):\n    y = f(x)\n    z = y.mean",
-    ),
 ]
-
-
-class _DetachCaches:
-    """A switch as libraries have them."""
-
-    @classmethod
-    def on(cls) -> bool:
-        return True
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 @pytest.fixture(autouse=True)
 def solving(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed library: a function that hides its operations and one that does not, another
-    that takes something else, and a switch."""
-    library, settings = ModuleType("solving"), ModuleType("solving.settings")
+    that takes something else."""
+    library = ModuleType("solving")
 
     def solve(f: object, x: object, *, step: int = 1) -> None: ...
 
@@ -280,8 +263,6 @@ def solving(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for function in (solve, solve_adjoint, adjoint):
         setattr(library, function.__name__, function)
-    settings.detach_caches = _DetachCaches
-    library.settings = settings
     monkeypatch.setitem(sys.modules, "solving", library)
 
 

@@ -75,5 +75,4 @@ OPERATORS: tuple[Operator, ...] = (
     parameters.made_again,
     functions.follows_autocast,
     libraries.recorded_function,
-    libraries.library_switch,
 )
