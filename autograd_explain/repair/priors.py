@@ -23,18 +23,17 @@ UNMET = ""
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
-        "registered put_together part_of_derivative detach_other narrowed "
+        "registered put_together part_of_derivative narrowed "
         "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
         "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
-        "rows_left called_itself derivative_itself recorded_instead library_switch".split()
+        "rows_left called_itself derivative_itself recorded_instead".split()
     ),
     Reference.SAVED_VALUES: frozenset(
-        "clone clone_first out_of_place compute_again computed_apart left_detached".split()
+        "clone clone_first out_of_place compute_again computed_apart".split()
     ),
     Reference.RETAINED_GRAPH: frozenset(
         "detach detach_kept detach_carried detach_carried_states compute_in_loop compute_again "
-        "no_grad left_detached as_in_the_beginning turn_flag block_in_loop block_left_out "
-        "computed_apart filled_first".split()
+        "no_grad turn_flag computed_apart filled_first".split()
     ),
     Reference.LENIENT: frozenset(
         "no_grad detach out_of_place clone clone_first leaf_last keep_in_graph".split()
@@ -47,12 +46,11 @@ _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
 #: than the reference's may be the meant ones.
 _MAY_DIFFER: Mapping[Reference, frozenset[str]] = {
     Reference.RETAINED_GRAPH: frozenset(
-        "detach detach_kept detach_carried detach_carried_states left_detached no_grad "
-        "as_in_the_beginning turn_flag block_in_loop block_left_out computed_apart "
-        "filled_first".split()
+        "detach detach_kept detach_carried detach_carried_states no_grad turn_flag "
+        "computed_apart filled_first".split()
     ),
     Reference.SAVED_VALUES: frozenset(
-        "detach_carried detach_carried_states left_detached computed_apart".split()
+        "detach_carried detach_carried_states computed_apart".split()
     ),
 }
 

@@ -18,6 +18,7 @@ from autograd_explain.rewrite.transforms.call_edits import (
     detached_instead,
     expression_replaced,
     keyword_renamed,
+    keyword_set,
     line_behind,
     torch_keyword,
 )
@@ -59,6 +60,12 @@ def test_torch_has_the_name_that_it_has_there() -> None:
     )
     unknown = Program(PROGRAM.cells[1:])
     assert expression_replaced(unknown, place, "{torch}.tensor({x})") is None
+
+
+def test_a_keyword_goes_behind_the_parentheses_of_the_last_argument() -> None:
+    program = program_of("y = f(a, (b + c))\nz = g((b))\n")
+    for call, new in (("f(a, (b + c))", "f(a, (b + c), k=1)"), ("g((b))", "g((b), k=1)")):
+        assert new in (result(keyword_set(program, spot(program, call), "k", "1")) or "")
 
 
 def test_an_operand_gets_the_parentheses_that_it_needs() -> None:

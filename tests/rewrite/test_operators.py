@@ -20,18 +20,6 @@ from autograd_explain.rewrite.engine.tree import tree_of
 from autograd_explain.rewrite.operators.site import Change, Site
 from autograd_explain.rewrite.operators.table import OPERATORS
 
-_CELL = """class Cell:
-    def __init__(self):
-        self.h = None
-    def __call__(self, x):
-        self.h = f(x, self.h)
-        return self.h
-"""
-_HOLDER = """class Net:
-    def __init__(self):
-        self.cell = Cell()
-"""
-
 TWO_AND_ONE = "o = torch.optim.SGD([*a(), *b(), *w.parameters()])"
 
 #: An operator, a cell, and a line that one of its changes makes of it.
@@ -45,7 +33,6 @@ EDITS = [
     ("out_of_place", "y = F.relu(x, inplace=True)", "y = F.relu(x, inplace=False)"),
     ("no_grad", "w -= 0.1 * g", "with torch.no_grad():"),
     ("no_grad_function", "def f(x):\n    return x", "@torch.no_grad()"),
-    ("no_grad_further", "with torch.no_grad():\n    a = w\nb = a + 1", "    b = a + 1"),
     ("with_graph", "with torch.no_grad():\n    a = w", "a = w"),
     ("no_inference_mode", "with torch.inference_mode():\n    a = w", "with torch.no_grad():"),
     ("repeat", "f(x)\ng(y)", "g(y)\nf(x)\ng(y)"),
@@ -94,7 +81,6 @@ EDITS = [
         "g = torch.autograd.grad(y, x)",
         "g = torch.autograd.grad(y, x, allow_unused=True, materialize_grads=True)",
     ),
-    ("detach_other", "q = z.detach() + (c - z)", "q = z + (c - z).detach()"),
     ("put_together", "t, x = p[:, 0:1], p[:, 1:2]", "p = torch.cat([t, x], dim=1)"),
     ("put_together", "t, x = p[..., 0], p[..., 1]", "p = torch.stack([t, x], dim=-1)"),
     ("put_together", "t, x = p.unbind(dim=1)", "p = torch.stack([t, x], dim=1)"),
@@ -167,27 +153,6 @@ EDITS = [
         "by_index",
         "for n, batch in enumerate(xs):\n    for row in batch:\n        row += n",
         "for n, batch in enumerate([xs[i] for i in range(len(xs))]):",
-    ),
-    (
-        "block_in_loop",
-        "with kept():\n    for x in xs:\n        f(x)\n        g(x)",
-        "for x in xs:\n    with kept():\n        f(x)\n        g(x)",
-    ),
-    ("block_left_out", "with kept():\n    f(x)\n    g(x)", "f(x)\ng(x)"),
-    (
-        "left_detached",
-        f"{_CELL}cell = Cell()\nfor x in xs:\n    cell(x).backward()\n    opt.step()",
-        "    opt.step()\n    cell.h = cell.h.detach()",
-    ),
-    (
-        "left_detached",
-        f"{_CELL}def fit(model):\n    for x in xs:\n        model(x).backward()",
-        "        model(x).backward()\n        model.h = model.h.detach()",
-    ),
-    (
-        "as_in_the_beginning",
-        f"{_CELL}{_HOLDER}net = Net()\nfor x in xs:\n    net(x).backward()",
-        "for x in xs:\n    net.cell.h = None\n    net(x).backward()",
     ),
     (
         "computed_apart",
@@ -279,31 +244,14 @@ EDITS = [
         "from solving import solve_adjoint as solve\ny = solve(f, x, step=2)",
         "from solving import solve\ny = solve(f, x, step=2)",
     ),
-    (
-        "library_switch",
-        "import solving\ny = f(x)\nz = y.mean",
-        "with solving.settings.detach_caches(False):\n    y = f(x)\n    z = y.mean",
-    ),
 ]
-
-
-class _DetachCaches:
-    """A switch as libraries have them."""
-
-    @classmethod
-    def on(cls) -> bool:
-        return True
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 @pytest.fixture(autouse=True)
 def solving(monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed library: a function that hides its operations and one that does not, another
-    that takes something else, and a switch."""
-    library, settings = ModuleType("solving"), ModuleType("solving.settings")
+    that takes something else."""
+    library = ModuleType("solving")
 
     def solve(f: object, x: object, *, step: int = 1) -> None: ...
 
@@ -313,8 +261,6 @@ def solving(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for function in (solve, solve_adjoint, adjoint):
         setattr(library, function.__name__, function)
-    settings.detach_caches = _DetachCaches
-    library.settings = settings
     monkeypatch.setitem(sys.modules, "solving", library)
 
 

@@ -37,7 +37,7 @@ def _stays_leaf(details: Details) -> bool:
 
 def _in_place(site: Site[Details], augmented: bool = False) -> Edits | None:
     updates = {u.value: u.last and not u.cleared for u in site.details.updates}
-    return updates_in_place(site.program, updates, augmented) if updates else None
+    return updates_in_place(site.program, updates, augmented)
 
 
 def _new_leaves(site: Site[Details]) -> Edits | None:

@@ -2,58 +2,49 @@
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import pairwise
 
-from autograd_explain.model import Place, Span
+import libcst as cst
+
+from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
-from autograd_explain.rewrite.transforms.call_edits import operand
+from autograd_explain.rewrite.engine import cst_tools
+from autograd_explain.rewrite.engine.cst_tools import bare, expression, method, receiver, walk
+from autograd_explain.rewrite.engine.draft import Draft, every
+from autograd_explain.rewrite.engine.tree import Tree, tree_at
+from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.finite_mask import finite_fill, rows_left
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    keyword_added,
-    node_at,
-    replacement,
-)
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
 from .operation import operands
 
-_ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 #: What a sum of squares is made with, so that it may be written twice.
 _SQUARES = frozenset({"sum", "square", "pow"})
 _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 
 
-def _masked(site: Site[Details]) -> list[Patch]:
+def _masked(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`."""
-    choice = _choice(site.program, site.details.operand)
-    place = site.details.operand
-    return [] if choice is None or place is None else _with_mask(site.program, place, *choice)
+    return _with_mask(draft, site.program, _node(draft.tree, site.details.operand))
 
 
-def _masked_alike(site: Site[Details]) -> Edits | None:
+def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
-    program, place = site.program, site.details.operand
-    choice, operation = _choice(program, place), node_at(program, site.place)
-    source = program.source_at(place)
-    if choice is None or source is None or place is None or operation is None:
-        return None
+    tree, place = draft.tree, site.details.operand
+    choice, operation = _choice(tree, _node(tree, place)), node_at(site.program, site.place)
+    if choice is None or operation is None or place is None:
+        return False
     call, first = choice
-    number = next(
-        (n for n, o in enumerate(operands(operation)) if source.span(o) == place.span), -1
-    )
-    alike = [n for n in ast.walk(call.args[2 if first else 1]) if _is_alike(n, operation)]
-    if number < 0 or not alike:
-        return None
-    patches = _with_mask(program, place, call, first)
-    for other in alike:
-        operand = operands(other)[number]
-        at = source.place(operand.lineno, None, operand)
-        patches += _with_mask(program, at, call, not first)
-    return apply_patches(patches)
+    other = node_at(site.program, tree.place(call.args[2 if first else 1].value))
+    given = [tree.source.span(o) for o in operands(operation)]
+    if other is None or place.span not in given:
+        return False
+    number = given.index(place.span)
+    alike = [operands(n)[number] for n in ast.walk(other) if _is_alike(n, operation)]
+    places = [place, *(tree.source.place(o.lineno, None, o) for o in alike)]
+    return bool(alike) and all(_with_mask(draft, site.program, _node(tree, p)) for p in places)
 
 
 def _is_alike(node: ast.AST, other: ast.AST) -> bool:
@@ -65,102 +56,92 @@ def _is_alike(node: ast.AST, other: ast.AST) -> bool:
     return called_name(node) == called_name(other) and len(operands(node)) == len(operands(other))
 
 
-def _with_mask(program: Program, place: Place, call: ast.Call, first: bool) -> list[Patch]:
-    torch, node = torch_at(program, place), node_at(program, place)
-    if torch is None or node is None:
-        return []
-    code, mask = code_of(program, place, node), code_of(program, place, call.args[0])
-    kept = f"{code}, 1.0" if first else f"1.0, {code}"
-    return _in_place_of(program, place, f"{torch}.where({mask}, {kept})")
+def _node(tree: Tree, place: Place | None) -> cst.BaseExpression | None:
+    return next(iter(tree.at(place)), None)
 
 
-def _choice(program: Program, place: Place | None) -> tuple[ast.Call, bool] | None:
+def _with_mask(draft: Draft, program: Program, node: cst.BaseExpression | None) -> bool:
+    choice = _choice(draft.tree, node)
+    torch = None if node is None else torch_at(program, draft.tree.place(node))
+    if choice is None or torch is None or node is None:
+        return False
+    call, first = choice
+    code = f"{torch}.where({{m}}, {'{x}, 1.0' if first else '1.0, {x}'})"
+    draft.replace(node, expression(code, m=call.args[0].value, x=bare(node)))
+    return True
+
+
+def _choice(tree: Tree, node: cst.BaseExpression | None) -> tuple[cst.Call, bool] | None:
     """The `torch.where` around the operand, and whether it stands in its first branch."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None:
-        return None
-    inner: ast.AST = node
-    for outer in source.around(node):
-        if isinstance(outer, ast.Call) and called_name(outer) == "where" and len(outer.args) == 3:
-            if inner in outer.args[1:]:
-                return outer, inner is outer.args[1]
-        if isinstance(outer, ast.stmt):
-            return None
-        inner = outer
+    for arg, call in pairwise(tree.path(node)) if node is not None else ():
+        if isinstance(call, cst.Call) and cst_tools.called_name(call) == "where":
+            given = cst_tools.positional(call)
+            if len(given) == 3 and any(arg is branch for branch in given[1:]):
+                return call, arg is given[1]
     return None
 
 
 def _with_roots(
-    edit: Callable[[Site[Details]], list[Patch]],
+    edit: Callable[[Draft, Site[Details]], bool],
 ) -> Callable[[Site[Details]], Edits | None]:
     """The edit, with the roots before it as good as masked: `torch.sqrt(x)` is 0 at 0 still."""
 
     def run(site: Site[Details]) -> Edits | None:
-        first = edit(site)
-        roots = [_around(site.program, r.place, r.operand, "0.0") for r in site.details.roots]
-        return apply_patches([p for patches in (first, *roots) for p in patches]) if first else None
+        tree = tree_at(site.program, site.details.operand)
+        drafts = {tree.source: Draft(tree)}
+        if not edit(drafts[tree.source], site):
+            return None
+        for root in site.details.roots:
+            other = tree_at(site.program, root.place)
+            draft = drafts.setdefault(other.source, Draft(other))
+            _around(draft, site.program, root.place, root.operand, "0.0")
+        return every(draft for draft in drafts.values() if draft.changed)
 
     return run
 
 
-def _masked_around(site: Site[Details]) -> list[Patch]:
+def _masked_around(draft: Draft, site: Site[Details]) -> bool:
     """`x.pow(-1)` -> `torch.where(x == 0, float("inf"), torch.where(x == 0, 1.0, x).pow(-1))`."""
     place, result = site.details.operand, f'float("{site.details.result}")'
-    return [] if place is None else _around(site.program, site.place, place, result)
+    return place is not None and _around(draft, site.program, site.place, place, result)
 
 
-def _around(program: Program, at: Place | None, place: Place, result: str) -> list[Patch]:
+def _around(draft: Draft, program: Program, at: Place, place: Place, result: str) -> bool:
     """Of an operand that is read more than once, so it has to have no effect of its own."""
-    node, torch = node_at(program, place), torch_at(program, place)
-    if node is None or at is None or torch is None:
-        return []
-    once = (n for n in ast.walk(node) if isinstance(n, (ast.Call, ast.Await, ast.NamedExpr)))
-    if any(not isinstance(n, ast.Call) or called_name(n) not in _SQUARES for n in once):
-        return []
-    tested = f"{operand(program, place, node)} == 0"
-    safe = f"{torch}.where({tested}, 1.0, {code_of(program, place, node)})"
-    around = f"{torch}.where({tested}, {result}, "
-    return _between(_in_place_of(program, place, safe), program, at, around, ")")
+    node, whole = _node(draft.tree, place), _node(draft.tree, at)
+    torch = torch_at(program, place)
+    if node is None or whole is None or torch is None:
+        return False
+    once = (n for n in walk(node) if isinstance(n, (cst.Call, cst.Await, cst.NamedExpr)))
+    if any(cst_tools.called_name(n) not in _SQUARES for n in once):
+        return False
+    code, tested = f"{torch}.where({{x}} == 0, {result}, {{f}})", receiver(node)
+    draft.replace(node, _not_zero(torch, node))
+    draft.change(whole, lambda inner: expression(code, x=tested, f=bare(inner)))
+    return True
 
 
-def _between(
-    inner: list[Patch], program: Program, place: Place, before: str, behind: str
-) -> list[Patch]:
-    """What replaces a part of an expression, with a text put before and behind the whole."""
-    source, node = program.source_at(place), node_at(program, place)
-    whole = None if source is None or node is None else source.span(node)
-    if source is None or whole is None or len(inner) != 1:
-        return []
-    patch = inner[0]
-    start, end = (whole.line, whole.column), (whole.end_line, whole.end_column)
-    if start == (patch.span.line, patch.span.column):
-        patch, before = replace(patch, text=before + patch.text), ""
-    if end == (patch.span.end_line, patch.span.end_column):
-        patch, behind = replace(patch, text=patch.text + behind), ""
-    return [
-        *([Patch(source, Span(*start, *start), before)] if before else []),
-        patch,
-        *([Patch(source, Span(*end, *end), behind)] if behind else []),
-    ]
+def _not_zero(torch: str, node: cst.BaseExpression) -> cst.BaseExpression:
+    """`torch.where(y == 0, 1.0, y)`."""
+    return expression(f"{torch}.where({{y}} == 0, 1.0, {{x}})", y=receiver(node), x=bare(node))
 
 
 def _bounded(site: Site[Details]) -> Edits | None:
     """`torch.sqrt(x)` -> `torch.sqrt(x.clamp_min(1e-12))`."""
     floor, ceiling = site.details.floor, site.details.ceiling
-    if floor and ceiling:
-        return _replaced(site, f"{{x}}.clamp({floor}, {ceiling})")
-    return _replaced(site, f"{{x}}.clamp_min({floor})" if floor else f"{{x}}.clamp_max({ceiling})")
+    tree = tree_at(site.program, site.details.operand)
+    node = _node(tree, site.details.operand)
+    call = f"clamp_min({floor})" if floor else f"clamp_max({ceiling})"
+    call = f"clamp({floor}, {ceiling})" if floor and ceiling else call
+    return None if node is None else Draft(tree).replace(node, method(node, call)).edits()
 
 
-def _other_than_zero(site: Site[Details]) -> list[Patch]:
+def _other_than_zero(draft: Draft, site: Site[Details]) -> bool:
     """`x / y` -> `x / torch.where(y == 0, 1.0, y)`."""
-    program, place = site.program, site.details.operand
-    torch, node = torch_at(program, place), node_at(program, place)
-    if torch is None or node is None or place is None:
-        return []
-    code = code_of(program, place, node)
-    tested = operand(program, place, node)
-    return _in_place_of(program, place, f"{torch}.where({tested} == 0, 1.0, {code})")
+    torch, node = torch_at(site.program, site.place), _node(draft.tree, site.details.operand)
+    if torch is not None and node is not None:
+        draft.replace(node, _not_zero(torch, node))
+    return draft.changed
 
 
 def _uncorrected(site: Site[Details]) -> Edits | None:
@@ -168,35 +149,9 @@ def _uncorrected(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, site.place)
     if not isinstance(node, ast.Call) or called_name(node) not in _DEVIATIONS:
         return None
-    if any(k.arg == "unbiased" for k in node.keywords):
-        return apply_patches(keyword_added(site.program, site.place, "unbiased", "False"))
-    return apply_patches(keyword_added(site.program, site.place, "correction", "0"))
-
-
-def _replaced(site: Site[Details], template: str) -> Edits | None:
-    """Something else for the operand; `{x}` in the template is its text as a method takes it."""
-    program, place = site.program, site.details.operand
-    node = node_at(program, place)
-    if node is None or place is None:
-        return None
-    code = template.replace("{x}", operand(program, place, node))
-    return apply_patches(_in_place_of(program, place, code))
-
-
-def _in_place_of(program: Program, place: Place, code: str) -> list[Patch]:
-    """As `replacement`; the parentheses that a method's operand needed go with it."""
-    patches = replacement(program, place, code)
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None or len(patches) != 1 or isinstance(node, _ATOMS):
-        return patches
-    span = patches[0].span
-    before = source.lines[span.line - 1][: span.column]
-    behind = source.lines[span.end_line - 1][span.end_column :]
-    method = isinstance(source.parents.get(node), ast.Attribute)
-    if not (method and before.endswith("(") and behind.startswith(")")):
-        return patches
-    whole = Span(span.line, span.column - 1, span.end_line, span.end_column + 1)
-    return [Patch(source, whole, code)]
+    unbiased = any(k.arg == "unbiased" for k in node.keywords)
+    name, value = ("unbiased", "False") if unbiased else ("correction", "0")
+    return keyword_set(site.program, site.place, name, value)
 
 
 def _has_bounds(details: Details) -> bool:
@@ -215,7 +170,7 @@ def _is_divisor(details: Details) -> bool:
 
 propose: Propose[Details] = by_table(
     Fix("where_inside", _with_roots(_masked), when=lambda d: d.one),
-    Fix("where_inside", _masked_alike, when=lambda d: d.one),
+    Fix("where_inside", _with_roots(_masked_alike), when=lambda d: d.one),
     Fix("where_around", _with_roots(_masked_around), when=_is_taken_out),
     Fix("correction", _uncorrected, changes=True),
     Fix("repair_finite_fill", at_place(finite_fill), changes=True),

@@ -3,9 +3,14 @@
 import ast
 from collections.abc import Iterator
 
+import libcst as cst
+
 from autograd_explain.program import Program, Source
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.cst_tools import head
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -18,15 +23,12 @@ from .diagnose import Details
 
 
 def _renamed(site: Site[Details]) -> Edits | None:
-    program, place = site.program, site.place
-    source = program.source_at(place)
-    line = place.line - (source.offset if source else 0)
-    for node in ast.walk(source.tree) if source else ():
-        if isinstance(node, ast.Attribute) and node.attr == "saved_variables":
-            if source is not None and node.lineno == line and (span := source.span(node)):
-                new = f"{ast.unparse(node.value)}.saved_tensors"
-                return apply_patches([Patch(source, span, new)])
-    return None
+    tree, statement = statement_at(site.program, site.place)
+    draft = Draft(tree)
+    for node in head(statement) if statement is not None else ():
+        if isinstance(node, cst.Attribute) and node.attr.value == "saved_variables":
+            draft.replace(node.attr, cst.Name("saved_tensors"))
+    return draft.edits()
 
 
 def _static(site: Site[Details]) -> Edits | None:

@@ -1,7 +1,6 @@
 """Each kind of cut has its own repair; where torch defines no gradient, the value before it."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
@@ -134,7 +133,8 @@ def _fits_loss(site: Site[Details]) -> bool:
     program = site.program
     if site.details.kind is CutKind.COMPARE or _is_cast(node_at(program, site.place)):
         return True
-    called = {called_name(n) for n in _statement_calls(program, site.details.use)}
+    statement = program.statement_at(site.details.use)
+    called = {called_name(n) for n in ast.walk(statement)} if statement is not None else set()
     made = {
         ast.unparse(t)
         for _, n in index_of(program).nodes(ast.Assign)
@@ -142,17 +142,6 @@ def _fits_loss(site: Site[Details]) -> bool:
         for t in n.targets
     }
     return bool(called.intersection(_TAKES_SCORES) or called.intersection(made))
-
-
-def _statement_calls(program: Program, place: Place | None) -> Iterator[ast.Call]:
-    """The calls on the place's line."""
-    source = program.source_at(place)
-    if source is None or place is None:
-        return
-    line = place.line - source.offset
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0):
-            yield node
 
 
 def _is_cast(node: ast.AST | None) -> bool:

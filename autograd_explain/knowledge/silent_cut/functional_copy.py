@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
+from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.imports import torch_at
 from autograd_explain.rewrite.engine.proposal import Edits
-from autograd_explain.rewrite.transforms.functional_layer import Function, fresh
+from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.out_of_place import value_of_write
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LISTS = {"parameters": "values", "named_parameters": "items"}
 
 
@@ -27,6 +29,7 @@ class _Copy:
 
     program: Program
     source: Source
+    place: Place
     function: Function
     statement: ast.Assign
     name: str
@@ -42,7 +45,7 @@ def functional_copy(program: Program, place: Place | None) -> Edits | None:
     copy, torch = _copy_at(program, place), torch_at(program, place)
     if copy is None or torch is None:
         return None
-    weights = fresh(copy.source, "weights")
+    weights = _fresh(copy, "weights")
     loops = [_update(copy, weights, loop) for loop in _loops(copy)]
     known = [patch for patch in loops if patch is not None]
     if not known or len(known) < len(loops):
@@ -60,14 +63,21 @@ def _copy_at(program: Program, place: Place | None) -> _Copy | None:
     source = program.source_at(place)
     statement = None if place is None else program.statement_at(place)
     function = None if source is None or place is None else source.function_at(place)
-    if source is None or function is None or not isinstance(statement, ast.Assign):
+    if source is None or place is None or function is None:
+        return None
+    if not isinstance(statement, ast.Assign):
         return None
     call, target = statement.value, statement.targets[0]
     if called_name(call) != "deepcopy" or not isinstance(call, ast.Call) or len(call.args) != 1:
         return None
     if not isinstance(target, ast.Name) or len(statement.targets) != 1:
         return None
-    return _Copy(program, source, function, statement, target.id, ast.unparse(call.args[0]))
+    return _Copy(program, source, place, function, statement, target.id, ast.unparse(call.args[0]))
+
+
+def _fresh(copy: _Copy, wish: str) -> str:
+    tree = tree_at(copy.program, copy.place)
+    return fresh(tree, tree.statement(copy.place) or tree.module, wish)
 
 
 def _made(copy: _Copy, weights: str, torch: str) -> Iterator[Patch]:
@@ -118,7 +128,7 @@ def _update(copy: _Copy, weights: str, loop: ast.For) -> Patch | None:
     new = _new_value(copy, loop.body[0], param)
     if new is None or span is None or not isinstance(param, ast.Name):
         return None
-    name = fresh(copy.source, "name")
+    name = _fresh(copy, "name")
     targets = [f"({name}, {param.id})" if t is param else ast.unparse(t) for t in taken]
     lists = [f"{weights}.items()" if i in at else ast.unparse(z) for i, z in enumerate(zipped)]
     pairs = f"for {', '.join(targets)} in zip({', '.join(lists)})"

@@ -11,7 +11,7 @@ from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
-from autograd_explain.rewrite.transforms.library_offers import recorded_instead, under_switch
+from autograd_explain.rewrite.transforms.library_offers import recorded_instead
 
 from .details import Details
 from .functional_copy import functional_copy
@@ -56,16 +56,16 @@ _of_table: Propose[Details] = by_table(
 
 
 def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    """What the library offers instead of a call that hides its operations or detaches."""
+    """What the library offers instead of a call that hides its operations."""
     place = finding.place(What.CAUSE)
-    if place is None or not finding.details.by_library:
-        return
-    offers = {"recorded_instead": recorded_instead, "library_switch": under_switch}
-    for name, offered in offers.items():
-        for code, make in offered(program, place):
-            if edits := make():
-                yield Proposal(f"repair_{name}", edits, Safety.CHANGES_MEANING, {"code": code})
-                break
+    offers = (
+        () if place is None or not finding.details.by_library else recorded_instead(program, place)
+    )
+    for code, make in offers:
+        if edits := make():
+            changes, facts = Safety.CHANGES_MEANING, {"code": code}
+            yield Proposal("repair_recorded_instead", edits, changes, facts)
+            return
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:

@@ -213,7 +213,7 @@ def can_rebind(
         return can_rebind_root(tree, statement, target.value)
     if isinstance(target, cst.Attribute):
         root = can_rebind_root(tree, statement, target.value)
-        return root and not _is_property(program, tree, target.attr.value)
+        return root and not _is_property(program, target.attr.value)
     if not isinstance(target, cst.Name):
         return False
     scope = tree.scope_of(target)
@@ -228,7 +228,7 @@ def can_rebind(
     return read_later(tree, statement, name) if loops else True
 
 
-def _is_property(program: Program, tree: Tree, name: str) -> bool:
+def _is_property(program: Program, name: str) -> bool:
     """Whether a class of the program has a property of this name."""
     return any(
         ast.unparse(decorator).rpartition(".")[2] == "property"

@@ -54,7 +54,7 @@ def inplace_calls(tree: Tree, imports: Imports, statement: Statement) -> list[In
     for node in head(statement):
         if not isinstance(node, cst.Call) or _continued(tree, imports, node):
             continue
-        call = _method_chain(tree, imports, node) or _function(imports, node)
+        call = _method_chain(imports, node) or _function(imports, node)
         if call is not None:
             found.append(call)
     return found
@@ -123,7 +123,7 @@ def _continued(tree: Tree, imports: Imports, node: cst.Call) -> bool:
     return isinstance(parent, cst.Attribute) and _link(imports, tree.parents[parent])
 
 
-def _method_chain(tree: Tree, imports: Imports, node: cst.Call) -> InplaceCall | None:
+def _method_chain(imports: Imports, node: cst.Call) -> InplaceCall | None:
     if not _link(imports, node):
         return None
     links = [node]

@@ -293,28 +293,6 @@ def without(call: cst.Call, *gone: cst.Arg) -> cst.Call:
     return call.with_changes(args=kept)
 
 
-def with_keyword(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.Call:
-    """The call with `name=value` set, before `requires_grad=` where that is given."""
-    plain = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    new = cst.Arg(value, cst.Name(name), plain)
-    old = keyword(call, name)
-    if old is not None:
-        args = [a.with_changes(value=value) if a is old else a for a in call.args]
-        return call.with_changes(args=args)
-    at = next((i for i, a in enumerate(call.args) if a is keyword(call, "requires_grad")), None)
-    args = list(call.args)
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    if at is not None:
-        args.insert(at, new.with_changes(comma=comma))
-        return call.with_changes(args=args)
-    if args:
-        end = args[-1]
-        args[-1] = end.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))
-        tail = end.comma if isinstance(end.comma, cst.Comma) else cst.MaybeSentinel.DEFAULT
-        new = new.with_changes(comma=tail, whitespace_after_arg=end.whitespace_after_arg)
-    return call.with_changes(args=[*args, new])
-
-
 def repeatable(node: cst.CSTNode) -> bool:
     """Whether an expression can be evaluated twice: it calls, awaits and assigns nothing."""
     once = (cst.Call, cst.Await, cst.Yield, cst.NamedExpr)

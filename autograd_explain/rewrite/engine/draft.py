@@ -51,7 +51,6 @@ class Draft:
     _hows: dict[cst.CSTNode, Callable[[Any], cst.CSTNode]] = field(default_factory=dict)
     _changes: dict[Statement, _Change] = field(default_factory=dict)
     _wraps: list[tuple[Statement, Statement, Wrapper]] = field(default_factory=list)
-    _appended: list[BlockItem] = field(default_factory=list)
     _impossible: bool = False
 
     def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> Draft:
@@ -97,11 +96,6 @@ class Draft:
             self.remove(statement)
         return self
 
-    def append(self, new: Iterable[Statement | BlockItem]) -> Draft:
-        """Add statements at the end of the source."""
-        self._appended.extend(_pieces(new))
-        return self
-
     def wrap(self, first: Statement, last: Statement, wrapper: Wrapper) -> Draft:
         """Put a run of statements of one block into a compound statement."""
         if self.tree.block_of(first) is not self.tree.block_of(last):
@@ -121,7 +115,7 @@ class Draft:
     @property
     def changed(self) -> bool:
         """Whether anything was asked for."""
-        return bool(self._nodes or self._hows or self._changes or self._wraps or self._appended)
+        return bool(self._nodes or self._hows or self._changes or self._wraps)
 
     def edit(self) -> Edit | None:
         """The whole new text; None where nothing changed or the result does not compile."""
@@ -157,8 +151,7 @@ class Draft:
         owners = statements_in(original)
         starts = {id(first) for first, _, _ in self._wraps}
         touched = any(o in self._changes or id(o) in starts for o in owners)
-        appended = self._appended if original is self.tree.module else []
-        if not touched and not appended:
+        if not touched:
             return updated
         groups = [
             self._group(owner, piece)
@@ -169,8 +162,7 @@ class Draft:
                 ends = [i for i, o in enumerate(owners) if o is first or o is last]
                 wrapped(groups, ends[0], ends[-1], wrapper)
         rest = leftover(groups)
-        flat = [piece for group in groups for piece in group] + appended
-        return put_together(updated, flat, rest)
+        return put_together(updated, [piece for group in groups for piece in group], rest)
 
     def _group(self, owner: Statement, piece: BlockItem) -> list[BlockItem]:
         change = self._changes.get(owner)

@@ -14,10 +14,10 @@ from ..engine.cst_tools import (
     expression,
     head,
     method_name,
-    with_keyword,
 )
 from ..engine.proposal import Edits
 from ..transforms.finite_mask import finite_fill, rows_left
+from ..transforms.uncut import apply_patches, keyword_added
 from .site import Change, Site
 
 _ZERO_SLOPE = frozenset("sqrt log log2 log10 rsqrt norm".split())
@@ -80,10 +80,10 @@ def _is_root(node: cst.BinaryOperation) -> bool:
 
 
 def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | None:
-    new = call
-    for flag in flags:
-        new = with_keyword(new, flag, cst.Name("True"))
-    return site.replaced(call, new)
+    place = site.tree.place(call)
+    # Of two texts put in at one point the last comes first.
+    groups = [keyword_added(site.program, place, flag, "True") for flag in reversed(flags)]
+    return apply_patches(patch for group in groups for patch in group)
 
 
 def _moved_off(site: Site, node: cst.BaseExpression) -> Edits | None:

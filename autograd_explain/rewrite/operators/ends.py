@@ -30,7 +30,6 @@ from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_c
 from .site import Change, Site
 
 _ENDINGS = frozenset("detach item numpy tolist detach_ long int bool byte cpu state_dict".split())
-_SUMS = (cst.Add, cst.Subtract)
 _MAKES_LEAF = frozenset(
     f"torch.{name}"
     for name in (
@@ -53,16 +52,6 @@ def detach_result(site: Site) -> Iterator[Change]:
     value = site.value
     if isinstance(value, cst.BinaryOperation):
         yield site.change("detach", value, partial(site.called_on, "detach()", value))
-
-
-def detach_other(site: Site) -> Iterator[Change]:
-    """`a.detach() + b` -> `a + b.detach()`: the other part of a sum has the gradient."""
-    for node in head(site.statement):
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SUMS):
-            for cut, other in ((node.left, node.right), (node.right, node.left)):
-                kept = called_on(cut, "detach")
-                if kept is not None and called_on(other, "detach") is None:
-                    yield site.change("detach_other", node, partial(_swapped, site, cut, other))
 
 
 def detach_kept(site: Site) -> Iterator[Change]:
@@ -270,11 +259,6 @@ def drop_call(site: Site) -> Iterator[Change]:
             inner = call.func.value
             if name not in _ENDINGS and not isinstance(site.tree.parents[call], cst.Expr):
                 yield site.change("drop_call", call, partial(site.replaced, call, inner), name)
-
-
-def _swapped(site: Site, cut: cst.BaseExpression, other: cst.BaseExpression) -> Edits | None:
-    draft = Draft(site.tree).replace(cut, called_on(cut, "detach") or cut)
-    return draft.replace(other, method(bare(other), "detach()")).edits()
 
 
 def _ending(site: Site, node: cst.BaseExpression) -> str:

@@ -14,12 +14,10 @@ from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
     LEARNS,
     decorated,
-    is_off,
     last_update,
     remove_grad_switch,
     turns_off,
     under_no_grad,
-    with_guard,
 )
 from ..transforms.leave_no_grad import out_of_block
 from .site import Change, Site
@@ -59,13 +57,6 @@ def function_without_graph(site: Site) -> Iterator[Change]:
     """`@torch.no_grad()` over a function."""
     if isinstance(site.statement, cst.FunctionDef):
         yield site.change("no_grad_function", site.statement.name, partial(_decorated, site))
-
-
-def block_reaches_further(site: Site) -> Iterator[Change]:
-    """The statement behind a `with torch.no_grad():` block goes into it."""
-    block = site.statement
-    if isinstance(block, cst.With) and is_off(site.imports, block):
-        yield site.change("no_grad_further", "torch.no_grad()", partial(_with_next, site, block))
 
 
 def with_graph(site: Site) -> Iterator[Change]:
@@ -130,12 +121,3 @@ def _decorated(site: Site) -> Edits | None:
         return None
     new = cst.Decorator(expression(f"{guard}()"))
     return Draft(site.tree).change(function, partial(decorated, new)).edits()
-
-
-def _with_next(site: Site, block: cst.With) -> Edits | None:
-    inside, at = site.tree.siblings(block)
-    if at + 1 >= len(inside):
-        return None
-    guard = site.tree.code(block.items[0].item).removesuffix("()")
-    draft = Draft(site.tree).opened(block)
-    return draft.wrap(block, inside[at + 1], partial(with_guard, guard)).edits()

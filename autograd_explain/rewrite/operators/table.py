@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from . import (
     backwards,
-    blocks,
     copies,
     derivatives,
     ends,
@@ -14,7 +13,6 @@ from . import (
     modes,
     order,
     parameters,
-    states,
     views,
     writes,
 )
@@ -30,11 +28,8 @@ OPERATORS: tuple[Operator, ...] = (
     views.by_index,
     modes.without_graph,
     modes.function_without_graph,
-    modes.block_reaches_further,
     modes.with_graph,
     modes.no_grad_instead_of_inference,
-    blocks.block_in_loop,
-    blocks.block_left_out,
     order.move,
     order.move_run,
     order.move_into,
@@ -45,12 +40,9 @@ OPERATORS: tuple[Operator, ...] = (
     order.called_first,
     ends.detach_operand,
     ends.detach_result,
-    ends.detach_other,
     ends.detach_carried,
     ends.detach_kept,
     ends.kept_apart,
-    states.left_detached,
-    states.as_in_the_beginning,
     ends.value_itself,
     ends.differentiable_sample,
     ends.called_itself,
@@ -81,5 +73,4 @@ OPERATORS: tuple[Operator, ...] = (
     parameters.made_again,
     functions.follows_autocast,
     libraries.recorded_function,
-    libraries.library_switch,
 )

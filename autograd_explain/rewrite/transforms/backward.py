@@ -15,11 +15,11 @@ from ..engine.cst_tools import (
     statement,
     targets,
     unpacked,
-    with_keyword,
 )
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statement_at
+from .uncut import apply_patches, keyword_added
 
 
 def keep_graph(program: Program, place: Place | None) -> Edits | None:
@@ -30,8 +30,7 @@ def keep_graph(program: Program, place: Place | None) -> Edits | None:
     calls = [n for n in head(found) if isinstance(n, cst.Call) and called_on(n, "backward", "grad")]
     if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
         return None
-    keeping = with_keyword(calls[0], "retain_graph", cst.Name("True"))
-    return Draft(tree).replace(calls[0], keeping).edits()
+    return apply_patches(keyword_added(program, tree.place(calls[0]), "retain_graph", "True"))
 
 
 def detach_after(

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+
+import libcst as cst
 
 from ...model import Place
-from ...program import Program, Source, called_name
-from ..engine.imports import torch_at
+from ...program import Program
+from ..analysis.effects import fresh
+from ..analysis.inplace_writes import without_data
+from ..engine.cst_tools import called_name, called_on, dotted, expression, find, walk
+from ..engine.cst_tools import statement as make
+from ..engine.draft import Draft
+from ..engine.imports import Imports, torch_at
 from ..engine.proposal import Edits
-from .uncut import Patch, apply_patches
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-_OFF = ("no_grad", "inference_mode")
+from ..engine.tree import Statement, Tree, statement_at, statements_in
+from .grad_mode import is_off
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Made:
     """`owner.name = Parameter(value)`, `owner.name.data = value`, `owner.name.copy_(value)`.
 
-    `statement` is it, or the block of simple statements under no_grad that it stands in.
+    `whole` is the statement, or the block of simple statements under no_grad that it stands in.
     """
 
-    statement: ast.stmt
-    line: int
-    target: ast.Attribute
+    statement: Statement
+    whole: Statement
+    target: cst.Attribute
     owner: str
-    name: str
-    value: ast.expr
+    value: cst.BaseExpression
+
+    @property
+    def name(self) -> str:
+        return self.target.attr.value
 
 
 def parameter_as_argument(program: Program, place: Place) -> Edits | None:
@@ -39,165 +47,100 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
     A parameter of the object itself (`self.weight`) is a local name for the rest of the function.
     None where the function does anything else with the layer.
     """
-    source, torch = program.source_at(place), torch_at(program, place)
-    function = None if source is None else source.function_at(place)
-    if source is None or function is None or torch is None:
+    (tree, own), torch = statement_at(program, place), torch_at(program, place)
+    function = None if own is None else tree.scope_of(own)
+    if own is None or torch is None or not isinstance(function, cst.FunctionDef):
         return None
-    made = [m for m in _all_made(function) if m.owner == _owner_at(source, function, place)]
-    if not made:
+    imports = Imports.of(program, tree.source)
+    inside = [s for s in tree.statements if tree.scope_of(s) is function]
+    every = [m for s in inside if (m := _made(tree, imports, s)) is not None]
+    owner = next((m.owner for m in every if m.statement is own), None)
+    made = [m for m in every if m.owner == owner]
+    used = _uses(tree, inside, function, made) if made else None
+    if not used:
         return None
-    names = {m.name: fresh(source, m.name) for m in made}
-    patches = list(_assigned(source, made, names))
-    owner, last = made[0].owner, max(m.line for m in made)
-    if not _always_made(function, made) or _is_read_otherwise(source, function, owner, made):
-        return None
-    uses = _own_uses if owner == "self" else _layer_uses
-    used = list(uses(source, function, made, names, last, torch))
-    known = [p for p in used if p is not None]
-    return apply_patches([*patches, *known]) if known and len(known) == len(used) else None
-
-
-def _all_made(function: Function) -> Iterator[_Made]:
-    blocks = {s: w for w in ast.walk(function) if isinstance(w, ast.With) for s in w.body}
-    for node in ast.walk(function):
-        found = _given(node)
-        if found is None or not isinstance(node, ast.stmt):
-            continue
-        target, value = found
-        block = blocks.get(node)
-        whole = block if block is not None and _is_plain_no_grad(block) else node
-        yield _Made(whole, node.lineno, target, ast.unparse(target.value), target.attr, value)
-
-
-def _given(node: ast.AST) -> tuple[ast.Attribute, ast.expr] | None:
-    """The attribute that a statement gives a value, and that value."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target, value = node.targets[0], node.value
-        if isinstance(target, ast.Attribute) and target.attr == "data":
-            return _attribute(target.value, value)
-        if called_name(value) == "Parameter" and isinstance(value, ast.Call) and value.args:
-            return _attribute(target, value.args[0])
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args:
-        target = call.func.value
-        if isinstance(target, ast.Attribute) and target.attr == "data":
-            target = target.value
-        return _attribute(target, call.args[0]) if call.func.attr == "copy_" else None
-    return None
-
-
-def _attribute(target: ast.expr, value: ast.expr) -> tuple[ast.Attribute, ast.expr] | None:
-    return (target, value) if isinstance(target, ast.Attribute) else None
-
-
-def _is_plain_no_grad(block: ast.With) -> bool:
-    """Whether it can be recorded as it stands: simple statements under no_grad."""
-    off = all(called_name(i.context_expr) in _OFF for i in block.items)
-    return off and all(isinstance(s, (ast.Assign, ast.Expr)) for s in block.body)
-
-
-def _always_made(function: Function, made: list[_Made]) -> bool:
-    """Whether the local names have their values by the time of each use: the assignments stand in
-    one block with everything that names the owner, or in the function's own."""
-    inner = (n for n in ast.walk(function) if isinstance(getattr(n, "body", None), list))
-    blocks = [b for n in inner for b in (getattr(n, "body", []), getattr(n, "orelse", [])) if b]
-    block = next((b for b in blocks if all(m.statement in b for m in made)), [])
-    here = sum(_naming(statement, made[0].owner) for statement in block)
-    return bool(block) and (block is function.body or here == _naming(function, made[0].owner))
-
-
-def _naming(node: ast.AST, owner: str) -> int:
-    """How often a node names the owner, but for what a loop takes it from."""
-    named = (ast.Name, ast.Attribute)
-    found = (n for n in ast.walk(node) if isinstance(n, named) and ast.unparse(n) == owner)
-    return sum(not isinstance(n.ctx, ast.Store) for n in found)
-
-
-def _is_read_otherwise(source: Source, function: Function, owner: str, made: list[_Made]) -> bool:
-    """Whether the layer is used but by calling it, or another method reads the parameter."""
-    names = {m.name for m in made}
-    if owner == "self":
-        return any(_reads_own(method, names) for method in _other_methods(source, function))
-    own = {id(n) for m in made for n in ast.walk(m.statement)}
-    called = {id(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
-    return any(
-        isinstance(n, (ast.Name, ast.Attribute))
-        and isinstance(n.ctx, ast.Load)
-        and ast.unparse(n) == owner
-        and id(n) not in own | called
-        for n in ast.walk(function)
-    )
-
-
-def _other_methods(source: Source, function: Function) -> Iterator[ast.stmt]:
-    for cls in ast.walk(source.tree):
-        if isinstance(cls, ast.ClassDef) and function in cls.body:
-            yield from (s for s in cls.body if s is not function)
-
-
-def _reads_own(method: ast.stmt, names: set[str]) -> bool:
-    return getattr(method, "name", "") != "__init__" and any(
-        isinstance(n, ast.Attribute)
-        and isinstance(n.ctx, ast.Load)
-        and n.attr in names
-        and ast.unparse(n.value) == "self"
-        for n in ast.walk(method)
-    )
-
-
-def _owner_at(source: Source, function: Function, place: Place) -> str:
-    line = place.line - source.offset
-    found = [m.owner for m in _all_made(function) if m.line == line]
-    return found[0] if found else ""
-
-
-def fresh(source: Source, name: str) -> str:
-    taken = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
-    taken |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)}
-    options = [name, f"new_{name}", *(f"{name}_{i}" for i in range(2, 100))]
-    return next(o for o in options if o not in taken)
-
-
-def _assigned(source: Source, made: list[_Made], names: dict[str, str]) -> Iterator[Patch]:
-    local = {m.line: f"{names[m.name]} = {source.segment(m.value)}" for m in made}
-    for statement in dict.fromkeys(m.statement for m in made):
-        span = source.span(statement)
-        body = statement.body if isinstance(statement, ast.With) else [statement]
-        lines = [local.get(s.lineno) or source.segment(s) or "" for s in body]
-        if span is not None:
-            yield Patch(source, span, ("\n" + " " * statement.col_offset).join(lines))
-
-
-def _layer_uses(
-    source: Source, function: Function, made: list[_Made], names: dict[str, str], last: int,
-    torch: str,
-) -> Iterator[Patch | None]:  # fmt: skip
-    """The calls of the layer behind the assignments; None for one that cannot be replaced."""
-    owner = made[0].owner
+    names = {m.name: fresh(tree, own, m.name) for m in made}
     given = ", ".join(f'"{name}": {local}' for name, local in names.items())
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Call) or ast.unparse(node.func) != owner:
-            continue
-        starred = any(isinstance(a, ast.Starred) for a in node.args)
-        span = source.span(node)
-        if node.keywords or starred or not node.args or span is None or node.lineno < last:
-            yield None
-            continue
-        args = ", ".join(source.segment(a) or "" for a in node.args)
-        args = f"({args},)" if len(node.args) == 1 else f"({args})"
-        call = f"{torch}.func.functional_call({owner}, {{{given}}}, {args})"
-        yield Patch(source, span, call)
+    draft = _assigned(Draft(tree), made, names)
+    for node in used:
+        if isinstance(node, cst.Attribute):
+            draft.replace(node, cst.Name(names[node.attr.value]))
+        else:
+            draft.change(node, partial(_functional, f"{torch}.func.functional_call", given))
+    return draft.edits()
 
 
-def _own_uses(
-    source: Source, function: Function, made: list[_Made], names: dict[str, str], last: int,
-    torch: str,
-) -> Iterator[Patch | None]:  # fmt: skip
-    """The readings of `self.weight` behind the assignments."""
-    targets = [m.target for m in made]
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
-            continue
-        span = None if node in targets else source.span(node)
-        if ast.unparse(node.value) == made[0].owner and node.attr in names and span is not None:
-            yield None if node.lineno <= last else Patch(source, span, names[node.attr])
+def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
+    """The parameter that a statement gives a value, and that value."""
+    written, value = called_on(statement, "copy_"), _given(getattr(statement, "value", None))
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        written = statement.targets[0].target
+        if without_data(written) is not written:
+            value = statement.value
+        elif called_name(statement.value) != "Parameter":
+            return None
+    target = None if written is None else without_data(written)
+    owner = dotted(target.value) if isinstance(target, cst.Attribute) else None
+    if not isinstance(target, cst.Attribute) or owner is None or value is None:
+        return None
+    outer = tree.outer(statement)
+    if isinstance(outer, cst.With) and len(outer.items) == 1 and is_off(imports, outer):
+        if all(isinstance(s, (cst.Assign, cst.Expr)) for s in statements_in(outer.body)):
+            return _Made(statement, outer, target, owner, value)
+    return _Made(statement, statement, target, owner, value)
+
+
+def _given(call: cst.CSTNode | None) -> cst.BaseExpression | None:
+    return call.args[0].value if isinstance(call, cst.Call) and call.args else None
+
+
+def _uses(
+    tree: Tree, inside: Sequence[Statement], function: cst.FunctionDef, made: Sequence[_Made]
+) -> list[cst.Attribute | cst.Call]:
+    """The calls of the layer, or the readings of the object's own parameter, all of them behind
+    the assignments in one block with them, or in the function's own; [] where it is used
+    otherwise, or where another method reads the parameter."""
+    own, block, last = made[0].owner == "self", tree.block_of(made[0].whole), made[-1].whole
+    codes = {f"self.{m.name}" if own else m.owner for m in made}
+    targets = [m.target if own else m.whole for m in made]
+    read = [n for s in inside for code in codes for n in find(tree, s, code)]
+    found: list[cst.Attribute | cst.Call] = []
+    for node in (n for n in read if not any(tree.inside(n, t) for t in targets)):
+        use = node if own else tree.parents[node]
+        if not own and not _is_plain(use, node):
+            return []
+        if tree.start(use) < tree.start(last) or tree.inside(use, last):
+            return []
+        if block is None or (block is not function.body and not tree.inside(use, block)):
+            return []
+        assert isinstance(use, (cst.Attribute, cst.Call))
+        found.append(use)
+    others = [s for s in tree.siblings(function)[0] if s is not function] if own else []
+    together = all(tree.block_of(m.whole) is block for m in made)
+    return found if together and not any(_reads(s, codes) for s in others) else []
+
+
+def _is_plain(call: cst.CSTNode, function: cst.CSTNode) -> bool:
+    """Whether a node is a call of the function whose arguments are given by position."""
+    called = isinstance(call, cst.Call) and call.func is function and bool(call.args)
+    return called and not any(a.star or a.keyword is not None for a in call.args)  # type: ignore[attr-defined]
+
+
+def _reads(method: Statement, codes: set[str]) -> bool:
+    """Whether a method other than the constructor knows one of the parameters."""
+    known = not isinstance(method, cst.FunctionDef) or method.name.value != "__init__"
+    return known and any(dotted(n) in codes for n in walk(method))
+
+
+def _assigned(draft: Draft, made: Sequence[_Made], names: dict[str, str]) -> Draft:
+    """Local names in the place of the parameters; the block around them goes."""
+    local = {m.statement: make(f"{names[m.name]} = {{v}}", v=m.value) for m in made}
+    for whole in dict.fromkeys(m.whole for m in made):
+        inside = statements_in(whole.body) if isinstance(whole, cst.With) else [whole]
+        draft.instead(whole, [local.get(s) or draft.piece(s) for s in inside])
+    return draft
+
+
+def _functional(function: str, given: str, call: cst.Call) -> cst.BaseExpression:
+    args = cst.Tuple([cst.Element(arg.value) for arg in call.args])
+    return expression(f"{function}({{m}}, {{{given}}}, {{a}})", m=call.func, a=args)

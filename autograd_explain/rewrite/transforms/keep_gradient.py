@@ -28,7 +28,7 @@ from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
-from .grad_mode import is_off, run_between, with_guard
+from .grad_mode import is_off, with_guard
 from .uncut import apply_patches, called, code_of, flag_removed, node_at, replacement
 
 _VIEWS = frozenset(
@@ -282,24 +282,10 @@ def in_place_update(program: Program, place: Place, reset: bool = True) -> Edits
     """`x = f(x)` -> `x.copy_(f(x))` under no_grad, at each statement of the block up to `place`
     that gives x a new value computed from it.  `reset`: and its gradient anew behind the last."""
     tree, statement = statement_at(program, place)
-    guard = imports_at(program, place).local("torch.no_grad")
     run = _updates(tree, statement) if isinstance(statement, cst.Assign) else []
-    if guard is None or not run:
-        return None
-    draft = Draft(tree)
-    target = targets(run[-1])[0]
-    for group in _together(tree, run):
-        written = [
-            _augmented(tree, target, s.value) or make("{x}.copy_({v})", x=target, v=s.value)
-            for s in group
-        ]
-        lines = [cst.SimpleStatementLine([w]) for w in written]
-        draft.instead(group[0], [with_guard(guard, cst.IndentedBlock(lines))])
-        for other in group[1:]:
-            draft.remove(other)
-    if reset and not _resets(tree, run[-1], target):
-        draft.after(run[-1], [make("{x}.grad = None", x=target)])
-    return draft.edits()
+    last = next(reversed(run), None)
+    anew = reset and last is not None and not _resets(tree, last, targets(last)[0])
+    return updates_in_place(program, {tree.place(s): anew and s is last for s in run})
 
 
 def updates_in_place(
@@ -397,17 +383,6 @@ def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
         and same(tree, s.targets[0].target, code)
         and any(same(tree, n, code) for n in walk(s.value))
     ]
-
-
-def _together(tree: Tree, run: list[cst.Assign]) -> list[list[cst.Assign]]:
-    """The statements that stand behind one another, as one group each."""
-    groups: list[list[cst.Assign]] = []
-    for one in run:
-        if groups and len(run_between(tree, groups[-1][-1], one)) == 2:
-            groups[-1].append(one)
-        else:
-            groups.append([one])
-    return groups
 
 
 _AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {

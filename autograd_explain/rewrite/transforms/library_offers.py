@@ -1,5 +1,5 @@
 """What an installed library offers beside what the program asks of it: a function that autograd
-records instead of one that hides its operations, and switches that are named for gradients."""
+records instead of one that hides its operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -21,14 +21,8 @@ from ..engine.edits import merge
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_of
-from .grad_mode import under_guard
 
 Offer: TypeAlias = tuple[str, Callable[[], Edits | None]]
-
-_LONGEST_RUN = 3  #: statements that are put under a switch together
-_DECLARES = (cst.Import, cst.ImportFrom, cst.FunctionDef, cst.ClassDef, cst.Return)
-#: Parts of a switch's name that say what it is for.
-_ABOUT_GRADIENTS = frozenset({"detach", "grad", "gradient", "gradients"})
 
 
 def recorded_instead(program: Program, place: Place) -> Iterator[Offer]:
@@ -100,55 +94,3 @@ def _renamed(draft: Draft, alias: cst.ImportAlias, other: str) -> Edits | None:
     known_by = alias.asname or cst.AsName(cst.ensure_type(alias.name, cst.Name))
     kept = None if dotted(known_by.name) == other else known_by
     return draft.replace(alias, alias.with_changes(name=cst.Name(other), asname=kept)).edits()
-
-
-def under_switch(program: Program, place: Place) -> Iterator[Offer]:
-    """The statement with a call at `place`, and what follows it, under a switch of the library's
-    turned round: `with gpytorch.settings.detach_test_caches(False):`."""
-    tree, statement = statement_at(program, place)
-    if statement is None or isinstance(statement, _DECLARES):
-        return
-    if not any(isinstance(n, cst.Call) for n in head(statement)):
-        return
-    inside, at = tree.siblings(statement)
-    for name, state in _switches(Imports.of(program, tree.source)):
-        guard = f"{name}({not state})"
-        for last in inside[at : at + _LONGEST_RUN]:
-            if isinstance(last, _DECLARES):
-                break
-            yield guard, partial(under_guard, program, place, guard, tree.place(last))
-
-
-def _switches(imports: Imports) -> Iterator[tuple[str, bool]]:
-    """The switches of the packages that the program imports, as they are written here, and how
-    each of them stands."""
-    for local, full in dict(imports.names).items():
-        module = sys.modules.get(full)
-        if module is None or full.partition(".")[0] == "torch":
-            continue
-        for path, value in _in_package(module):
-            state = _state(path, value)
-            if state is not None:
-                yield f"{local}.{path}", state
-
-
-def _in_package(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """What a package and its own modules hold, one step down, by its path from there."""
-    for name, value in list(vars(module).items()):
-        yield name, value
-        if isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{name}":
-            yield from ((f"{name}.{inner}", found) for inner, found in list(vars(value).items()))
-
-
-def _state(path: str, value: Any) -> bool | None:
-    """Whether a context manager that is named for gradients is on; None for anything else."""
-    name = path.rpartition(".")[2]
-    if not isinstance(value, type) or _ABOUT_GRADIENTS.isdisjoint(name.split("_")):
-        return None
-    if not (hasattr(value, "__enter__") and callable(getattr(value, "on", None))):
-        return None
-    try:
-        state = value.on()  # type: ignore[attr-defined]
-    except Exception:
-        return None  # not a switch of that kind
-    return state if isinstance(state, bool) else None

@@ -194,7 +194,8 @@ def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> l
     if span is None:
         return []
     if some:
-        return [Patch(source, span.end, f", {text}")]
+        end = _behind_parenthesis(source, span.end) if _in_parentheses(source, node) else span.end
+        return [Patch(source, end, f", {text}")]
     return [Patch(source, replace(span, end_column=span.end_column - 1).end, text)]
 
 
