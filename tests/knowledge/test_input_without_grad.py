@@ -14,7 +14,7 @@ def chain(energy, x):
     for _ in range(3):
         (slope,) = torch.autograd.grad(energy(x).sum(), x)
         with torch.no_grad():
-            x = x - 0.1 * slope
+            x = x + 0.1 * torch.randn_like(x)
     return x.detach()
 """
 
@@ -24,7 +24,7 @@ def test_the_update_of_a_loop_is_blamed() -> None:
     found = explained(cells)
     place = found.finding.place(What.CAUSE)
     assert found.finding.tensors[0].names[0] == "x"
-    assert place is not None and place.source == "x = x - 0.1 * slope"
+    assert place is not None and place.source == "x = x + 0.1 * torch.randn_like(x)"
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["x.requires_grad_()"]
     run(repaired)
