@@ -103,3 +103,28 @@ def test_program(name: str) -> None:
         s.format(hook=hook).strip() for s in HOOKED
     ]
     run(repaired)
+
+
+def test_where_a_library_writes_the_hook_is_to_change(tmp_path: Path) -> None:
+    library = """\
+import torch
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.act = torch.nn.Linear(3, 3), torch.nn.ReLU(inplace=True)
+    def forward(self, x):
+        return self.act(self.lin(x))
+"""
+    begin = "import torch\nfrom blockslib import Block\nnet = Block()\nx = torch.rand(2, 3)"
+    hook = "def keep(module, given, grads):\n    pass\nnet.lin.register_full_backward_hook(keep)"
+    own = f"{begin}\nnet = torch.nn.Sequential(net.lin, net.act)"
+    folder = tmp_path / "blocks"
+    folder.mkdir()
+    with installed(folder, "blockslib", library):
+        finding = explained((begin, hook, "net(x).sum().backward()")).finding
+        others = explained((own, hook.replace("net.lin", "net[0]"), "net(x).sum()")).finding.events
+    first = finding.events[0]
+    assert finding.cause == "multi_view_written" and first.what is What.CAUSE
+    assert first.place is not None and first.place.source.endswith("hook(keep)")
+    assert others[0].what is What.CHANGED

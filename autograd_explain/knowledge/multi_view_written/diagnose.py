@@ -7,6 +7,7 @@ from enum import Enum
 
 from autograd_explain.inspect.dataflow import Each
 from autograd_explain.inspect.facts import base_write, view_write
+from autograd_explain.inspect.facts.called_back import library_frames
 from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_hooks
 from autograd_explain.inspect.facts.view_write import ViewWrite
 from autograd_explain.inspect.scene import Scene
@@ -109,6 +110,10 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
     place = scene.place
     known = found.written is not None or bool(found.module)
     in_tuple, variant = view_write.in_tuple(scene, found), _variant(scene, found)
+    hook = _hook(scene)
+    # A module of a library writes: what there is to change of the user's is the hook.
+    by_library = hook is not None and found.written is None and bool(library_frames(scene))
+    registered = (Event(What.CAUSE, hook.place),) if hook is not None and by_library else ()
     return Finding(
         cause="multi_view_written",
         confidence=Confidence.PROVEN if known else Confidence.LIKELY,
@@ -124,6 +129,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
         },
         tensors=(culprit,),
         events=(
+            *registered,
             view_write.changed(scene, found),
             *view_write.created(scene, found),
             scene.failed(),
@@ -138,7 +144,7 @@ def _of_view(scene: Scene, found: ViewWrite) -> Finding[Details]:
             module=found.module,
             owner=_owner(scene, found.module),
             called_by_torch=variant == "function",
-            hook=_hook(scene),
+            hook=hook,
         ),
     )
 
