@@ -156,6 +156,21 @@ def test_what_a_decorator_wraps() -> None:
     run_cells(new)
 
 
+def test_what_a_decorator_wraps_of_a_module_that_is_called() -> None:
+    cells = cells_of(
+        "# %%\n" + BEGIN + "# %%\nclass Net(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.take = Extractor()\n"
+        "    def forward(self, x):\n        return self.take(x).sum()\n"
+        "# %%\nmodel = Net()\nmodel(torch.ones(2, 3)).backward()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None
+    assert [r.fix for r in found.rewrites] == ["undecorated"]
+    new = edited(cells, found.rewrites[0])
+    assert "return self.take.forward.__wrapped__(self.take, x).sum()" in new[1]
+    run_cells(new)
+
+
 def test_a_recording_has_seen_it() -> None:
     cells = cells_of(
         "# %%\n" + BEGIN + "# %%\nm = Error()\nm.update(net(torch.ones(2, 3)), 0.0)\n"

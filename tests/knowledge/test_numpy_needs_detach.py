@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from knowledge.played import Played, edited, play
 from knowledge.test_cases import run
+from notebook import installed
+
+from autograd_explain.model import Confidence
 
 START = """import numpy as np
 import torch
@@ -126,6 +129,41 @@ def test_the_first_rewrite_takes_the_tensors_out_of_the_graph(name: str) -> None
     new = _first_rewrite(cells, play(cells))
     assert repaired in "\n".join(new).splitlines()
     run(new)
+
+
+BUFFER = """class Buffer:
+    def __init__(self):
+        self.kept = []
+    def store(self, values, done):
+        values = values.clone().numpy()
+        self.kept.append((values, done))
+"""
+
+
+def test_a_library_that_makes_the_array_itself_is_given_a_tensor_without_graph(
+    tmp_path: Path,
+) -> None:
+    with installed(tmp_path, "somebuffer", BUFFER):
+        cells = (
+            START + "from somebuffer import Buffer\nbuffer = Buffer()",
+            "out = net(x)\nbuffer.store(out[:, 0], torch.zeros(4))",
+        )
+        found = play(cells)
+        new = _first_rewrite(cells, found)
+        assert new[-1].splitlines()[-1] == "buffer.store(out[:, 0].detach(), torch.zeros(4))"
+        assert found.diagnosis is not None
+        assert found.diagnosis.finding.confidence is Confidence.LIKELY
+        run(new)
+
+
+def test_of_two_tensors_that_a_library_is_given_none_is_blamed(tmp_path: Path) -> None:
+    with installed(tmp_path, "somebuffer", BUFFER):
+        cells = (
+            START + "from somebuffer import Buffer\nbuffer = Buffer()",
+            "out = net(x)\nbuffer.store(out[:, 0], out[:, 1])",
+        )
+        found = play(cells).diagnosis
+    assert found is None or found.finding.cause == "unknown"
 
 
 def test_numbers_among_the_tensors_leave_no_one_way() -> None:

@@ -3,10 +3,13 @@ first rewrite whose gradients are those that were meant."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from knowledge.played import edited, play
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.model import Outcome, Role, What
 
@@ -143,6 +146,30 @@ def test_a_write_felt_in_the_next_call_is_corrected_not_kept(name: str, result: 
     assert first.outcome is Outcome.DIFFERS and first.reason.key == "differs_for_caller"
     assert "h = h + self.scale" in edited(cells, first)[1]
     run(edited(cells, first))
+
+
+FRAMES = """def framed(image, value):
+    image[0] = value
+    return image
+"""
+
+
+def test_a_library_that_writes_to_what_it_is_given_is_given_a_copy_first(tmp_path: Path) -> None:
+    """A copy for the saver would agree with the program as written, whose loss has the frame."""
+    with installed(tmp_path, "somepaint", FRAMES):
+        cells = (
+            START + "from somepaint import framed\npages = []\n"
+            "def show(step, picture):\n    page = framed(picture, 0.5)\n"
+            "    pages.append(page.detach().clone())",
+            "h = torch.sigmoid(w)\nshow(0, h)\n(h - 1).square().sum().backward()",
+        )
+        found = play(cells, watched=True, verify=True)
+        assert found.diagnosis is not None, found.output
+        first = found.diagnosis.rewrites[0]
+        assert first.outcome is Outcome.DIFFERS and first.reason.key == "differs_for_caller"
+        assert "page = framed(picture.clone(), 0.5)" in edited(cells, first)[0]
+        assert all(r.outcome is not Outcome.VERIFIED for r in found.diagnosis.rewrites)
+        run(edited(cells, first))
 
 
 def test_a_write_that_callers_want_is_no_leak() -> None:

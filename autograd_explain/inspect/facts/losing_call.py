@@ -7,6 +7,7 @@ import inspect
 import types
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,6 +24,14 @@ from .expressions import computation
 _OFF = ("no_grad", "inference_mode")
 
 
+@dataclass(frozen=True)
+class Undecorated:
+    """A call of what a decorator runs without recording; `of_module`: of a module's `forward`."""
+
+    place: Place
+    of_module: bool
+
+
 def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
     """The nearest call of an installed package behind `root` that had something with gradient to
     work with: an argument, a parameter of what it was called on, or what that was given before."""
@@ -35,12 +44,17 @@ def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
     return None
 
 
-def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Place, ...]:
+def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:
     """The calls behind `root` of methods of a library that a decorator runs without recording,
     where what it wraps can be called instead."""
-    calls = [] if root is None else _library_calls(scene, root)
-    found = [c for c in calls if c.receiver is not None and _is_decorated(scene, c)]
-    return scene.places_at({id(c.node): c for c in found}.values())
+    found: dict[Place, Undecorated] = {}
+    for call in () if root is None else _library_calls(scene, root):
+        place, function = scene.place_at(call), call.callable
+        value = MISSING if function is None else scene.slicer.value(function)
+        of_module = isinstance(value, torch.nn.Module)
+        if place is not None and (of_module or call.receiver) and _is_decorated(scene, call):
+            found[place] = Undecorated(place, of_module)
+    return tuple(found.values())
 
 
 def _library_calls(scene: Scene, root: ExprAt) -> Iterator[ExprAt]:

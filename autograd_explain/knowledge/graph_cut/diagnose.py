@@ -9,7 +9,7 @@ from autograd_explain.inspect.dataflow import Cut, CutKind
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
-from autograd_explain.inspect.facts.losing_call import undecorated
+from autograd_explain.inspect.facts.losing_call import Undecorated, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
@@ -73,7 +73,7 @@ class Details:
     parts: tuple[str, ...] = ()  #: what is to learn
     freeze: Place | None = None  #: the statement behind which it can be thawed
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
-    undecorated: tuple[Place, ...] = ()  #: calls of a library's decorated function or method
+    undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:

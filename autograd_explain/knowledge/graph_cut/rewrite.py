@@ -4,6 +4,7 @@ import ast
 from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
+from autograd_explain.inspect.facts.losing_call import Undecorated
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
@@ -153,20 +154,22 @@ _CASTS = ("long", "int", "bool", "byte", "short", "char", "to", "type")
 
 def _undecorated(site: Site[Details]) -> Edits | None:
     """`model.encode(x)` -> `model.encode.__wrapped__(model, x)`, at every call of the kind."""
-    groups = [_what_is_wrapped(site.program, place) for place in site.details.undecorated]
+    groups = [_what_is_wrapped(site.program, call) for call in site.details.undecorated]
     return apply_patches([p for g in groups for p in g]) if groups and all(groups) else None
 
 
-def _what_is_wrapped(program: Program, place: Place) -> list[Patch]:
-    node, source = node_at(program, place), program.source_at(place)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
+    node, source = node_at(program, call.place), program.source_at(call.place)
+    if not isinstance(node, ast.Call) or source is None or call.place.span is None:
         return []
-    owner = code_of(program, place, node.func.value)
-    if source is None or (span := source.span(node.func)) is None or place.span is None:
+    owner = node.func if call.of_module else getattr(node.func, "value", None)
+    span = source.span(node.func)
+    if owner is None or span is None:
         return []
-    given = [*node.args, *node.keywords]
-    inner = ", ".join((owner, *(code_of(program, place, g) for g in given)))
-    return [Patch(source, place.span.since(span), f".__wrapped__({inner})")]
+    given = [owner, *node.args, *node.keywords]
+    inner = ", ".join(code_of(program, call.place, g) for g in given)
+    method = ".forward" if call.of_module else ""
+    return [Patch(source, call.place.span.since(span), f"{method}.__wrapped__({inner})")]
 
 
 def _rsample(site: Site[Details]) -> Edits | None:

@@ -41,7 +41,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     storing = way is None and _is_storing(scene, found)
     return Finding(
         cause="numpy_needs_detach",
-        confidence=Confidence.PROVEN,
+        confidence=Confidence.LIKELY if found.inside else Confidence.PROVEN,
         facts={
             "tensor": found.names[0] if found.names else found.shown.text,
             "read": "" if place is None else place.source,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -21,7 +21,7 @@ from autograd_explain.inspect.facts.value_names import outer_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
-from .containers import held, numbers_only
+from .containers import held, items_of, numbers_only
 from .library_call import handed
 from .numpy_reads import ARRAY, DETACHED, Read, reads_of, returned
 
@@ -31,12 +31,14 @@ _DIRECT = ("numpy", "__array__")
 @dataclass(frozen=True, eq=False)
 class NumpyCall:
     """`reads` are the expressions to take out of the graph, the failing one first; `stored` are
-    the expressions that were put into its container."""
+    the expressions that were put into its container.  `inside`: a library asks for the array of
+    what it computes from the tensor."""
 
     tensor: torch.Tensor | None
     reads: tuple[Read, ...]
     stored: tuple[ExprAt, ...] = ()
     names: tuple[str, ...] = ()
+    inside: bool = False
 
     @property
     def shown(self) -> ExprAt:
@@ -58,12 +60,26 @@ def find(scene: Scene) -> NumpyCall | None:
             live = value if isinstance(value, torch.Tensor) else None
             reads = (Read(shown, DETACHED, live), *_same_calls(scene, name, shown))
             return _described(scene, live, reads)
+    inside = tensor is None
+    tensor = _handed_over(scene, at) if inside else tensor
     if tensor is None or at is None:
         return None
     reads = _failing_reads(scene, at, tensor) or tuple(returned(scene, at, tensor))
     if not reads:
         return None
-    return _described(scene, tensor, (*reads, *_later(scene, at, reads)))
+    reads = (*reads, *_later(scene, at, reads))
+    if inside:  # it makes the array itself, of a tensor
+        reads = tuple(replace(r, way=DETACHED) if r.way == ARRAY else r for r in reads)
+    return replace(_described(scene, tensor, reads), inside=inside)
+
+
+def _handed_over(scene: Scene, at: ExprAt | None) -> torch.Tensor | None:
+    """The only tensor with a graph that the failing call hands to a library, which asks for the
+    array of something itself."""
+    values = {} if at is None else handed(scene, at)
+    inside = [v for value in values.values() for v in (value, *(items_of(value) or ()))]
+    tensors = {id(v): v for v in inside if isinstance(v, torch.Tensor) and v.requires_grad}
+    return next(iter(tensors.values())) if len(tensors) == 1 else None
 
 
 def _is_call_of(at: ExprAt | None, receiver: ExprAt) -> bool:

@@ -1,7 +1,7 @@
 """A tensor that backward needs was written in place after the forward pass saved it."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from autograd_explain.forward_flow import is_simple
@@ -16,10 +16,13 @@ from autograd_explain.inspect.facts.overwrite import (
     read_operand,
 )
 from autograd_explain.inspect.facts.statements import write_of
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, label
 from autograd_explain.program import last_name
+
+from .handed_down import handed_down
 
 PATTERNS = (
     "inplace-version-mismatch",
@@ -91,18 +94,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=(fact,),
         events=events(scene, found),
         variant=_variant(found),
-        details=_details(scene, found, operand),
+        details=_details(scene, found, operand, fact.names),
     )
 
 
-def _details(scene: Scene, found: Overwrite, operand: str) -> Details:
+def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str]) -> Details:
     guilty, failing = found.guilty, scene.path
     write: Place | None = None
     failed: Place | None = None
     if guilty is not None and failing:
         write, failed = at_one_level([guilty.path, failing])
     return Details(
-        target=guilty.target if guilty else "",
+        target=_target(scene, guilty, names),
         operand=operand,
         is_result=found.saved.name == "result",
         parameter=is_parameter(found),
@@ -113,6 +116,16 @@ def _details(scene: Scene, found: Overwrite, operand: str) -> Details:
         further=further_writes(scene, found),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
     )
+
+
+def _target(scene: Scene, guilty: TraceEvent | None, names: Sequence[str]) -> str:
+    """What the write calls the tensor; of a library's, what its caller does."""
+    given = (
+        ""
+        if guilty is None or guilty.inside is None
+        else handed_down(scene.program, names, guilty.path)
+    )
+    return given or ("" if guilty is None else guilty.target)
 
 
 def _alone(scene: Scene) -> Place | None:

@@ -46,10 +46,22 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             seen.add(edits)
             # An update that waits uses the gradients of both backwards.
             move = fix == "move_write"
-            corrects = not fix.startswith("clone") and _leaks_to_caller(finding, program)
+            leaks = _gives_back if fix == "clone_argument" else _leaks_to_caller
+            corrects = fix not in _COPIES and leaks(finding, program)
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
     if not seen and finding.details.parameter:
         yield from differing("write_first", _before_the_saver(finding, program))
+
+
+_COPIES = ("clone", "clone_alias", "clone_result")
+
+
+def _gives_back(finding: Finding[Details], program: Program) -> bool:
+    """Whether a library writes to what it is given and the program goes on with what it returns."""
+    changed = finding.event(What.CHANGED)
+    statement = program.statement_at(None if changed is None else changed.place)
+    used = isinstance(statement, (ast.Assign, ast.Return))
+    return used and changed is not None and changed.inside is not None
 
 
 def _leaks_to_caller(finding: Finding[Details], program: Program) -> bool:
