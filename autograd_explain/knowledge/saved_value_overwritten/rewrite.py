@@ -47,13 +47,11 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             # An update that waits uses the gradients of both backwards.
             move = fix == "move_write"
             leaks = _gives_back if fix == "clone_argument" else _leaks_to_caller
-            corrects = fix not in _COPIES and leaks(finding, program)
+            copied = fix.startswith("clone") and leaks is not _gives_back
+            corrects = not copied and leaks(finding, program)
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
     if not seen and finding.details.parameter:
         yield from differing("write_first", _before_the_saver(finding, program))
-
-
-_COPIES = ("clone", "clone_alias", "clone_result")
 
 
 def _gives_back(finding: Finding[Details], program: Program) -> bool:
