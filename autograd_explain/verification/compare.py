@@ -64,10 +64,10 @@ def compare(snapshot: Snapshot, namespace: Mapping[str, Any], ledger: GradientLo
                 result.differing_values.append(spelled(path))
             elif not _identical(value, found):
                 result.inexact.append(spelled(path))
-    named = ledger.under_any_name()
+    named = ledger.named(every=True)
     for name, gradient in snapshot.unreachable.items():
         _compare_gradient(f"{name}.grad", gradient, named.get(name), result)
-    stepped = ledger.steps_under_any_name()
+    stepped = ledger.named_steps(every=True)
     for name, gradient in snapshot.unreachable_steps.items():
         used = stepped.get(name)
         if used is None or not agree(gradient, used, result.scale):

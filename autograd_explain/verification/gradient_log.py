@@ -69,22 +69,15 @@ class GradientLog:
         """The gradient that the last step of an optimizer used for a tensor."""
         return self._steps.get(tensor)
 
-    def named(self) -> dict[str, torch.Tensor]:
+    def named(self, *, every: bool = False) -> dict[str, torch.Tensor]:
         """The last gradient of the last tensor under the best name that a function of the program
-        had for it when its first backward ran."""
-        return {n: g for n, g in self.under_any_name().items() if n in self._best}
+        had for it when its first backward ran; under `every` name that it had: an edited program
+        may have more of them."""
+        return {n: e.gradient for n, e in self._named.items() if every or n in self._best}
 
-    def under_any_name(self) -> dict[str, torch.Tensor]:
-        """As `named`, under every name of a tensor: an edited program may have more of them."""
-        return {name: entry.gradient for name, entry in self._named.items()}
-
-    def named_steps(self) -> dict[str, torch.Tensor]:
+    def named_steps(self, *, every: bool = False) -> dict[str, torch.Tensor]:
         """As `named`, what an optimizer used last."""
-        return {n: g for n, g in self.steps_under_any_name().items() if n in self._best}
-
-    def steps_under_any_name(self) -> dict[str, torch.Tensor]:
-        """As `under_any_name`, what an optimizer used last."""
-        found = ((name, entry.stepped) for name, entry in self._named.items())
+        found = ((n, e.stepped) for n, e in self._named.items() if every or n in self._best)
         return {name: stepped for name, stepped in found if stepped is not None}
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,12 +130,11 @@ class GradientLog:
             entry = self._entries[tensor] = GradientEntry(given, self._steps.get(tensor))
             new.append((tensor, entry))
         if new:
-            by_id = {id(tensor): entry for tensor, entry in new}
-            best = self._running.names_of(by_id.keys())
-            also = self._running.spellings(by_id.keys())
-            self._best.update(name for at, name in best.items() if at in by_id)
-            self._named.update({name: by_id[at] for name, at in also.items()})
-            self._named.update({name: by_id[at] for at, name in best.items() if at in by_id})
+            known = self._running.spellings({id(tensor) for tensor, _ in new})
+            named = [(known[id(t)], entry) for t, entry in new if id(t) in known]
+            best = {names[0]: entry for names, entry in named}
+            self._best.update(best)
+            self._named |= {name: entry for names, entry in named for name in names} | best
 
 
 def leaves_of(outputs: Iterable[torch.Tensor]) -> tuple[list[torch.Tensor], bool]:

@@ -220,12 +220,15 @@ def spelled(path: Path) -> str:
 
 def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
     """The best name of each tensor within reach, by the tensor's identity."""
-    found: dict[int, str] = {}
+    return {at: names[0] for at, names in spellings_in(namespace).items()}
+
+
+def spellings_in(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
+    """Every name of each tensor within reach, the best first."""
+    found: dict[int, list[str]] = {}
     for path, value in walk(namespace):
-        name = spelled(path)
-        known = found.get(id(value))
-        found[id(value)] = name if known is None else min(known, name, key=rank)
-    return found
+        found.setdefault(id(value), []).append(spelled(path))
+    return {at: sorted(names, key=rank) for at, names in found.items()}
 
 
 def rank(name: str) -> tuple[bool, bool, int, int]:

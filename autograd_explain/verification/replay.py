@@ -310,10 +310,10 @@ def _awaited(job: Job, space: Mapping[str, Any], ledger: GradientLog) -> dict[st
     found = {spelled(path): value for path, value in walk(space)}
     tensors = {name: found[name] for name in names if isinstance(found.get(name), torch.Tensor)}
     if job.awaits_steps:
-        inside = ledger.steps_under_any_name()
-        got = {name: inside.get(name) for name in names if name in ledger.under_any_name()}
+        inside = ledger.named_steps(every=True)
+        got = {name: inside.get(name) for name in names if name in ledger.named(every=True)}
         return got | {name: ledger.stepped(tensor) for name, tensor in tensors.items()}
-    inside = ledger.under_any_name()
+    inside = ledger.named(every=True)
     got = {name: inside[name] for name in names if name in inside}
     got |= {name: _gradient_of(tensor, ledger) for name, tensor in tensors.items()}
     return {name: g for name, g in got.items() if g is not None or ledger.complete}

@@ -11,7 +11,7 @@ import torch
 
 from ..program import is_library
 from . import cells
-from .objects import names_in, spelled, walk
+from .objects import spellings_in
 
 
 class RunningFunctions:
@@ -23,23 +23,24 @@ class RunningFunctions:
     def names_of(self, wanted: Set[int]) -> dict[int, str]:
         """Names of tensors by identity, those of the innermost function first; else those that the
         library which runs them has for modules."""
-        names: dict[int, str] = {}
-        frames = list(_frames(sys._getframe(1)))
-        for frame in filter(self._is_function, frames):
-            names = names_in(_locals(frame)) | names
-        for frame in frames:
-            if wanted <= names.keys():
-                break
-            held = _locals(frame).items()
-            names = names_in({n: v for n, v in held if isinstance(v, torch.nn.Module)}) | names
-        return names
+        found = self._spellings(sys._getframe(1), wanted)
+        return {at: names[0] for at, names in found.items()}
 
-    def spellings(self, wanted: Set[int]) -> dict[str, int]:
-        """Every name that the functions have for these, by itself; the innermost one's counts."""
-        found: dict[str, int] = {}
-        for frame in filter(self._is_function, _frames(sys._getframe(1))):
-            held = {spelled(p): id(v) for p, v in walk(_locals(frame)) if id(v) in wanted}
-            found = held | found
+    def spellings(self, wanted: Set[int]) -> dict[int, list[str]]:
+        """As `names_of`, of these tensors all names, the best first."""
+        found = self._spellings(sys._getframe(1), wanted)
+        return {at: names for at, names in found.items() if at in wanted}
+
+    def _spellings(self, frame: FrameType, wanted: Set[int]) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        frames = list(_frames(frame))
+        for inside in filter(self._is_function, frames):
+            _add(found, _locals(inside))
+        for around in frames:
+            if wanted <= found.keys():
+                break
+            held = _locals(around).items()
+            _add(found, {n: v for n, v in held if isinstance(v, torch.nn.Module)})
         return found
 
     def _is_function(self, frame: FrameType) -> bool:
@@ -53,6 +54,11 @@ class RunningFunctions:
             own = filename.endswith(".py") and not is_library(filename)
             self._files[filename] = own
         return self._files[filename]
+
+
+def _add(found: dict[int, list[str]], space: Mapping[str, Any]) -> None:
+    for at, names in spellings_in(space).items():
+        found.setdefault(at, []).extend(names)
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

@@ -77,5 +77,5 @@ def test_a_tensor_is_known_by_every_name_that_its_function_has_for_it():
     with log.noting():
         held = space["use"]()
     assert _named(log) == {"item": 2.0}
-    known = {name: float(given) for name, given in log.under_any_name().items()}
+    known = {name: float(given) for name, given in log.named(every=True).items()}
     assert known == {"item": 2.0, "held['w']": 2.0} and held
