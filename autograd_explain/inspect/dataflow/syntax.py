@@ -90,6 +90,13 @@ def stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, tuple[Part
         yield statement.target, statement.value, ()
 
 
+def taken_apart(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """A target with its value: `a, b = x, y` are two."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
+
+
 def inserted(
     statement: ast.stmt, key: str, part: Part
 ) -> Iterator[tuple[ast.expr, tuple[Part, ...]]]:

@@ -15,6 +15,7 @@ import torch
 from ...program import Source
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
+from ..dataflow.syntax import taken_apart
 from ..scene import Scene
 from .expressions import computation
 from .replaced_leaf import asked_for_gradient, cleared_owners, replaced_leaf
@@ -55,13 +56,8 @@ def _updates(scene: Scene) -> Iterator[LeafUpdate]:
 
 
 def _pairs(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
-    """Each target with its value: `a, b = x, y` are two."""
-    target, value = node.targets[0], node.value
-    if len(node.targets) > 1:
-        return []
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        return list(zip(target.elts, value.elts, strict=False))
-    return [(target, value)]
+    """What a statement with one target gives to what."""
+    return [] if len(node.targets) > 1 else taken_apart(node.targets[0], node.value)
 
 
 def _may_update(scene: Scene, source: Source, target: ast.expr, value: ast.expr) -> bool:

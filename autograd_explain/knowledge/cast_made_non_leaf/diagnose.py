@@ -55,11 +55,12 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    root = _without_leaf(scene)
+    asked = without_flag(scene)
+    root = _without_leaf(scene) if asked is None else asked[2]
     updates = () if root is None else leaf_updates(scene, root)
     found = non_leaf_read(scene)
     if updates and (found is None or found.replaced is None):
-        return _of_updates(scene, updates, found)
+        return _of_updates(scene, updates, found, asked=asked is not None)
     if found is None or not (found.lost_leaf or found.renamed_leaf):
         return None
     culprit = fact(scene, found)
@@ -92,10 +93,8 @@ def _variant(found: NonLeaf) -> str:
 
 
 def _without_leaf(scene: Scene) -> ExprAt | None:
-    """What backward was called on without a graph, what was differentiated without the flag, or
-    what has no `.grad`, being no leaf or without the flag."""
-    if asked := without_flag(scene):
-        return asked[2]
+    """What backward was called on without a graph, or what has no `.grad`, being no leaf or without
+    the flag."""
     if scene.match.pattern == "no-grad-fn":
         return backward_root(scene) if torch.is_grad_enabled() else None
     shown = attribute_read(scene, "grad")
@@ -107,7 +106,7 @@ def _without_leaf(scene: Scene) -> ExprAt | None:
 
 
 def _of_updates(
-    scene: Scene, updates: tuple[LeafUpdate, ...], found: NonLeaf | None
+    scene: Scene, updates: tuple[LeafUpdate, ...], found: NonLeaf | None, *, asked: bool
 ) -> Finding[Details]:
     """`self.w = self.w - lr * self.w.grad`: the new tensor has no flag, or is no leaf."""
     made = [scene.event_at(What.CAUSE, u.value) for u in updates]
@@ -133,7 +132,7 @@ def _of_updates(
             False,
             _rebindings(scene, updates),
             recorded=found is not None,
-            asked=without_flag(scene) is not None,
+            asked=asked,
         ),
     )
 

@@ -1,10 +1,11 @@
 """A tensor that backward needs was written in place after the forward pass saved it."""
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograd_explain.forward_flow import is_simple
+from autograd_explain.inspect.dataflow.syntax import taken_apart
 from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.overwrite import (
     Overwrite,
@@ -120,18 +121,16 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
 
 def _target(scene: Scene, guilty: TraceEvent | None, names: Sequence[str]) -> str:
     """What the write calls the tensor; of a library's, what its caller does."""
-    given = (
-        ""
-        if guilty is None or guilty.inside is None
-        else handed_down(scene.program, names, guilty.path)
-    )
-    return given or ("" if guilty is None else guilty.target)
+    if guilty is None:
+        return ""
+    inside = guilty.inside is not None
+    return (inside and handed_down(scene.program, names, guilty.path)) or guilty.target
 
 
 def _alone(scene: Scene) -> Place | None:
     """The one statement of the program that writes in place to what may be a tensor."""
     given = [(t, n.value) for _, n in scene.index.nodes(ast.Assign) for t in n.targets]
-    pairs = [p for pair in given for p in _each(*pair)]
+    pairs = [p for pair in given for p in taken_apart(*pair)]
     counted = {last_name(t) for t, v in pairs if isinstance(v, (ast.Constant, ast.List, ast.Dict))}
     found = [
         source.place(node.lineno) for source, node in scene.index.nodes(ast.stmt)
@@ -139,13 +138,6 @@ def _alone(scene: Scene) -> Place | None:
         and last_name(write.target) not in counted
     ]  # fmt: skip
     return found[0] if len(found) == 1 else None
-
-
-def _each(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.expr]]:
-    """`a, b = 0.0, []` as two."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        return zip(target.elts, value.elts, strict=False)
-    return [(target, value)]
 
 
 def _variant(found: Overwrite) -> str:

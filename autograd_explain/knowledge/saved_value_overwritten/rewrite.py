@@ -46,12 +46,17 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             seen.add(edits)
             # An update that waits uses the gradients of both backwards.
             move = fix == "move_write"
-            leaks = _gives_back if fix == "clone_argument" else _leaks_to_caller
-            copied = fix.startswith("clone") and leaks is not _gives_back
-            corrects = not copied and leaks(finding, program)
+            corrects = _corrects(fix, finding, program)
             yield Proposal(fix, edits, intended_difference=move, corrects=corrects)
     if not seen and finding.details.parameter:
         yield from differing("write_first", _before_the_saver(finding, program))
+
+
+def _corrects(fix: str, finding: Finding[Details], program: Program) -> bool:
+    """Whether the program as it is may not be meant, and this takes the write out of it."""
+    if fix == "clone_argument":
+        return _gives_back(finding, program)
+    return not fix.startswith("clone") and _leaks_to_caller(finding, program)
 
 
 def _gives_back(finding: Finding[Details], program: Program) -> bool:

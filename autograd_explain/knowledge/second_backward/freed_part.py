@@ -112,9 +112,9 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     """The part of the failing graph that these earlier calls freed; some node of it is."""
     graph = scene.graph
     inner = graph.inner
-    apart = _made_before(scene, calls) or made_outside(scene)
-    kept = None if apart else kept_anew(scene)
-    apart = apart or (graph.below_gap() if kept is None else _below(graph, kept.node))
+    before = _made_before(scene, calls) or made_outside(scene)
+    kept = None if before else kept_anew(scene)
+    apart = before or (graph.below_gap() if kept is None else _below(graph, kept.node))
     old = apart or inner
     used = graph.used_outside(apart) or apart
     known = {id(n) for n in old}
@@ -123,7 +123,8 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     boundary = _boundary(graph, carrier, used or inner)
     made = scene.makers(old) or _created(scene, old)
     maker = _maker(scene, carrier, boundary) or next(reversed(made), None)
-    kept = kept or (_seen_kept(scene, used, maker) if carrier is None else None)
+    if before and carrier is None:
+        kept = _seen_kept(scene, used, maker)
     reader = _oldest_reader(scene, boundary, apart)
     makers = scene.makers(used)
     newer = scene.makers(n for n in graph.nodes if id(n) not in known)
@@ -179,9 +180,10 @@ def _made_before(scene: Scene, calls: tuple[TraceEvent, ...]) -> list[GraphNode]
     if not calls:
         return []
     makers = [(n, scene.history.maker(n)) for n in scene.graph.inner]
-    old = [n for n, maker in makers if maker is not None and maker.order < calls[-1].order]
-    last = max((n.sequence for n in old), default=0)
-    old = [n for n, maker in makers if n in old or (maker is None and n.sequence < last)]
+    orders = [(n, None if maker is None else maker.order) for n, maker in makers]
+    end = calls[-1].order
+    last = max((n.sequence for n, at in orders if at is not None and at < end), default=0)
+    old = [n for n, at in orders if (n.sequence < last if at is None else at < end)]
     # Two losses may both be made before the first backward, which passed only its own graph.
     reached = _reached_by(scene, calls[-1]) or _below_values(scene, calls, old)
     return [n for n in old if id(n.node) in reached] or old

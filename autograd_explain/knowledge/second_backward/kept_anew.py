@@ -49,8 +49,7 @@ def kept_anew(scene: Scene) -> KeptAnew | None:
 
 
 def _kept(scene: Scene) -> Iterator[tuple[Source, ast.Assign, str]]:
-    """The statements `self.state = f(x, self.state)` and the attribute, where no other statement
-    computes it."""
+    """The statements `self.state = f(x, self.state)` and the attribute."""
     for source, node in scene.index.nodes(ast.Assign):
         read = {ast.unparse(n) for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
         for target in (leaf for t in node.targets for leaf in getattr(t, "elts", [t])):

@@ -214,6 +214,10 @@ def _has_none(node: ast.Assign) -> bool:
     return any(isinstance(v, ast.Constant) and v.value is None for v in values)
 
 
+def _is_computed_once(details: Details) -> bool:
+    return details.why is Why.COMPUTED_ONCE
+
+
 _ONE_GRAPH = (Why.SAME_LOSS, Why.SHARED)
 
 _of_table: Propose[Details] = by_table(
@@ -224,20 +228,10 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
         changes=True,
     ),
-    Fix("detach_compared", _compared, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
-    Fix(
-        "recompute_in_loop",
-        _every_round_or_call,
-        when=lambda d: d.why is Why.COMPUTED_ONCE,
-        changes=True,
-    ),
-    Fix("when_read", _when_read, when=lambda d: d.why is Why.COMPUTED_ONCE, changes=True),
-    Fix(
-        "recompute_in_loop",
-        _before_each_use,
-        when=lambda d: d.why is Why.COMPUTED_ONCE,
-        changes=True,
-    ),
+    Fix("detach_compared", _compared, when=_is_computed_once, changes=True),
+    Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once, changes=True),
+    Fix("when_read", _when_read, when=_is_computed_once, changes=True),
+    Fix("recompute_in_loop", _before_each_use, when=_is_computed_once, changes=True),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
     Fix(
         "create_graph",

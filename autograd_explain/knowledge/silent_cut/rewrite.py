@@ -58,10 +58,9 @@ _of_table: Propose[Details] = by_table(
 def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """What the library offers instead of a call that hides its operations."""
     place = finding.place(What.CAUSE)
-    offers = (
-        () if place is None or not finding.details.by_library else recorded_instead(program, place)
-    )
-    for code, make in offers:
+    if place is None or not finding.details.by_library:
+        return
+    for code, make in recorded_instead(program, place):
         if edits := make():
             changes, facts = Safety.CHANGES_MEANING, {"code": code}
             yield Proposal("repair_recorded_instead", edits, changes, facts)

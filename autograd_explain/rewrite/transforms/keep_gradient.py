@@ -71,11 +71,15 @@ def _are_apart(finding: Finding) -> bool:
 def _gone_through(program: Program, place: Place | None, names: set[str]) -> frozenset[str]:
     """`maps` of the `a.grad for a in maps`, or of the loop, that reads the gradient of an `a`."""
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return frozenset()
-    loops: list[cst.CSTNode] = [*tree.loops(statement), *head(statement)]
-    read = [n for n in loops if isinstance(n, (cst.For, cst.CompFor)) and dotted(n.target) in names]
-    return frozenset(tree.code(n.iter) for n in read)
+    loops = [] if statement is None else _loops_of(tree, statement, names)
+    return frozenset(tree.code(loop.iter) for loop in loops)
+
+
+def _loops_of(tree: Tree, statement: Statement, names: set[str]) -> list[cst.For | cst.CompFor]:
+    """The loops around a statement and inside it that give one of the names its value."""
+    nodes = (*tree.loops(statement), *head(statement))
+    loops = [n for n in nodes if isinstance(n, (cst.For, cst.CompFor))]
+    return [n for n in loops if any(same(tree, n.target, name) for name in names)]
 
 
 def _before_backward(program: Program, place: Place | None, names: set[str]) -> Edits | None:
@@ -84,8 +88,8 @@ def _before_backward(program: Program, place: Place | None, names: set[str]) -> 
     tree, statement = statement_at(program, place)
     if statement is None:
         return None
-    loops = [n for n in tree.loops(statement) if isinstance(n, cst.For)]
-    over = next((n for n in loops if any(same(tree, n.target, name) for name in names)), None)
+    loops = _loops_of(tree, statement, names)
+    over = next((n for n in loops if isinstance(n, cst.For)), None)
     anchor, part = (
         (statement, _read_part(tree, statement, names)) if over is None else (over, over.iter)
     )
