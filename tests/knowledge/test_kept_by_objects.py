@@ -208,6 +208,29 @@ Unseen(net).fit([torch.rand(2, 5, 1) for _ in range(3)])
         "forecast, self.carry = self(x, self.carry)",
         ["forecast, carry = self(x, self.carry)", "self.carry = carry.detach()"],
     ),
+    "a state that a call gives beside the result, in a loop of the user's": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head, self.carry = nn.GRU(1, 4, batch_first=True), nn.Linear(4, 1), None
+    def forward(self, x, h):
+        out, last = self.rnn(x, h)
+        return self.head(out).squeeze(-1), last
+    def training_step(self, x):
+        forecast, self.carry = self(x, self.carry)
+        return forecast.square().mean()
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for x in [torch.rand(2, 5, 1) for _ in range(3)]:
+    loss = net.training_step(x)
+"""
+        + STEPS,
+        "net.carry",
+        "forecast, self.carry = self(x, self.carry)",
+        ["forecast, carry = self(x, self.carry)", "self.carry = carry.detach()"],
+    ),
     "what a package computed goes on in a name of the loop": (
         """
 net, schedule = nn.Linear(4, 4).requires_grad_(False), Schedule()

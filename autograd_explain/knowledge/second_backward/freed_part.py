@@ -17,7 +17,6 @@ import torch
 
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
-from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
@@ -156,9 +155,9 @@ def _below(graph: Graph, node: GraphNode) -> list[GraphNode]:
 
 
 def _seen_kept(scene: Scene, used: list[GraphNode], maker: TraceEvent | None) -> KeptAnew | None:
-    """The state of an object that one of the used nodes made, where no loop of the user's holds the
-    rounds and the way to what made it passes the statement that keeps it."""
-    kept = None if maker is None or failing_loops(scene) else kept_anew(scene)
+    """The state of an object that one of the used nodes made, where the way to what made it passes
+    the statement that keeps it."""
+    kept = None if maker is None else kept_anew(scene)
     if maker is None or kept is None or all(n is not kept.node for n in used):
         return None
     lines = [place.line_id for place in maker.path]
