@@ -32,13 +32,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 _FORKING = ("verification", "repair", "injection", "truth", "script")
 
 
+_LONGEST = ("test_ipython_versions.py", "test_pytest_plugin.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First the file that takes longest, so that the workers end together; then what forks."""
+    """First the files that take longest, so that the workers end together; then what forks."""
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
-    if item.path.name == "test_ipython_versions.py":
+    if item.path.name in _LONGEST:
         return 0
     return 1 if item.path.parent.name in _FORKING else 2
 

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -269,5 +269,10 @@ def _is_user_class(cls: type) -> bool:
         return path is not None
     if module.startswith("torch.distributions."):
         return True
-    of_torch = any(value is torch for value in list(names.values()))  # `import torch as th` too
-    return of_torch and is_installed(path) and not module.startswith("torch.")
+    return is_installed(path) and not module.startswith("torch.") and _knows_torch(module)
+
+
+@lru_cache(maxsize=1024)
+def _knows_torch(module: str) -> bool:
+    """Whether a package's module has torch under some name: `import torch as th` too."""
+    return any(value is torch for value in list(vars(sys.modules[module]).values()))
