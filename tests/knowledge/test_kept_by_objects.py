@@ -95,6 +95,24 @@ class SparseConv(torch.nn.Module):
             if self.cached:
                 self._cached_edges = found
         return self.lin(x) * found[1].sum()
+
+class Multistep:
+    def __init__(self):
+        self.outputs = [None, None]
+    def step(self, x, out):
+        self.outputs = [self.outputs[1], 0.9 * out]
+        last = self.outputs[0]
+        return Out(x - 0.1 * self.outputs[1] - (0.0 if last is None else 0.05 * last))
+
+class Memory(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(3, 4)
+        self.register_buffer("memory", torch.zeros(5, 4))
+    def forward(self, rows, x):
+        return self.cell(x, self.memory[rows])
+    def update_state(self, rows, x):
+        self.memory[rows] = self.cell(x, self.memory[rows])
 """
 BEGIN = """# %%
 import torch
@@ -278,6 +296,24 @@ for _ in range(3):
         "loss = meter.update(net(torch.rand(4, 3)).square().mean())",
         ["meter.value = meter.value.detach()"],
     ),
+    "a package's object keeps a list of what it was given last": (
+        """
+net, schedule = nn.Linear(4, 4), Multistep()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.rand(2, 4)
+# %%
+for _ in range(4):
+    x = schedule.step(x, net(x).tanh()).previous
+    loss = x.square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    x = x.detach()
+""",
+        "schedule.outputs",
+        "x = schedule.step(x, net(x).tanh()).previous",
+        ["schedule.outputs = [s if s is None else s.detach() for s in schedule.outputs]"],
+    ),
     "layers whose work the text does not show": (
         """
 class Net(nn.Module):
@@ -401,3 +437,27 @@ for _ in range(2):
     found = explained(cells_of(BEGIN + text))
     assert {"old", "rollout.logp"} & set(found.finding.tensors[0].names)
     assert not any("clear()" in e.new_source for r in found.rewrites for e in r.edits)
+
+
+MEMORY = """
+memory, head = Memory(), nn.Linear(4, 1)
+opt = torch.optim.SGD([*memory.parameters(), *head.parameters()], lr=0.1)
+rows = torch.tensor([0, 2])
+# %%
+for _ in range(3):
+    x = torch.rand(2, 3)
+    loss = head(memory(rows, x)).square().mean()
+    memory.update_state(rows, x)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_a_package_writes_into_its_buffer_is_cut_off_past_the_step() -> None:
+    cells = cells_of(BEGIN + MEMORY)
+    found = explained(cells)
+    assert found.finding.cause == "step_between_backwards"
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == ["memory.memory = memory.memory.detach()"]
+    run(repaired)

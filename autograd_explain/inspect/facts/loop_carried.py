@@ -25,12 +25,12 @@ _MOST_NAMES = 12
 @dataclass(frozen=True)
 class LoopCarried:
     """Names that a loop reads before it gives them their next value, and the statement behind
-    which they have it.  `given` is the one that gives the first its value; `several`: each is a
-    tuple of tensors."""
+    which they have it.  `given` is the one that gives the first its value; `kind`: what each of
+    them is, "tensor", "tuple" or "list" of tensors."""
 
     place: Place
     names: tuple[str, ...]
-    several: bool = False
+    kind: str = "tensor"
     given: Place | None = None
 
 
@@ -42,19 +42,19 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
         source = scene.program.source_of(live.code)
         around = () if source is None else loops_around(source, live.line)
         for loop in sorted(around, key=lambda loop: -loop.lineno):
-            kept: dict[str, bool] = {}
+            kept: dict[str, str] = {}
             writes: list[ast.stmt] = []
             for name, write in islice(_handed_on(loop), _MOST_NAMES):
                 value = in_frame(expression_of(name), live.frame)
                 if _leads_to(value, nodes):
-                    kept[name] = isinstance(value, tuple)
+                    kept[name] = "tuple" if isinstance(value, tuple) else "tensor"
                     writes.append(write)
-            if source is not None and len(several := set(kept.values())) == 1:
+            if source is not None and len(kinds := set(kept.values())) == 1:
                 last = max(live.line, *(write.lineno for write in writes))
                 at = scene.incident.place_of(live)
                 function = None if at is None else at.function
                 given = source.place(writes[0].lineno, function, writes[0])
-                return LoopCarried(source.place(last), tuple(kept), several.pop(), given)
+                return LoopCarried(source.place(last), tuple(kept), kinds.pop(), given)
     return None
 
 

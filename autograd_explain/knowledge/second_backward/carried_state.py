@@ -14,6 +14,7 @@ from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.failing_loops import loops_around
+from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
@@ -51,6 +52,9 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
     """Which of the names of the old value the failing line reaches it by."""
     if part.kept is not None:
         return CarriedState()  # the failing line ran all of the rounds
+    library = held_by_library(scene, part.old)
+    if library is not None and library.kind == "list":
+        return CarriedState(loop=library)
     frame = scene.incident.user_frames[-1].frame
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]
     # A name of the failing function's own says what a global one would say of one object only.
@@ -69,7 +73,7 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
             return CarriedState(name, StateKind.TENSOR, _with_it(scene, part, name, frame))
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return CarriedState(name, StateKind.TUPLE)
-    return CarriedState(loop=carried_by_loop(scene, part.old))
+    return CarriedState(loop=carried_by_loop(scene, part.old) or library)
 
 
 def _is_read_by_round(scene: Scene, name: str) -> bool:

@@ -74,8 +74,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if of and of not in culprit.names:  # what else was made before it did not go that way
         culprit = TensorFact(Role.CULPRIT, (of,))
     state = carried_state(scene, part, culprit.names)
-    loop = None if culprit.names or why is not Why.CARRIED else state.loop
-    if loop is not None:  # a library made it, and what the user computed from it goes on
+    loop = state.loop if why is Why.CARRIED else None
+    if loop is not None and culprit.names and loop.kind != "list":
+        loop = None
+    if loop is not None:  # a library made it, or keeps it in a list, and what is there goes on
         culprit = replace(culprit, names=loop.names)
     tensor = culprit.names[0] if culprit.names else part.boundary.name
     kept = storing or (None if part.binding is None else part.binding.place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +12,11 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.container_puts import live_object
+from autograd_explain.inspect.facts.held_by_library import is_of_package
 from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import is_installed
 
 from .calls import Calls
 from .culprit import without_item
@@ -60,7 +59,7 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     """By what modules of packages hold that the failing graph leads to, where the history does not
     say who reads it; and the call of the first of them, or of what it belongs to: the one that made
     the old value, where that is known."""
-    modules = [(n, m) for n, m in scene.names.held_modules if _is_of_package(type(m))]
+    modules = [(n, m) for n, m in scene.names.held_modules if is_of_package(type(m))]
     for name, module in sorted(modules, key=lambda pair: -len(pair[0])):
         held = [n for n in scene.names.tensors if n.name.startswith(f"{name}._")]
         inside = [n.name for n in held if _is_in_graph(scene, n.tensor)]
@@ -106,7 +105,7 @@ def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     for name in map(without_item, live):
         path, _, attribute = name.rpartition(".")
         owner = live_object(scene, path)
-        if owner is not MISSING and _is_of_package(type(owner)):
+        if owner is not MISSING and is_of_package(type(owner)):
             calls = [c for c in _calls(scene) if _may_be_of(scene, c, owner, path)]
             if len(calls) == 1:
                 return _kept(scene, (name,), calls[0], owner, attribute)
@@ -191,7 +190,7 @@ def _held(scene: Scene, place: Place) -> Iterator[tuple[ExprAt, Any, str, torch.
             continue
         call = scene.slicer.at(source, node)
         owners = (scene.slicer.value(spot) for spot in _owners(call))
-        for owner in (o for o in owners if o is not MISSING and _is_of_package(type(o))):
+        for owner in (o for o in owners if o is not MISSING and is_of_package(type(o))):
             for attribute, value in items(table_of(owner)):
                 first = _with_graph(value)
                 if first is not None:
@@ -201,12 +200,6 @@ def _held(scene: Scene, place: Place) -> Iterator[tuple[ExprAt, Any, str, torch.
 def _owners(call: ExprAt) -> list[ExprAt]:
     """`meter` of `meter.update(x)`; `self.conv` of `self.conv(x)`, a module."""
     return [spot for spot in (call.receiver, call.callable) if spot is not None]
-
-
-def _is_of_package(kind: type) -> bool:
-    module = str(kind.__module__)
-    path = table_of(sys.modules.get(module)).get("__file__")
-    return module.partition(".")[0] != "torch" and isinstance(path, str) and is_installed(path)
 
 
 def _with_graph(value: Any) -> torch.Tensor | None:

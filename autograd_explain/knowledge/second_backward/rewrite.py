@@ -122,7 +122,6 @@ def _detached_first(finding: Finding[Details], program: Program) -> Iterator[Pro
 
 def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """The state goes on without its history; where it is cut differs with how it is kept."""
-    seen = set()
     failed, name = finding.place(What.FAILED), finding.details.state
     maker = finding.place(What.CAUSE)
     held = maker if finding.details.held else None
@@ -143,10 +142,8 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if anew is None and maker is not None:
         anew = reset_anew(program, maker, finding.details.tensor)
     yield from differing("begin_anew", anew)
-    for edits in _cuts(finding, program):
-        if edits and edits not in seen:
-            seen.add(edits)
-            yield from differing("detach_state", edits)
+    for edits in dict.fromkeys(_cuts(finding, program)):
+        yield from differing("detach_state", edits)
 
 
 def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
@@ -160,15 +157,16 @@ def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Propo
 def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
-    several = finding.details.state_kind is StateKind.TUPLE
+    kind = finding.details.state_kind.value
+    several = kind == "tuple"
     if failed is not None and name:
         again = bound_again(program, failed, name)
         if again is None:
-            yield detach_after(program, failed, name, *finding.details.others, state=several)
+            yield detach_after(program, failed, name, *finding.details.others, kind=kind)
         else:
             yield detach_expression(program, again, name, state=several)
     if (loop := finding.details.loop) is not None:
-        yield detach_after(program, loop.place, *loop.names, state=loop.several)
+        yield detach_after(program, loop.place, *loop.names, kind=loop.kind)
         return  # where the value is made, an inner loop may need its graph
     if reader is not None and not name:
         tensor = finding.details.tensor

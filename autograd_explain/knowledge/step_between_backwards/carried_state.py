@@ -9,6 +9,7 @@ import torch
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import carried_name
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
+from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
@@ -31,8 +32,9 @@ def carried_across(scene: Scene, moment: TraceEvent) -> LoopCarried | None:
                 continue
             value = in_frame(expression_of(name), scene.incident.user_frames[-1].frame)
             if isinstance(value, (torch.Tensor, tuple)) and scene.place is not None:
-                return LoopCarried(scene.place, (name,), isinstance(value, tuple))
-    return carried_by_loop(scene, old) if loops else None
+                kind = "tuple" if isinstance(value, tuple) else "tensor"
+                return LoopCarried(scene.place, (name,), kind)
+    return (carried_by_loop(scene, old) or held_by_library(scene, old)) if loops else None
 
 
 def _begins_anew(loops: FailingLoops, name: str, reader: TraceEvent | None) -> bool:

@@ -21,6 +21,11 @@ from ..engine.proposal import Edits
 from ..engine.tree import statement_at
 from .uncut import apply_patches, keyword_added
 
+_ENDED = {
+    "tuple": "tuple(s.detach() for s in {x})",
+    "list": "[s if s is None else s.detach() for s in {x}]",
+}
+
 
 def keep_graph(program: Program, place: Place | None) -> Edits | None:
     """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
@@ -34,14 +39,14 @@ def keep_graph(program: Program, place: Place | None) -> Edits | None:
 
 
 def detach_after(
-    program: Program, place: Place | None, *exprs: str, state: bool = False
+    program: Program, place: Place | None, *exprs: str, kind: str = "tensor"
 ) -> Edits | None:
-    """Lines `h = h.detach()` after the statement at `place`; `state`: each is a tuple."""
+    """Lines `h = h.detach()` after the statement at `place`; `kind`: what each is."""
     tree, found = statement_at(program, place)
     if found is None:
         return None
-    value = "tuple(s.detach() for s in {x})" if state else "{x}.detach()"
-    lines = [statement("{x} = " + value, x=expression(expr)) for expr in exprs]
+    line = "{x} = " + _ENDED.get(kind, "{x}.detach()")
+    lines = [statement(line, x=expression(expr)) for expr in exprs]
     return Draft(tree).after(found, lines).edits()
 
 

@@ -1,0 +1,88 @@
+"""What objects of installed packages hold with its graph for the next round."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import torch
+
+from ...isolation.type_checks import table_of
+from ...nodes import GraphTraversal
+from ...program import expression_of, is_installed
+from ..dataflow.safe_lookup import MISSING, in_frame
+from ..live.graph import GraphNode
+from ..scene import Scene
+from .loop_carried import LoopCarried
+
+_SECONDS = 0.5
+_MOST = 12
+
+
+def is_of_package(kind: type) -> bool:
+    """Whether a class comes with an installed package other than torch."""
+    module = str(kind.__module__)
+    path = table_of(sys.modules.get(module)).get("__file__")
+    return module.partition(".")[0] != "torch" and isinstance(path, str) and is_installed(path)
+
+
+def held_by_library(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | None:
+    """The attributes of such objects through which the failing graph goes back to `old`, by names
+    that the failing line can use: the lists that keep what several calls have made, else the
+    tensors that lead there.  None where ending the graph at them would leave nothing to train, or
+    would not lead past what was freed."""
+    held = list(_held(scene))
+    lists = tuple(n for n, v in held if isinstance(v, list) and _collects(scene, v))
+    names = lists or _leading(scene, [(n, v) for n, v in held if not isinstance(v, list)], old)
+    kind = "list" if lists else "tensor"
+    return LoopCarried(scene.place, names, kind) if names and scene.place is not None else None
+
+
+def _collects(scene: Scene, values: list[torch.Tensor | None]) -> bool:
+    """Whether a list keeps what several calls made, of which the failing graph holds some: ending
+    the graph at the older ones, where these still have one, leaves something to train."""
+    made = [scene.graph.find(v.grad_fn) for v in values if v is not None and v.grad_fn is not None]
+    nodes = {n.sequence: id(n.node) for n in made if n is not None}
+    older = {nodes[sequence] for sequence in sorted(nodes)[:-1]}
+    if not older:
+        return bool(nodes) and len(values) > 1
+    return scene.graph.ends_at(lambda n: id(n.node) in older)
+
+
+def _leading(
+    scene: Scene, held: list[tuple[str, torch.Tensor]], old: Collection[GraphNode]
+) -> tuple[str, ...]:
+    """The tensors that lead to the old nodes, where the failing graph reaches these through what
+    the tensors were computed from, and leaves elsewhere."""
+    nodes = {id(n.node) for n in old if n.variable is None}
+    below = {n: _below(v) & nodes for n, v in held}
+    ends = {i for found in below.values() for i in found}
+    ended = scene.graph.ends_at(lambda n: id(n.node) in ends, nodes - ends)
+    return tuple(n for n, found in below.items() if found) if ended else ()
+
+
+def _held(scene: Scene) -> Iterator[tuple[str, Any]]:
+    """The attributes that hold a computed tensor, or a list of such, each by its first name."""
+    frame = scene.incident.user_frames[-1].frame
+    seen: set[tuple[int, str]] = set()
+    for named in scene.names.tensors:
+        name = named.name.rsplit("[", 1)[0] if named.name.endswith("]") else named.name
+        path, _, attribute = name.rpartition(".")
+        owner = in_frame(expression_of(path), frame) if path and named.tensor.grad_fn else MISSING
+        if owner is MISSING or not is_of_package(type(owner)) or len(seen) == _MOST:
+            continue
+        value = in_frame(expression_of(name), frame)
+        members = value if type(value) is list else [value]
+        if (id(owner), attribute) not in seen and all(map(_is_tensor, members)):
+            seen.add((id(owner), attribute))
+            yield name, value
+
+
+def _is_tensor(value: Any) -> bool:
+    return value is None or isinstance(value, torch.Tensor)
+
+
+def _below(value: torch.Tensor) -> set[int]:
+    starts = [] if value.grad_fn is None else [value.grad_fn]
+    return {id(reached.node) for reached in GraphTraversal(starts, seconds=_SECONDS)}
