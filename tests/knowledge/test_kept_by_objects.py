@@ -104,6 +104,15 @@ class Multistep:
         last = self.outputs[0]
         return Out(x - 0.1 * self.outputs[1] - (0.0 if last is None else 0.05 * last))
 
+class Warp(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size, self._grid = size, None
+    def set_grid(self, shift):
+        self._grid = torch.arange(self.size) + shift
+    def forward(self, x):
+        return x * self._grid.sin()
+
 class Memory(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -461,3 +470,39 @@ def test_what_a_package_writes_into_its_buffer_is_cut_off_past_the_step() -> Non
     repaired = edited(cells, found.rewrites[0])
     assert added(cells, repaired) == ["memory.memory = memory.memory.detach()"]
     run(repaired)
+
+
+SET = """
+class Pose(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(1))
+    def forward(self):
+        return self.shift.exp()
+class Aligner:
+    def __init__(self, pose):
+        self.pose = pose
+        self.warp = Warp(4)
+        self.warp.set_grid(self.pose())
+        self.opt = torch.optim.SGD(pose.parameters(), lr=0.1)
+    def step(self, x):
+        loss = self.warp(x).square().mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+# %%
+aligner = Aligner(Pose())
+for x in torch.rand(3, 4):
+    aligner.step(x)
+"""
+
+
+def test_a_method_of_a_packages_object_sets_what_its_calls_read() -> None:
+    cells = cells_of(BEGIN + SET)
+    found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    assert found.finding.tensors[0].names[0] == "aligner.warp._grid"
+    assert place is not None and place.source == "self.warp.set_grid(self.pose())"
+    lines = "\n".join(edited(cells, found.rewrites[0])).splitlines()
+    again = [n for n, line in enumerate(lines) if line.strip() == place.source]
+    assert len(again) == 2 and "self.warp(x)" in lines[again[1] + 1]

@@ -50,6 +50,7 @@ class Details:
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
+    set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
     constant: bool = False  #: it belongs to an object of a library that nothing trains here
     cache: bool = False  #: an object of a library keeps it until it is None again
     argument: str = ""  #: what the function was given that keeps the old value for it

@@ -22,7 +22,7 @@ from .details import Details, details_of
 from .events import events_of
 from .evidence import gather
 from .freed_part import FreedPart, earlier_backwards, freed_part
-from .kept_by_library import is_trained, kept_by_library
+from .kept_by_library import KeptByLibrary, is_trained, kept_by_library
 from .reason import Why, before_loop, loss_of_another_cell, reason
 from .saved_read import saved_read
 from .stale import stale
@@ -106,9 +106,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             details_of(scene, known, why, tensor, state, storing),
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
+            set_again=_set_again(library),
             constant=library is not None and not is_trained(scene, known.calls, library.owner),
         ),
     )
+
+
+def _set_again(library: KeptByLibrary | None) -> tuple[Place, ...]:
+    return () if library is None or library.read is None else (library.place, library.read)
 
 
 def _is_of_user(part: FreedPart, call: Place) -> bool:

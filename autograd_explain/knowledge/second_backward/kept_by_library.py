@@ -26,15 +26,17 @@ from .step_effect import held_by
 
 @dataclass(frozen=True)
 class KeptByLibrary:
-    """`names` lead to the value, the user's own first; `place` is the user's call of the object.
-    `cache` says that the object computes the value where it is None, and never from itself;
-    `options` are the calls that make objects of its class, with what has them keep it."""
+    """`names` lead to the value, the user's own first; `place` is the user's call that has the
+    object keep it.  `cache` says that the object computes the value where it is None, and never
+    from itself; `options` are the calls that make objects of its class, with what has them keep
+    it; `read` is the call that reads it, where another method than that one's keeps it."""
 
     names: tuple[str, ...]
     place: Place
     owner: Any
     cache: bool
     options: tuple[tuple[Place, str], ...] = ()
+    read: Place | None = None
 
 
 def kept_by_library(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
@@ -80,6 +82,11 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
     return None
 
 
+def _sets(node: ast.AST, attribute: str) -> bool:
+    pairs = _pairs(node) if isinstance(node, ast.Assign) else ()
+    return any(getattr(target, "attr", "") == attribute for target, _ in pairs)
+
+
 def _is_before(scene: Scene, call: ExprAt) -> bool:
     """Whether it stands before the failing line, in one source with it."""
     place, at = scene.slicer.place(call), scene.place
@@ -116,7 +123,23 @@ def _kept(
     scene: Scene, names: tuple[str, ...], call: ExprAt, owner: Any, attribute: str
 ) -> KeptByLibrary:
     cache, options = _is_cache(owner, attribute), tuple(_options(scene, owner, attribute))
-    return KeptByLibrary(names, scene.slicer.place(call), owner, cache, options)
+    setting = list(_setting(scene, call, owner, attribute))
+    made = setting[0] if len(setting) == 1 else call
+    read = None if made.node is call.node else scene.slicer.place(call)
+    return KeptByLibrary(names, scene.slicer.place(made), owner, cache, options, read)
+
+
+def _setting(scene: Scene, call: ExprAt, owner: Any, attribute: str) -> Iterator[ExprAt]:
+    """The calls of methods that set an object's attribute, where calling the object does not."""
+    tree, named = parsed(type(owner)), {spot.text for spot in _owners(call)}
+    methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] if tree else []
+    setting = {m.name for m in methods if any(_sets(node, attribute) for node in ast.walk(m))}
+    for name in sorted(setting - {"__init__"}) if "forward" not in setting else ():
+        for source, node in scene.index.calls(name):
+            spot = scene.slicer.at(source, node).receiver
+            value = MISSING if spot is None else scene.slicer.value(spot)
+            if value is owner or (value is MISSING and spot is not None and spot.text in named):
+                yield scene.slicer.at(source, node)
 
 
 def is_trained(scene: Scene, calls: Calls, owner: Any) -> bool:

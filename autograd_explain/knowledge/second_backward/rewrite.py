@@ -24,6 +24,7 @@ from autograd_explain.rewrite.transforms.detach import (
 from autograd_explain.rewrite.transforms.fill_first import filled_first
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
+    called_before,
     compute_all_in_loop,
     recompute_before,
     repeat_inside,
@@ -81,6 +82,12 @@ def _before_each_use(site: Site[Details]) -> Edits | None:
     attributes = dict.fromkeys(n.rpartition(".")[2] for n in names if "." in n)
     found = (recompute_attribute(site.program, made[0], uses[-1], n) for n in attributes)
     return next((edits for edits in found if edits), None)
+
+
+def _set_again(site: Site[Details]) -> Edits | None:
+    """The call that has a library's object keep a value, once more before each call that reads."""
+    places = site.details.set_again
+    return called_before(site.program, places[1], places[0]) if places else None
 
 
 def _not_remembered(site: Site[Details]) -> Edits | None:
@@ -230,6 +237,7 @@ _of_table: Propose[Details] = by_table(
     Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once, changes=True),
     Fix("when_read", _when_read, when=_is_computed_once, changes=True),
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once, changes=True),
+    Fix("recompute_in_loop", _set_again, when=_is_computed_once, changes=True),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
     Fix(
         "create_graph",

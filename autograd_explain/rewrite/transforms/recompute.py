@@ -43,6 +43,29 @@ def recompute_before(
     return Draft(tree).before(goal, [bare(statement) for _, statement in known]).edits()
 
 
+def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:
+    """A call whose result is dropped, `self.warp.set_grid(self.pose())`, once more before a
+    statement of another method of the object.
+
+    None where what it reads is not kept on the object alone, or another method changes it.
+    """
+    tree, goal = _goal(program, use_place)
+    origin = _statement(program, call_place)
+    if goal is None or origin is None or origin[0] is not tree or not _computes(origin[1]):
+        return None
+    call, scopes = origin[1], [tree.scope_of(s) for s in (goal, origin[1])]
+    user, maker = (s if isinstance(s, cst.FunctionDef) else None for s in scopes)
+    if user is None or maker is None or tree.scope_of(user) is not tree.scope_of(maker):
+        return None
+    read, local = effects(call).reads, local_names(user) | local_names(maker)
+    if {name.partition(".")[0] for name in read} & local - {"self"}:
+        return None
+    elsewhere = (s for s in tree.statements if tree.scope_of(s) not in (maker, tree.module))
+    if any(targets(s) and _rebinds(s, read) for s in elsewhere):
+        return None
+    return Draft(tree).before(goal, [bare(call)]).edits()
+
+
 def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Edits | None:
     """`d = D(g.detach())` once more, right before the statement that uses `d`: of the call that
     made it, whose inputs are cut off.
