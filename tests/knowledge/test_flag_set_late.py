@@ -51,6 +51,14 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "batch['x']",
         "batch['x'].requires_grad_()",
     ),
+    "an attribute under another name": (
+        "from types import SimpleNamespace\nframe = SimpleNamespace(pos=torch.rand(4, 3), n=4)\n"
+        "# %%\ndef force(frame):\n    e = net(frame.pos).sum() * frame.n\n"
+        "    pos = frame.pos.requires_grad_(True)\n    return torch.autograd.grad(e, pos)[0]\n"
+        "force(frame)\n",
+        "frame.pos",
+        "pos = frame.pos.requires_grad_(True)",
+    ),
     "a copy that is made too late": (
         "x = torch.rand(4, 3)\ny = net(x)\n# %%\nleaf = nn.Parameter(x.clone())\n"
         "torch.autograd.grad(y.sum(), leaf)\n",

@@ -672,6 +672,35 @@ torch.stack(curve).sum().backward()
         "",
         "",
     ),
+    "what the constructor of a part of the module computes": (
+        """
+class Filters(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.low = nn.Parameter(torch.rand(3))
+        self.bank = self.design()
+    def design(self):
+        return self.low.exp()
+    def forward(self, x):
+        return x * self.bank
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.front, self.head = Filters(), nn.Linear(3, 1)
+    def forward(self, x):
+        return self.head(self.front(x))
+# %%
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.rand(4, 3)).mean().backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "        return self.design()",
+    ),
 }
 # torch.compile leaves another nn.Module.__init__ behind.
 _COMPILED = "double = torch.compile(lambda x: 2 * x, backend='eager')\ndouble(torch.ones(2))\n# %%"

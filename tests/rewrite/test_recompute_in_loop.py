@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.knowledge.step_between_backwards.recompute_in_loop import in_every_round
+from autograd_explain.knowledge.step_between_backwards.recompute_in_loop import (
+    anew_for_next_round,
+    in_every_round,
+)
 
 
 def rounds(code: str, *needles: str) -> str | None:
@@ -74,3 +77,29 @@ DECLINED = [
 @pytest.mark.parametrize("code", DECLINED)
 def test_declined(code: str) -> None:
     assert rounds(code, "enc(") is None
+
+
+ROUND = (
+    "value = critic(obs)\nfor _ in range(9):\n    obs, done = env.step()\n"
+    "    nxt = {made}\n    loss = (value - nxt.detach()).square()\n    loss.backward()\n"
+    "    opt.step()\n    if done:\n        break\n    {between}\n    value = nxt\n"
+)
+
+
+def anew(made: str, between: str = "steps += 1") -> str | None:
+    code = ROUND.format(made=made, between=between)
+    program = program_of(code)
+    return result(anew_for_next_round(program, at(program, "value = nxt")))
+
+
+def test_what_a_round_hands_on_is_computed_behind_its_step() -> None:
+    found = anew("critic(obs)")
+    assert found == ROUND.format(made="critic(obs)", between="steps += 1").replace(
+        "value = nxt", "value = critic(obs)"
+    )
+
+
+def test_what_would_be_another_value_is_handed_on_as_it_is() -> None:
+    assert anew("cell(obs, value)") is None
+    assert anew("critic(obs)", between="obs = env.reset()") is None
+    assert anew("critic(obs)", between="nxt = nxt * 2") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...arguments import parameters
@@ -59,7 +59,8 @@ def late_flag(scene: Scene, root: ExprAt, tensor: ExprAt | None = None) -> LateF
     wanted = {n.id for n in ast.walk(root.node) if isinstance(n, ast.Name)}
     for number in reversed(range(len(steps))):
         flagged, source = _flagged(steps[number].statement)
-        if flagged is None or (tensor is not None and not _same(tensor.node, flagged)):
+        names = (flagged, *getattr(steps[number].statement, "targets", ()))
+        if flagged is None or (tensor is not None and not _any_same(names, tensor.node)):
             continue
         flag, use = _spot(scene, steps[number]), _use_before(steps, number, source, wanted)
         if use is not None:
@@ -158,7 +159,8 @@ def _leaves(targets: Sequence[ast.expr | None]) -> Iterator[ast.expr]:
 
 def _flagged(statement: ast.stmt) -> tuple[ast.expr | None, str]:
     """`x` of `x.requires_grad_()`, `x.requires_grad = True` and `x = x.clone().requires_grad_()`,
-    and what holds its values: `x` of `leaf = x.clone().requires_grad_()`."""
+    and what holds its values: `x` of `leaf = x.clone().requires_grad_()`.  In
+    `leaf = x.requires_grad_()` that is x itself."""
     value = getattr(statement, "value", None)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     on, flagged = isinstance(value, ast.Constant) and value.value is True, None
@@ -170,14 +172,23 @@ def _flagged(statement: ast.stmt) -> tuple[ast.expr | None, str]:
             flagged = value.func.value
     if flagged is None or value is None:
         return None, ""
-    if flagged is not target or any(_same(n, target) for n in ast.walk(value)):
+    if flagged is not target or _any_same(ast.walk(value), target):
         return flagged, ast.unparse(flagged)
     source = _copied(value)
-    return (flagged, source.id) if isinstance(source, ast.Name) else (None, "")
+    if source is None or not _is_path(source):
+        return None, ""
+    itself = isinstance(value, ast.Call) and getattr(value.func, "value", None) is source
+    return (source if itself else flagged), ast.unparse(source)
 
 
-def _same(one: ast.AST, other: ast.AST) -> bool:
-    return isinstance(one, ast.expr) and ast.unparse(one) == ast.unparse(other)
+def _any_same(nodes: Iterable[ast.AST | None], wanted: ast.AST) -> bool:
+    text = ast.unparse(wanted)
+    return any(isinstance(node, ast.expr) and ast.unparse(node) == text for node in nodes)
+
+
+def _is_path(node: ast.expr) -> bool:
+    """`x`, `frame.pos`"""
+    return isinstance(node.value if isinstance(node, ast.Attribute) else node, ast.Name)
 
 
 def _asks(call: ast.Call) -> bool:
@@ -199,11 +210,19 @@ def _use_before(steps: Sequence[_Step], flag: int, name: str, wanted: set[str]) 
     first, tainted = None, set[str]()
     for number in range(made[-1] + 1 if made else 0, len(steps)):
         step = steps[number]
-        fed = not step.reads.isdisjoint(tainted) or (number < flag and head in step.reads)
+        fed = not step.reads.isdisjoint(tainted) or (number < flag and _reads(step, name))
         if fed and step.gives - own:
             first = step if first is None else first
             tainted |= step.gives - own
     return first if not wanted.isdisjoint(tainted) else None
+
+
+def _reads(step: _Step, name: str) -> bool:
+    """Whether a statement reads what a name or a path holds."""
+    if head_of(name) not in step.reads or name.isidentifier():
+        return name in step.reads
+    paths = (n for n in ast.walk(step.statement) if isinstance(n, (ast.Attribute, ast.Subscript)))
+    return any(isinstance(n.ctx, ast.Load) and ast.unparse(n) == name for n in paths)
 
 
 def _spot(scene: Scene, step: _Step) -> ExprAt:

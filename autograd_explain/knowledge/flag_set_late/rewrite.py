@@ -33,10 +33,11 @@ def _flag_first(site: Site[Details]) -> Edits | None:
 def _copy_read(site: Site[Details], use: Place) -> list[Patch]:
     """`net(images)` -> `net(probe)`."""
     source, node = site.program.source_at(use), node_at(site.program, use)
+    copied = site.details.source
     if source is None or node is None:
         return []
-    names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == site.details.source]
-    places = [replace(use, span=source.span(n)) for n in names]
+    named = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
+    places = [replace(use, span=source.span(n)) for n in named if ast.unparse(n) == copied]
     return [p for at in places for p in replacement(site.program, at, site.details.tensor)]
 
 

@@ -160,6 +160,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     froze = [] if freeze is None else [scene.event_at(What.CAUSE, freeze)]
     given = [] if shared is None else [scene.event_at(What.CAUSE, shared.given)]
     names = (*(() if shared is None else (shared.frozen, shared.trained)), *frozen.names)
+    names = (*names, *(() if part is None else part.parts))
     return _finding(
         scene,
         found,

@@ -48,8 +48,10 @@ def part_to_train(
 
 
 def _optimized(scene: Scene) -> Iterator[ExprAt]:
-    """`model.fc` of `Adam(model.fc.parameters())`."""
+    """`model.fc` of `Adam(model.fc.parameters())`, `model.prompt` of `Adam([model.prompt])`."""
     for call in calls_in(scene, *(n for n in vars(torch.optim) if n[:1].isupper())):
+        for listed in (n for n in ast.walk(call.node) if isinstance(n, (ast.List, ast.Tuple))):
+            yield from (call.inside(e) for e in listed.elts if isinstance(e, ast.Attribute))
         for node in ast.walk(call.node):
             if isinstance(node, ast.Call) and called_name(node) in _READS_PARAMETERS:
                 assert isinstance(node.func, ast.Attribute)
@@ -72,6 +74,8 @@ def _is_part(scene: Scene, spot: ExprAt, live: list[torch.nn.Module]) -> bool:
     if isinstance(spot.node, ast.Attribute) and ast.unparse(spot.node.value) == "self":
         return False  # a class stores every layer so
     value = scene.slicer.value(spot)
+    if isinstance(value, torch.nn.Parameter):
+        return not value.requires_grad
     if isinstance(value, torch.nn.Module):
         inner = {id(m) for m in value.modules()}
         used = any(id(m) in inner for m in live) or any(
@@ -101,12 +105,12 @@ def _froze(scene: Scene, freezer: ExprAt, part: ExprAt) -> ExprAt | None:
     body = part.scope.body
     if freezer.scope.body is body:
         outermost = _outermost(slicer, freezer)
-        return outermost if outermost is not None and _is_about(outermost, part) else None
+        return outermost if outermost and _is_about(slicer, outermost, part) else None
     if freezer.scope.function is None:
         return None
     found = scene.index.calls_of(freezer.scope.function)
     calls = (slicer.at(source, call) for source, call in found)
-    return next((c for c in calls if c.scope.body is body and _is_about(c, part)), None)
+    return next((c for c in calls if c.scope.body is body and _is_about(slicer, c, part)), None)
 
 
 def _outermost(slicer: Slicer, spot: ExprAt) -> ExprAt | None:
@@ -121,15 +125,23 @@ def _outermost(slicer: Slicer, spot: ExprAt) -> ExprAt | None:
     return None
 
 
-def _is_about(spot: ExprAt, part: ExprAt) -> bool:
-    """Whether what was frozen (`model.parameters()`, `freeze(model)`) is what holds the part."""
+def _is_about(slicer: Slicer, spot: ExprAt, part: ExprAt) -> bool:
+    """Whether what was frozen (`model.parameters()`, `freeze(model)`, and the new `model` of
+    `model = freeze(Tuned(lm))`) is what holds the part."""
     wholes = {ast.unparse(n) for n in _wholes(part.node)}
-    meant: list[ast.AST] = [spot.node]
+    meant: list[ast.AST] = [spot.node, *_given(slicer.statement(spot), spot.node)]
     for node in ast.walk(spot.node):
         meant += getattr(node, "elts", ())
         if isinstance(node, ast.Call):
             meant += [getattr(node.func, "value", node.func), *node.args]
     return any(ast.unparse(n) in wholes for n in meant)
+
+
+def _given(statement: ast.stmt | None, value: ast.AST) -> list[ast.expr]:
+    """The names that a statement gives to just this value."""
+    return (
+        statement.targets if isinstance(statement, ast.Assign) and statement.value is value else []
+    )
 
 
 def _wholes(node: ast.AST) -> Iterator[ast.AST]:

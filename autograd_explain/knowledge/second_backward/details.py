@@ -133,7 +133,10 @@ def to_repeat(why: Why, failed: Path, reader: Path | None, paths: Sequence[Path]
     if reader is None:
         use, *old = at_one_level([failed, *paths])
         return Details(why, use=use, old=distinct(old))
-    made = [place for path in paths for place in path if place.function in _CONSTRUCTORS]
+    innermost = (
+        next((p for p in reversed(path) if p.function in _CONSTRUCTORS), None) for path in paths
+    )
+    made = [place for place in innermost if place is not None]
     if made:  # computed while an object was made: making another one is no way to repeat it
         return Details(why, made=distinct(made), attribute_uses=reader)
     _, use, *old = at_one_level([failed, reader, *paths])

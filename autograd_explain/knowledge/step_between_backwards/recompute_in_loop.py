@@ -20,7 +20,7 @@ from autograd_explain.rewrite.engine.tree import (
     tree_at,
 )
 from autograd_explain.rewrite.transforms.move_statement import lifted
-from autograd_explain.rewrite.transforms.recompute import bare
+from autograd_explain.rewrite.transforms.recompute import bare, repeatable
 
 _Loop = cst.For | cst.While
 #: Methods after which a container holds other things.
@@ -61,6 +61,29 @@ def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> E
             draft.remove(statement)
     _drop_retain(draft, anchor)
     return draft.edits()
+
+
+def anew_for_next_round(program: Program, place: Place | None) -> Edits | None:
+    """`value = next_value` at the end of a round -> `value = critic(obs)`: what was computed before
+    the step is computed once more for the next round.
+
+    None where it is computed from what the round was given, or would be another value there.
+    """
+    tree, own = statement_at(program, place)
+    if not isinstance(own, cst.Assign) or not isinstance(own.value, cst.Name):
+        return None
+    before = tree.siblings(own)[0]
+    made = [s for s in before if effects(s).writes == {own.value.value} and s is not own]
+    if (
+        len(made) != 1
+        or not isinstance(made[0], cst.Assign)
+        or tree.start(made[0]) > tree.start(own)
+    ):
+        return None
+    carried = effects(made[0]).reads & effects(own).writes
+    if carried or not repeatable(program, (tree, made[0]), (tree, own), [(tree, made[0])]):
+        return None
+    return Draft(tree).replace(own.value, made[0].value).edits()
 
 
 def _between(tree: Tree, made: Sequence[Statement], loop: _Loop) -> list[Statement] | None:

@@ -18,7 +18,7 @@ from autograd_explain.rewrite.transforms.recompute import recompute_apart, recom
 
 from .diagnose import Details
 from .loops import reorder_items, split_and_move, step_in_own_loop
-from .recompute_in_loop import in_every_round
+from .recompute_in_loop import anew_for_next_round, in_every_round
 
 
 def propose(finding: Finding[Details | None], program: Program) -> Iterator[Proposal]:
@@ -30,6 +30,8 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
     again = _move_forward(program, forward, step) or _repeat_forward(program, forward, step, failed)
     # A loss that went backward before the step is kept as a number.
     yield from differing("detach_kept", detached_at(program, details.spent))
+    given = None if details.carried is None else details.carried.given
+    yield from differing("each_round", anew_for_next_round(program, given))
     if _position(program, failed) < _position(program, step):
         rounds = in_every_round(program, details.whole, failed)
         yield from differing("each_round", rounds)

@@ -12,7 +12,7 @@ from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects, local_names, takes_next
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import called_on, dotted, method, targets, unpacked
+from ..engine.cst_tools import called_on, dotted, method, targets, unpacked, walk
 from ..engine.draft import Draft, every
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in
@@ -21,6 +21,7 @@ from .move_statement import lifted, statements_across
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
 _At: TypeAlias = tuple[Tree, Statement]
 _Move: TypeAlias = tuple[Tree, Statement, bool]
+_LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
 def recompute_before(
@@ -38,7 +39,7 @@ def recompute_before(
     known = [o for o in origins if o is not None]
     if _too_late(tree, goal, known):
         return None
-    if not all(_repeatable(program, o, (tree, goal), known) for o in known):
+    if not all(repeatable(program, o, (tree, goal), known) for o in known):
         return None
     return Draft(tree).before(goal, [bare(statement) for _, statement in known]).edits()
 
@@ -77,7 +78,7 @@ def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Ed
     if goal is None or origin is None or not isinstance(origin[1], cst.Assign):
         return None
     call = origin[1].value
-    if not isinstance(call, cst.Call) or not _repeatable(program, origin, (tree, goal), [origin]):
+    if not isinstance(call, cst.Call) or not repeatable(program, origin, (tree, goal), [origin]):
         return None
     args = [_cut_off(arg) for arg in call.args]
     if all(new is old for new, old in zip(args, call.args, strict=True)):
@@ -230,7 +231,7 @@ def _statement(program: Program, place: Place) -> _At | None:
     return (tree, statement) if isinstance(statement, cst.BaseSmallStatement) else None
 
 
-def _repeatable(
+def repeatable(
     program: Program,
     origin: _At,
     goal: _At,
@@ -249,7 +250,16 @@ def _repeatable(
         return False
     among = {id(s) for _, s in repeated}
     others = [s for s in between if id(s) not in among]
-    return all(not _rebinds(s, own.reads) and not effects(s).barrier for s in others)
+    return all(not _rebinds(s, own.reads) and _may_be_passed(s) for s in others)
+
+
+def _may_be_passed(statement: Statement) -> bool:
+    """Whether what stands behind a statement runs at once or not at all: what leaves the round or
+    the function leaves with the first value."""
+    if not effects(statement).barrier:
+        return True
+    jumps = [n for n in walk(statement) if isinstance(n, (*_LEAVING, cst.Yield, cst.Await))]
+    return bool(jumps) and all(isinstance(n, _LEAVING) for n in jumps)
 
 
 def _rebinds(statement: Statement, names: set[str]) -> bool:

@@ -237,6 +237,28 @@ assert net.body.weight.grad is None and net.head.weight.grad is not None
         "frozen",
         "net.head.requires_grad_(True)",
     ),
+    "parameter given to the optimizer, frozen with its module": (
+        """
+class Tuned(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body, self.prompt = body, nn.Parameter(torch.zeros(3))
+    def forward(self, x):
+        return self.body(x + self.prompt)
+def freeze(module):
+    for p in module.parameters():
+        p.requires_grad = False
+    return module
+net = freeze(Tuned(nn.Linear(3, 2)))
+opt = torch.optim.SGD([net.prompt], lr=0.1)
+# %%
+net(torch.ones(1, 3)).sum().backward()
+assert net.body.weight.grad is None and net.prompt.grad is not None
+""",
+        "graph_cut",
+        "frozen",
+        "net.prompt.requires_grad_(True)",
+    ),
     "layer replaced before a helper froze": (
         """
 def freeze(module):
