@@ -244,6 +244,29 @@ step(torch.rand(6, 5))
         watched=True,
     ),
     Program(
+        "averaged weights put into the model for a look before backward",
+        """
+net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+mean = [p.detach().clone() * 0.5 for p in net.parameters()]
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def look(model, x):
+    for p, m in zip(model.parameters(), mean):
+        p.data.copy_(m)
+    return model(x).detach()
+# %%
+x, seen = torch.rand(6, 4), []
+for _ in range(2):
+    loss = net(x).square().mean()
+    seen.append(look(net, x))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "silent_overwrite",
+        ("import copy", "seen.append(look(copy.deepcopy(net), x))"),
+        watched=True,
+    ),
+    Program(
         "a lookup with max_norm behind a product with the whole table",
         """
 class Scores(nn.Module):

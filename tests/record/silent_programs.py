@@ -82,6 +82,18 @@ PROGRAMS = (
         {"step": "opt.step()"},
     ),
     Silent(
+        "a layer replaced since the optimizer was made",
+        (
+            HEAD + "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))\n"
+            "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for step in range(3):\n    if step == 1:\n        net[1] = nn.Linear(3, 2)\n"
+            "    opt.zero_grad()\n    net(torch.ones(2, 3)).sum().backward()\n"
+            "    opt.step()",
+        ),
+        "optimizer-misses-parameters",
+        {"step": "opt.step()"},
+    ),
+    Silent(
         "a weight that is a plain tensor",
         (
             HEAD + "class Net(nn.Module):\n    def __init__(self):\n"

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import torch
+
 from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
@@ -26,6 +28,7 @@ from autograd_explain.model import (
     What,
     label,
 )
+from autograd_explain.program import called_name
 
 PATTERNS = ("silent-overwrite",)
 
@@ -79,6 +82,8 @@ class Details:
     write: Place | None = None  #: where it can wait for `failed`
     failed: Place | None = None
     shared: Place | None = None  #: the call that gave NumPy the memory
+    asked: bool = False  #: a function that is called for its result wrote, into a parameter
+    handed: Place | None = None  #: the object that it got the parameter with, in that call
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -157,9 +162,13 @@ def _details(scene: Scene, way: Way) -> Details:
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     shared = moment(scene, "shared")
     level, failed = _levels(write, moment(scene, "backward"))
+    parameter = bool(scene.incident.evidence.get("parameter"))
+    asked, handed = _asked(scene, write, level) if parameter else (False, None)
     return Details(
         way=way,
-        parameter=bool(scene.incident.evidence.get("parameter")),
+        parameter=parameter,
+        asked=asked,
+        handed=handed,
         alias=alias.operands[0] if alias and alias.operands else "",
         written=write.target if write else "",
         operand=_operand(saver, alias, _kept_for(scene, saver)[1]),
@@ -167,6 +176,31 @@ def _details(scene: Scene, way: Way) -> Details:
         failed=failed,
         shared=None if shared is None else shared.place,
     )
+
+
+def _asked(
+    scene: Scene, write: TraceEvent | None, level: Place | None
+) -> tuple[bool, Place | None]:
+    """Whether the statement at a level calls the function that wrote for its result (a preview with
+    averaged weights), and the module in that call: it is the model's, and trained on."""
+    source, statement = scene.program.source_at(level), scene.program.statement_at(level)
+    tensor = next(iter(tensors(scene, "tensor")), None)
+    inner = [] if write is None else [p.function for p in write.path]
+    if source is None or statement is None or tensor is None:
+        return False, None
+    effect = statement.value if isinstance(statement, ast.Expr) else None
+    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call) and n is not effect):
+        if called_name(call) in inner:
+            given = [*call.args, *(k.value for k in call.keywords)]
+            values = [scene.slicer.value(scene.slicer.at(source, node)) for node in given]
+            held = [n for n, v in zip(given, values, strict=True) if _holds(v, tensor)]
+            places = [source.place(n.lineno, None, n) for n in held]
+            return True, places[0] if len(places) == 1 else None
+    return False, None
+
+
+def _holds(value: object, tensor: torch.Tensor) -> bool:
+    return isinstance(value, torch.nn.Module) and any(p is tensor for p in value.parameters())
 
 
 def _levels(

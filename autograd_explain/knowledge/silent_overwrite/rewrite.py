@@ -8,6 +8,7 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.clone import clone_alias, clone_operand
+from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.index_write import new_tensor
 from autograd_explain.rewrite.transforms.move_statement import move_after
 
@@ -77,7 +78,8 @@ def _value_saved(site: Site[Details]) -> Edits | None:
 
 
 def _can_wait(details: Details) -> bool:
-    return details.way in (Way.DATA, Way.SET_DATA, Way.STEP, Way.NUMPY)
+    """Not where the step would then move weights that were put there to look at something."""
+    return not details.asked and details.way in (Way.DATA, Way.SET_DATA, Way.STEP, Way.NUMPY)
 
 
 def _is_kept(details: Details) -> bool:
@@ -90,6 +92,13 @@ def _can_be_recorded(details: Details) -> bool:
 
 
 _of_write: Propose[Details] = by_table(
+    Fix(
+        "own_model",
+        lambda s: deep_copied(s.program, s.details.handed),
+        when=lambda d: d.asked,
+        changes=True,
+        intended_difference=True,
+    ),
     # An array of a parameter is written for the parameter's sake.
     Fix("copy_array", _own_memory, when=lambda d: d.way is Way.NUMPY and not d.parameter),
     Fix("save_copy", _saved_copy, when=lambda d: d.way is Way.FUNCTION),

@@ -337,10 +337,12 @@ def _missed(
     }
     # Without parameters stepped in vain it may be a head that is trained alone on purpose, unless
     # what is left out comes behind all that is trained: the weights of a loss of the program's own;
-    # or the program asked for its gradients since the optimizer was made.
+    # or the program asked for its gradients since the optimizer was made; or it stands where the
+    # model had what the optimizer still holds.
     behind = all(gradients.used_behind(p, followed.with_gradient) for _, p in missing.values())
     sure = bool(dead) or (behind and all(_is_of_own(p, modules) for _, p in missing.values()))
     sure = sure or len(switched) == len(missing)
+    sure = sure or _are_replaced({*missing}, followed, modules)
     marks: Marks = {"step": (followed.stepped,)}
     yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure)
 
@@ -357,6 +359,17 @@ def _is_unfrozen(
         return False
     roots = ({id(p) for p in root.parameters()} for root in modules)
     return any(id(parameter) in own and own & followed.with_gradient for own in roots)
+
+
+def _are_replaced(missing: set[int], followed: Followed, modules: list[nn.Module]) -> bool:
+    """Whether one model has all that is missing, with parameters that the optimizer trains and
+    others in the place of such as no model has any more."""
+    optimizer = followed.optimizer()
+    held = [] if optimizer is None else [p for g in optimizer.param_groups for p in g["params"]]
+    owned = [{id(p) for p in root.parameters()} for root in modules]
+    gone = [p for p in held if not any(id(p) in own for own in owned)]
+    whole = (own for own in owned if missing <= own and own & followed.with_gradient)
+    return any(id(p) in followed.with_gradient for p in gone) and any(whole)
 
 
 def _is_of_own(parameter: Tensor, modules: list[nn.Module]) -> bool:
