@@ -62,3 +62,29 @@ def test_what_a_library_was_given_out_of_an_object(tmp_path: Path) -> None:
     assert (finding.cause, finding.variant) == ("inference_tensor", "flag")
     assert place is not None and (place.cell, place.line) == (2, 1)
     assert "bank['test']" in finding.tensors[0].names
+
+
+TABLE = """
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cos = self.sin = None
+    def forward(self, x):
+        if self.cos is None:
+            self.cos, self.sin = torch.arange(3.0).cos(), torch.arange(3.0).sin()
+        return x * self.cos[:3] + x.flip(-1) * self.sin
+net, table = nn.Linear(3, 3), Table()
+def look(x):
+    return table(net(x))
+"""
+
+
+def test_all_that_one_statement_reads_of_them_is_copied() -> None:
+    before = "import torch\nfrom torch import nn\n" + TABLE
+    filled = "mode = torch.inference_mode(True)\nwith mode:\n    look(torch.rand(2, 3))"
+    cells = (before, filled, "look(torch.rand(2, 3)).sum().backward()")
+    found = explained(cells)
+    assert found.finding.cause == "inference_tensor"
+    new = [line for r in found.rewrites for line in added(cells, edited(cells, r))]
+    both = "return x * self.cos.clone()[:3] + x.flip(-1) * self.sin.clone()"
+    assert both in [line.strip() for line in new]

@@ -672,6 +672,32 @@ torch.stack(curve).sum().backward()
         "",
         "",
     ),
+    "what a function writes into that which it is given": (
+        """
+class Fill(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.default = nn.Parameter(torch.ones(3))
+    def forward(self, rows):
+        x = rows
+        x[gone] = self.default[where]
+        return x
+rows, gone = torch.rand(4, 3), torch.rand(4, 3) < 0.5
+where = gone.nonzero()[:, 1]
+fill, net = Fill(), nn.Linear(3, 1)
+opt = torch.optim.SGD([*fill.parameters(), *net.parameters()], lr=0.1)
+# %%
+for _ in range(3):
+    loss = net(fill(rows)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+assert fill.default.grad is not None
+""",
+        "second_backward",
+        "carried",
+        "        x = x.clone()",
+    ),
     "what the constructor of a part of the module computes": (
         """
 class Filters(nn.Module):

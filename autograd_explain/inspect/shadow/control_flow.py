@@ -54,14 +54,12 @@ class Flow:
         """The items of a loop; of a long one the first ones and the last."""
         walk, budget, loops = self.walk, self.walk.budget, self.walk.loops
         if type(iterable) is Unknown:
-            # In a library nothing can be said of the items.
-            count = 0 if site.in_library else budget.limits.iterations - 1
-            iterable = [walk.live_values(site, shape) for _ in range(count)]
+            iterable = self._live_items(site, shape)
         start, number, item = budget.spent, 0, UNKNOWN
         depth = len(loops)
         loops.append((site, 0))
         try:
-            items = self._iterator(site, iterable)
+            items = self._iterator(site, iterable, shape)
             while True:
                 budget.spend(1)
                 if number >= budget.limits.iterations and budget.is_long(start):
@@ -97,12 +95,17 @@ class Flow:
         if iterable[-1] is not item:
             yield iterable[-1]
 
-    def _iterator(self, site: Site, iterable: Any) -> Iterator[Any]:
+    def _iterator(self, site: Site, iterable: Any, shape: Any) -> Iterator[Any]:
         try:
             return iter(iterable)
         except Exception as error:
             self.walk.failed(site, error)
-            return iter(())
+            return iter(self._live_items(site, shape))
+
+    def _live_items(self, site: Site, shape: Any) -> list[Any]:
+        """What the program's loop has under its names.  In a library nothing can be said of it."""
+        count = 0 if site.in_library else self.walk.budget.limits.iterations - 1
+        return [self.walk.live_values(site, shape) for _ in range(count)]
 
     def start_while(self, site: Site) -> None:
         self._whiles[site.index] = (0, self.walk.budget.spent)

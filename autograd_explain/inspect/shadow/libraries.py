@@ -160,9 +160,18 @@ class Libraries:
             if is_a(live, types.FunctionType):
                 pure = str(live.__globals__.get("__name__")).partition(".")[0] in PURE
                 return self._made.rebound(live) if pure else self._made.function(live)
-            if is_a(live, type) and self.module(str(live.__module__)) is not None:
+            if is_a(live, type) and self._is_followed(live):
                 return live if _only_tells(live) else self._made.kind(live)
         return UNKNOWN
+
+    def _is_followed(self, live: type) -> bool:
+        """Whether a class is of such a module, or was made of such classes while the program ran
+        and adds nothing (PyG's `DataBatch`, of a batch and of what it is a batch of)."""
+        if self.module(str(live.__module__)) is not None:
+            return True
+        adds = any(is_a(v, types.FunctionType) for v in class_table(live).values())
+        given = [self.module(str(base.__module__)) for base in live.__bases__]
+        return not adds and len(given) > 1 and all(module is not None for module in given)
 
     def _code(self, live: types.FunctionType) -> types.CodeType | None:
         """The twin of a function's code, read from its file."""

@@ -28,6 +28,7 @@ from .substitutes import Substitutes, part_of
 from .torch_names import CHANCE
 from .unknown import UNKNOWN, Unknown
 
+_INDICES = 4096  #: numbers of a tensor that are taken over
 _EMPTY = types.ModuleType("_nothing")
 
 
@@ -251,7 +252,8 @@ class ShadowState:
         return self.globals if module == self.name else vars(self.modules.get(module, _EMPTY))
 
     def stand_in(self, live: torch.Tensor) -> Any:
-        """A tensor of the same shape, dtype and role with storage of its own."""
+        """A tensor of the same shape, dtype and role with storage of its own, and of the same
+        numbers where these are a few indices or flags: what they choose has a shape."""
         if type(live).__module__.partition(".")[0] != "torch" or live.layout is not torch.strided:
             return UNKNOWN
         if live.numel() > self.budget.limits.elements and not self.devices.big:
@@ -261,6 +263,8 @@ class ShadowState:
             found = torch.zeros(live.shape, dtype=live.dtype, device=self.devices.device)
             if live.is_floating_point():
                 found.uniform_(0.1, 0.9)
+            elif live.numel() <= _INDICES and live.device == found.device:
+                found.copy_(live.detach())
         if isinstance(live, torch.nn.Parameter):
             found = torch.nn.Parameter(found, live.requires_grad)
         elif live.requires_grad:

@@ -1,8 +1,10 @@
 """A tensor made in inference mode was used where autograd works."""
 
+import ast
 from dataclasses import dataclass
 from itertools import chain
 
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import tensor_fact
 from autograd_explain.inspect.scene import Scene
@@ -48,6 +50,7 @@ class Details:
 
     mode: bool  #: the cause is where the mode is switched on
     use: Place | None = None
+    others: tuple[Place, ...] = ()  #: where the same statement reads more such tensors
     tensor: str = ""
     together: tuple[str, ...] = ()  #: the names of such tensors unpacked with it
     written: bool = False  #: refused was a write, not a read
@@ -89,9 +92,26 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         Details(
             mode=mode is not None,
             use=scene.place_at(shown),
+            others=_others(scene, shown),
             tensor=shown.text,
             together=unpacked_together(scene, shown),
             written=variant == "written",
             flagged=variant == "flag",
         )
     )
+
+
+def _others(scene: Scene, shown: ExprAt) -> tuple[Place, ...]:
+    """The first of each of the other names that the failing statement reads such tensors by."""
+    found = {spot.text: spot for spot, _ in reversed([*inference_tensors(scene)])}
+    whole = [found[shown.text]] if shown.text in found else [shown]
+    for spot in reversed(found.values()):
+        if not any(_overlap(spot, other) for other in whole):
+            whole.append(spot)
+    return scene.places_at(whole[1:])
+
+
+def _overlap(one: ExprAt, other: ExprAt) -> bool:
+    """Whether one is a part of the other: `cos` of `cos[:n]`."""
+    inside = {id(n) for n in ast.walk(one.node)}
+    return id(other.node) in inside or id(one.node) in {id(n) for n in ast.walk(other.node)}

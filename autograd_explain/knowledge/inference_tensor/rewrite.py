@@ -4,12 +4,11 @@ import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import (
-    call_behind,
     expression_replaced,
     line_before,
 )
 from autograd_explain.rewrite.transforms.clone import clone_before_write
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.uncut import apply_patches, called, code_of, node_at
 
 from .diagnose import Details
 
@@ -32,7 +31,8 @@ def _clone(site: Site[Details]) -> Edits | None:
         return None if use is None else clone_before_write(site.program, use, site.details.tensor)
     names = site.details.together
     if len(names) < 2:
-        return call_behind(site.program, use, "clone")
+        at = (use, *site.details.others)
+        return apply_patches(p for place in at for p in called(site.program, place, "clone"))
     copies = ", ".join(f"{name}.clone()" for name in names)
     return line_before(site.program, use, f"{', '.join(names)} = {copies}")
 

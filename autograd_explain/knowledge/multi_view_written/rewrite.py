@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TypeAlias
 
+import libcst as cst
+
 from autograd_explain.inspect.facts.user_hooks import ModuleHook
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
+from autograd_explain.rewrite.engine.cst_tools import dotted, targets, unpacked
 from autograd_explain.rewrite.engine.edits import apply, merge, then
+from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, line_before
 from autograd_explain.rewrite.transforms.clone import clone_argument, clone_unpacked
 from autograd_explain.rewrite.transforms.index_write import functional_write
@@ -121,10 +125,30 @@ def _new_tensor(
 ) -> Edits | None:
     """`gate = gate.sigmoid()`; an element of a tuple can only be replaced once it is a list."""
     if not tensor.endswith("]") or maker is None:
-        return None if fixed else out_of_place(program, write, tensor)
+        first = None if fixed else out_of_place(program, write, tensor)
+        return _siblings_too(program, first, maker, write)
     listed = apply_patches(list_of_views(program, maker))
     edited = apply(program, listed)
     place = None if edited is None else edited.place(write)
     if edited is None or place is None:
         return None
     return merge(listed, out_of_place(edited.program, place, tensor))
+
+
+def _siblings_too(
+    program: Program, edits: Edits | None, maker: Place | None, write: Place
+) -> Edits | None:
+    """… and new tensors for the other views that one unpacking made, where they are written behind
+    this one: torch refuses these next."""
+    tree, made = statement_at(program, maker)
+    other, first = statement_at(program, write)
+    names = [] if made is None else [dotted(leaf) for t in targets(made) for leaf in unpacked(t)]
+    if first is None or other is not tree or len(names) < 2:
+        return edits
+    for statement in tree.statements:
+        name = dotted(statement.target) if isinstance(statement, cst.AugAssign) else None
+        behind = tree.start(statement) > tree.start(first)
+        if name in names and behind and tree.scope_of(statement) is tree.scope_of(first):
+            again = partial(out_of_place, target=name)
+            edits = then(program, edits, again, tree.place(statement)) or edits
+    return edits

@@ -64,8 +64,16 @@ def _read_again(scene: Scene, part: FreedPart) -> Iterator[str]:
     read = {
         ast.unparse(n) for n in ast.walk(reading) if isinstance(getattr(n, "ctx", None), ast.Load)
     }
-    attributes = (ast.Attribute, ast.Subscript)
-    yield from (t for t in _texts(making.targets, attributes) if t in read)
+    yield from (t for target in making.targets for t in _paths(target) if t in read)
+
+
+def _paths(target: ast.expr) -> Iterator[str]:
+    """`data.x[0]` and `data.x` of `data.x[0]`, not what it is indexed with; of each of several."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        yield from (path for element in target.elts for path in _paths(element))
+    elif isinstance(target, (ast.Attribute, ast.Subscript)):
+        yield ast.unparse(target)
+        yield from _paths(target.value)
 
 
 def _texts(nodes: Iterable[ast.AST], kinds: tuple[type[ast.expr], ...]) -> Iterator[str]:

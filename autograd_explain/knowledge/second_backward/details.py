@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
+from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.syntax import returns
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
 from autograd_explain.inspect.facts.loop_carried import LoopCarried
@@ -54,6 +55,7 @@ class Details:
     constant: bool = False  #: it belongs to an object of a library that nothing trains here
     cache: bool = False  #: an object of a library keeps it until it is None again
     argument: str = ""  #: what the function was given that keeps the old value for it
+    filled: str = ""  #: what the function calls that of its input into which it wrote the old value
     held: bool = False  #: it took the name of a leaf that an optimizer steps
 
 
@@ -83,6 +85,7 @@ def details_of(
         weights=_weights(scene, known),
         inputs=inputs,
         argument=_argument(scene, known.part, tensor),
+        filled=_filled(scene, known.part) if why is Why.CARRIED else "",
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
     )
 
@@ -99,6 +102,27 @@ def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:
     same = reader.function_id == place.function_id and owner != "self"
     given = [ast.unparse(value) for value in returns(function)]
     return owner if same and owner in given and not _given_back(scene, part) else ""
+
+
+def _filled(scene: Scene, part: FreedPart) -> str:
+    """`x` of `x[missing] = self.default[kind]` in a function that is given x, or what holds it: the
+    next round is given the same tensor."""
+    place = None if part.binding is None else part.binding.place
+    source, statement = scene.program.source_at(place), scene.program.statement_at(place)
+    function = None if source is None or place is None else source.function_at(place)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    base = target.value if isinstance(target, ast.Subscript) else None
+    if function is None or not isinstance(base, ast.Name) or _given_back(scene, part):
+        return ""
+    given = set(parameters(function)) - {"self"}
+    made = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and _gives(n, base.id)]
+    if len(made) == 1 and isinstance(made[0].value, (ast.Name, ast.Attribute)):
+        return base.id if head_of(ast.unparse(made[0].value)) in given else ""
+    return base.id if not made and base.id in given else ""
+
+
+def _gives(statement: ast.Assign, name: str) -> bool:
+    return any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
 
 
 def _given_back(scene: Scene, part: FreedPart) -> bool:

@@ -13,6 +13,7 @@ from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_tab
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.backward import bound_again, detach_after, keep_graph
 from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
 from autograd_explain.rewrite.transforms.detach import (
@@ -138,6 +139,10 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         return
     if finding.details.argument and maker is not None:
         copied = argument_copied(program, maker, finding.details.argument)
+        yield from differing("own_copy", copied)
+        return
+    if finding.details.filled and maker is not None:  # what is written there is to be trained
+        copied = clone_before_write(program, maker, finding.details.filled)
         yield from differing("own_copy", copied)
         return
     if finding.details.state_kind is StateKind.LIST:

@@ -370,3 +370,46 @@ h.sum().backward()
     maker = history.maker(saved.node)
     assert maker is not None and maker.op == "tanh"
     assert [w.target for w in history.writes(saved)] == ["h"]
+
+
+LOADER = """
+import torch
+
+class Data:
+    def __init__(self, x, kind):
+        self.x, self.kind = x, kind
+
+class Batch:
+    def rows(self):
+        return self.x.shape[0]
+
+class Loader(torch.utils.data.DataLoader):
+    def __init__(self, data):
+        super().__init__(data, batch_size=2, collate_fn=self.together)
+    def together(self, data):
+        made = type("DataBatch", (Batch, type(data[0])), {"__module__": "elsewhere"})
+        batch = made.__new__(made)
+        batch.__dict__.update(x=torch.stack([d.x for d in data]), kind=torch.tensor([2, 1]))
+        return batch
+"""
+
+
+def test_what_a_librarys_loader_gives(installed: Library) -> None:
+    """Its items are of a class made while the program ran, and indices in them choose rows."""
+    installed(LOADER)
+    made = """
+import torch
+from somelib import Data, Loader
+loader = Loader([Data(torch.rand(3), k) for k in range(4)])
+net = torch.nn.Linear(3, 3)
+"""
+    cell = """
+for batch in loader:
+    out = net(batch.x)[: batch.rows()].exp()
+    part = out[batch.kind - 1, batch.kind]
+    out += 1
+    part.sum().backward()
+"""
+    history = history_of(failure(made, cell))
+    (write,) = history.writes(next(history.graph.overwritten()))
+    assert write.place.source == "out += 1"

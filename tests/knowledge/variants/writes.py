@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "two of the views that one unpacking made": (
+        """
+boxes = torch.rand(4, 3, requires_grad=True) * 2
+dx, dy, w = boxes.unbind(1)
+dx *= 2
+dy *= 3
+(dx + dy + w).sum().backward()
+""",
+        "multi_view_written",
+        "",
+        "dy = dy * 3",
+    ),
     "the one of two modules that ran": (
         """
 class Net(nn.Module):
