@@ -104,6 +104,15 @@ class Multistep:
         last = self.outputs[0]
         return Out(x - 0.1 * self.outputs[1] - (0.0 if last is None else 0.05 * last))
 
+class Kernel(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self._memo = torch.nn.Parameter(torch.ones(3)), None
+    def forward(self, x):
+        if self._memo is None:
+            self._memo = eval("s.exp().sin()", {"s": self.scale})  # nothing of it is in the text
+        return eval("x * m", {"x": x, "m": self._memo})
+
 class Warp(torch.nn.Module):
     def __init__(self, size):
         super().__init__()
@@ -234,6 +243,25 @@ Unseen(net).fit([torch.rand(2, 5, 1) for _ in range(3)])
         "net.carry",
         "forecast, self.carry = self(x, self.carry)",
         ["forecast, carry = self(x, self.carry)", "self.carry = carry.detach()"],
+    ),
+    "a mean that a trainer's rounds carry on": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.mean = nn.Linear(3, 4), torch.zeros(4)
+    def training_step(self, x):
+        h = self.body(x)
+        out = (h - self.mean).square().mean()
+        self.mean = 0.9 * self.mean + 0.1 * h.mean(0)
+        return out
+net = Net()
+# %%
+Trainer(net).fit([torch.rand(2, 3) for _ in range(3)])
+""",
+        "net.mean",
+        "self.mean = 0.9 * self.mean + 0.1 * h.mean(0)",
+        ["self.mean = (0.9 * self.mean + 0.1 * h.mean(0)).detach()"],
     ),
     "a state that a call gives beside the result, in a loop of the user's": (
         """
@@ -506,3 +534,25 @@ def test_a_method_of_a_packages_object_sets_what_its_calls_read() -> None:
     lines = "\n".join(edited(cells, found.rewrites[0])).splitlines()
     again = [n for n, line in enumerate(lines) if line.strip() == place.source]
     assert len(again) == 2 and "self.warp(x)" in lines[again[1] + 1]
+
+
+SAME_NAME = """
+def fit(kernel, x):
+    return kernel(x).sum().item()
+def follow(kernel, x):
+    opt = torch.optim.SGD([x], lr=0.1)
+    for _ in range(3):
+        loss = kernel(x).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+kernel, served = Kernel(), Kernel()
+fit(kernel, torch.rand(4, 3))
+# %%
+follow(served, torch.rand(4, 3, requires_grad=True))
+"""
+
+
+def test_the_call_is_that_of_the_failing_functions_object() -> None:
+    found = explained(cells_of(BEGIN + SAME_NAME)).finding.place(What.CAUSE)
+    assert found is not None and found.source == "loss = kernel(x).sum()"

@@ -37,6 +37,7 @@ class Details:
     state: str = ""  #: the name under which the failing line reaches it
     state_kind: StateKind = StateKind.UNKNOWN
     others: tuple[str, ...] = ()  #: what the same object carries with it
+    inside: bool = False  #: a library went backward, and goes through the rounds
     loop: LoopCarried | None = None  #: what a loop around the failing line carries
     stepped: bool = False  #: an optimizer stepped in between
     use: Place | None = None  #: where the new part begins, at the level of the failing line
@@ -78,6 +79,7 @@ def details_of(
         state=state.name,
         state_kind=state.kind,
         others=state.others,
+        inside=known.part.first is not None and known.part.first.inside is not None,
         loop=state.loop,
         stepped=known.stepped is not None,
         stored=storing,

@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
 from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.held_by_library import is_of_package
 from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
+from autograd_explain.program import expression_of
 
 from .calls import Calls
 from .culprit import without_item
@@ -70,12 +71,13 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
         while inside and path and not calls:
             calls = [c for c in _calls(scene) if _is_of(scene, c, owner, path)]
             path = path.rpartition(".")[0]
-            owner = live_object(scene, path) if path else MISSING
+            owner = _live(scene, path) if path else MISSING
         if calls:
             attribute = inside[0].removeprefix(f"{name}.").partition("[")[0].partition(".")[0]
             names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
             made = () if part.maker is None else [place.line_id for place in part.maker.path]
             ran = (c for c in calls if scene.slicer.place(c).line_id in made)
+            calls.sort(key=lambda c: not _is_here(scene, c))
             before = (c for c in calls if _is_before(scene, c))
             call = next(ran, None) or next(before, calls[0])
             return _kept(scene, tuple(names), call, module, attribute)
@@ -85,6 +87,18 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
 def _sets(node: ast.AST, attribute: str) -> bool:
     pairs = _pairs(node) if isinstance(node, ast.Assign) else ()
     return any(getattr(target, "attr", "") == attribute for target, _ in pairs)
+
+
+def _live(scene: Scene, path: str) -> Any:
+    """The object that a path leads to from the failing line, or else from the user's names."""
+    found = in_frame(expression_of(path), scene.incident.user_frames[-1].frame)
+    return live_object(scene, path) if found is MISSING else found
+
+
+def _is_here(scene: Scene, call: ExprAt) -> bool:
+    """Whether it stands in the failing line's function, which has the object of these names."""
+    at = scene.place
+    return at is not None and scene.slicer.place(call).function_id == at.function_id
 
 
 def _is_before(scene: Scene, call: ExprAt) -> bool:

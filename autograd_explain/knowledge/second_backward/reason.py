@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from enum import Enum
 
 from autograd_explain.inspect.history import TraceEvent
@@ -44,7 +45,7 @@ def _over_rounds(known: Evidence) -> Why | None:
     if part.kept is not None:
         return Why.CARRIED
     if not loops:
-        return Why.CARRIED if _comes_again(known) else None
+        return Why.CARRIED if _comes_again(known) or _builds_on_itself(known) else None
     if _in_this_round(known):
         return None
     if maker is None or not loops.hold(maker):
@@ -61,6 +62,18 @@ def _comes_again(known: Evidence) -> bool:
     if part.maker is None or not part.carried or part.whole:
         return False
     return any(m.place.line_id == part.maker.place.line_id for m in part.newer)
+
+
+def _builds_on_itself(known: Evidence) -> bool:
+    """Whether what keeps the old value reads what it keeps, `self.mean = 0.9 * self.mean + …`, and
+    one line of the user's went backward both times: the rounds are a library's."""
+    part = known.part
+    statement = None if part.binding is None else part.binding.statement
+    if not isinstance(statement, ast.Assign) or part.first is None or part.whole:
+        return False
+    kept = {ast.unparse(t) for t in statement.targets if isinstance(t, ast.Attribute)}
+    read = (n for n in ast.walk(statement.value) if isinstance(n, ast.Attribute))
+    return _at_failing_line(known, part.first) and any(ast.unparse(n) in kept for n in read)
 
 
 def _of_one_round(known: Evidence) -> Why:

@@ -169,6 +169,7 @@ def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Propo
 def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]:
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
+    name = "" if finding.details.inside else name  # behind the failing line all rounds are over
     kind = finding.details.state_kind.value
     several = kind == "tuple"
     if failed is not None and name:
