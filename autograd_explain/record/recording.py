@@ -18,6 +18,7 @@ from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
+from .detect.kept_outputs import overwritten_outputs
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
@@ -196,8 +197,12 @@ class Recording:
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)
             found = [s for s in updated if s is not None]
+            gradients = self.suspicion.gradients
+            found += overwritten_outputs(
+                self.sites.namespace, gradients, self.log, self.program, self._since
+            )
             if self.suspicion.stepped_lately:
-                owners = look(self.sites.namespace, self.suspicion.gradients, self.log)
+                owners = look(self.sites.namespace, gradients, self.log)
                 owners = [s for s in owners if are_weights(s, self.program)]
                 found = told_once(found, owners, self.sites.namespace)
                 left = self.suspicion.owners.left_behind()

@@ -244,6 +244,27 @@ step(torch.rand(6, 5))
         watched=True,
     ),
     Program(
+        "a hook that keeps what a later layer writes in place",
+        """
+seen = []
+def keep(module, inputs, output):
+    seen[:] = []
+    seen.append(output)
+net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 1))
+net[0].register_forward_hook(keep)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(2):
+    loss = net(torch.rand(6, 4)).square().mean() + seen[0].square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "silent_overwrite",
+        ("seen.append(output.clone())",),
+        watched=True,
+    ),
+    Program(
         "averaged weights put into the model for a look before backward",
         """
 net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))

@@ -239,3 +239,68 @@ def test_what_is_half_made_hides_nothing(kind: type) -> None:
     program = next(p for p in PROGRAMS if p.name == "replaced layer")
     assert len(signals(in_function(program.cells))) == 1
     assert isinstance(half, kind)
+
+
+TAP = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.act, self.last = nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 1)
+    def forward(self, x):
+        return self.last(self.act(self.first(x)))
+class Tap:
+    def __init__(self, layer):
+        self.seen = {}
+        layer.register_forward_hook(self.keep("h"))
+    def keep(self, name):
+        def hook(module, inputs, output):
+            self.seen[name] = output
+        return hook
+net = Net()
+tap = Tap(net.first)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+TRAINED = (
+    "for _ in range(2):\n    out = net(torch.ones(2, 3))\n"
+    "    loss = out.sum() + tap.seen['h'].square().sum()\n"
+    "    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+)
+
+
+def test_what_a_hook_keeps_and_a_later_layer_writes() -> None:
+    (found,) = signals((HEAD + TAP, TRAINED))
+    assert (found.name, found.evidence["way"]) == ("kept-output-overwritten", "kept")
+    assert found.evidence["place"].source == "self.seen[name] = output"
+    (write,) = found.moments["changed"]
+    assert write.place.source == "return self.last(self.act(self.first(x)))"
+
+
+def test_a_list_that_a_method_of_an_object_fills() -> None:
+    made = TAP.replace("self.seen = {}", "self.seen = []").replace('self.keep("h")', "self")
+    made = made.replace(
+        "def keep(self, name):",
+        "def __call__(self, m, i, y):\n        self.seen.append(y)\n    def no(self, name):",
+    )
+    (found,) = signals((HEAD + made, TRAINED.replace("tap.seen['h']", "tap.seen[-1]")))
+    assert found.evidence["place"].source == "self.seen.append(y)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("= output", "= output.clone()"),
+        ("inplace=True", "inplace=False"),
+        ("Tap(net.first)", "Tap(net.act)"),
+        ("Tap(net.first)", "Tap(net.last)"),
+        ("Tap(net.first)", "Tap(net)"),
+    ],
+)
+def test_what_a_hook_keeps_unwritten(old: str, new: str) -> None:
+    assert old in TAP
+    assert signals((HEAD + TAP.replace(old, new), TRAINED)) == []
+
+
+def test_where_nothing_is_trained_it_is_no_alarm() -> None:
+    cells = (HEAD + TAP, TRAINED.replace("    opt.step()", "    pass"))
+    assert signals(cells) == []
+    assert [s.name for s in signals(cells, sure=False)] == ["kept-output-overwritten"]

@@ -30,7 +30,7 @@ from autograd_explain.model import (
 )
 from autograd_explain.program import called_name
 
-PATTERNS = ("silent-overwrite",)
+PATTERNS = ("silent-overwrite", "kept-output-overwritten")
 
 EXAMPLE = {
     "tensor": "gate",
@@ -63,6 +63,7 @@ class Way(Enum):
     FUNCTION = "function"
     CONTEXT = "context"
     UNRECORDED = "unrecorded"  #: it was counted, but the graph has no node for it
+    KEPT = "kept"  #: what a hook keeps of a layer, by a later layer
     UNKNOWN = "unknown_write"
 
 
@@ -91,6 +92,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     way = Way(evidence.get("way", Way.UNKNOWN))
     if way is Way.UNRECORDED:
         return _unrecorded(scene)
+    if way is Way.KEPT:
+        return _kept_by_hook(scene)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     node, slot = _kept_for(scene, saver)
     backward, worst = moment(scene, "backward"), worst_difference(scene)
@@ -155,6 +158,39 @@ def _unrecorded(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=Way.UNRECORDED.value,
         details=Details(Way.UNRECORDED),
+    )
+
+
+def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
+    """What the graph saved is as it was: the hook saved nothing, it kept the tensor."""
+    evidence, write = scene.incident.evidence, moment(scene, "changed")
+    place: Place = evidence["place"]
+    if write is None:
+        return None
+    backward = moment(scene, "backward")
+    fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), str(evidence["kept"]))
+    events = (
+        Event(What.CAUSE, place, None, None, Certainty.OBSERVED),
+        scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
+        event(scene, What.FAILED, "backward"),
+    )
+    return Finding(
+        cause="silent_overwrite",
+        confidence=Confidence.PROVEN,
+        facts={
+            **dict.fromkeys(EXAMPLE, ""),
+            "tensor": fact.names[0] if fact.names else "",
+            "saver": place.source,
+            "saver_place": label(place),
+            "node": str(evidence["node"]),
+            "write": write.place.source,
+            "write_place": label(write.place),
+            "backward": backward.place.source if backward is not None else "",
+        },
+        tensors=(fact,),
+        events=tuple(e for e in events if e is not None),
+        variant=Way.KEPT.value,
+        details=Details(Way.KEPT, operand=str(evidence["kept"])),
     )
 
 

@@ -112,6 +112,18 @@ _of_write: Propose[Details] = by_table(
 _of_unrecorded: Propose[Details] = by_table(Fix("recorded_write", _recorded, changes=True))
 
 
+_of_kept: Propose[Details] = by_table(
+    Fix(
+        "keep_copy",
+        lambda s: clone_operand(s.program, s.place, s.details.operand),
+        changes=True,
+        intended_difference=True,
+    ),
+    at=What.CAUSE,
+)
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    table = _of_unrecorded if finding.details.way is Way.UNRECORDED else _of_write
+    tables = {Way.UNRECORDED: _of_unrecorded, Way.KEPT: _of_kept}
+    table = tables.get(finding.details.way, _of_write)
     return table(finding, program)
