@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "inspect.shadow": DATA | {"inspect.history", "inspect.live"},
     "inspect.scene": DATA | INSPECT | {"match"},
     "inspect.facts": DATA | INSPECT | {"match"},
-    "record": DATA | {"inspect.history", "inspect.live", "inspect.facts"},
+    "record": DATA | {"inspect.history", "inspect.live", "inspect.dataflow", "inspect.facts"},
     "rewrite.engine": DATA,
     "rewrite.analysis": DATA | {"rewrite.engine"},
     "rewrite.transforms": DATA | {"rewrite.engine", "rewrite.analysis"},

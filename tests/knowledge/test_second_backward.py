@@ -698,6 +698,23 @@ assert fill.default.grad is not None
         "carried",
         "        x = x.clone()",
     ),
+    "the layers of a subclass of nn.Sequential, whose result a list records": (
+        """
+class Encoder(nn.Sequential):
+    def __init__(self, width):
+        super().__init__(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, 2))
+enc, head = Encoder(4), nn.Linear(2, 1)
+z = enc(torch.rand(5, 3))
+record = [z]
+# %%
+for _ in range(3):
+    loss = head(z).square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "computed_once",
+        "    z = enc(torch.rand(5, 3))",
+    ),
     "what the constructor of a part of the module computes": (
         """
 class Filters(nn.Module):

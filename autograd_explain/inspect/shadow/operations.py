@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ...isolation.type_checks import class_attribute
 from .budget import NotMade, function_root
 from .definitions import Deferred
 from .event_log import (
@@ -78,10 +79,10 @@ class Operations:
                 return self.begin(site, function, args, kwargs)
         if isinstance(function, type) and is_twin_class(function) and not site.in_library:
             return self.make(site, function, args, kwargs)
+        if _is_plain_sequence(function) and len(args) == 1 and not kwargs:
+            return self.sequence(site, function, args[0])
         if is_twin_function(behind(function)) or is_twin_module(function):
             return self.enter(site, function, args, kwargs)
-        if type(function) is torch.nn.Sequential and len(args) == 1 and not kwargs:
-            return self.sequence(site, function, args[0])
         if type(function) is not Unknown and not walk.policy.allows(function):
             function = walk.twin_of(function)
         if type(function) is Unknown or is_excessive(function, args, kwargs):
@@ -391,3 +392,15 @@ OPERATORS: dict[str, Callable[..., Any]] = {
         *IN_PLACE, *IN_PLACE.values(), "eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert",
     )
 }  # fmt: skip
+
+
+def _is_plain_sequence(function: Any) -> bool:
+    """An nn.Sequential, or an object of a subclass that calls its modules one after the other as
+    torch's own does: there is no line of the program's in between."""
+    if type(function) is torch.nn.Sequential:
+        return True
+    if not isinstance(function, torch.nn.Sequential):
+        return False
+    own = class_attribute(type(function), "forward") is vars(torch.nn.Sequential)["forward"]
+    called = class_attribute(type(function), "__call__") is vars(torch.nn.Module)["__call__"]
+    return own and called and not function._forward_hooks and not function._forward_pre_hooks

@@ -32,8 +32,9 @@ class Stored:
 
 def stored(scene: Scene, part: FreedPart) -> Stored | None:
     """Where the container that holds the old value got it; None where that is not one statement,
-    and where nothing else would be left to go backward to."""
-    if scene.roots and not part.leads_on:
+    where nothing else would be left to go backward to, and where the old value is read by a name of
+    its own: the container is a mere record then."""
+    if (scene.roots and not part.leads_on) or _is_read_by_name(scene, part):
         return None
     for name in _paths(scene, part):
         found = put_of(scene, name)
@@ -41,6 +42,14 @@ def stored(scene: Scene, part: FreedPart) -> Stored | None:
             container, put = found
             return Stored(put.place, _read_again(scene, part, container))
     return None
+
+
+def _is_read_by_name(scene: Scene, part: FreedPart) -> bool:
+    """Whether the reading line has it by the name that it got where it was made."""
+    if part.carrier is None or part.reader is None or part.binding is None:
+        return False
+    given = {n for n in part.binding.names if n.isidentifier()}
+    return not given.isdisjoint({*scene.names.of(part.carrier.tensor)} & {*part.reader.operands})
 
 
 def stored_as_attribute(scene: Scene, part: FreedPart) -> Stored | None:

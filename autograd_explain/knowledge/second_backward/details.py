@@ -20,6 +20,7 @@ from autograd_explain.model import Place
 from .carried_state import CarriedState, StateKind
 from .evidence import Evidence
 from .freed_part import FreedPart
+from .handed_anew import handed_anew
 from .held_leaf import replaces_held_leaf
 from .reason import Why
 from .weight import weighs_log_probability
@@ -52,6 +53,7 @@ class Details:
     trained: bool = False  #: one is with respect to what is trained: it may be meant as a step
     inputs: tuple[Place, ...] = ()  #: names with a graph, handed to what made the old value
     options: tuple[tuple[Place, str], ...] = ()  #: that make objects of a library keep it
+    handed_anew: tuple[str, ...] = ()  #: calls that give such objects the new value, too
     set_again: tuple[Place, ...] = ()  #: the call that sets it there, and the one that reads it
     constant: bool = False  #: it belongs to an object of a library that nothing trains here
     cache: bool = False  #: an object of a library keeps it until it is None again
@@ -64,12 +66,13 @@ def details_of(
     scene: Scene,
     known: Evidence,
     why: Why,
-    tensor: str,
+    names: tuple[str, ...],
     state: CarriedState,
     storing: Place | None,
 ) -> Details:
     """What the rewrites go by, with the names of the old value."""
     first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
+    tensor = names[0] if names else known.part.boundary.name
     derivative = known.derivative
     return replace(
         _places(known, why),
@@ -87,6 +90,7 @@ def details_of(
         weights=_weights(scene, known),
         inputs=inputs,
         argument=_argument(scene, known.part, tensor),
+        handed_anew=handed_anew(scene, names) if why is Why.COMPUTED_ONCE else (),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
     )

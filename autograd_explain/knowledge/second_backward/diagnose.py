@@ -103,7 +103,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant=why.value,
         freed=part.lines,
         details=replace(
-            details_of(scene, known, why, tensor, state, storing),
+            details_of(scene, known, why, culprit.names, state, storing),
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
             set_again=_set_again(library),

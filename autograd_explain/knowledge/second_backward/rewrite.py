@@ -12,7 +12,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.backward import bound_again, detach_after, keep_graph
-from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
 from autograd_explain.rewrite.transforms.create_graph import with_create_graph
@@ -47,7 +47,10 @@ def _every_round(site: Site[Details]) -> Edits | None:
     use, old = site.details.use, site.details.old
     if use is None or not old or compared(site.program, old, use) is not None:
         return None
-    return compute_all_in_loop(site.program, old, use)
+    edits = compute_all_in_loop(site.program, old, use)
+    for call in site.details.handed_anew:
+        edits = then(site.program, edits, partial(line_before, code=call), use)
+    return edits
 
 
 def _every_round_or_call(site: Site[Details]) -> Edits | None:

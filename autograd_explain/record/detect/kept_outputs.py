@@ -11,12 +11,12 @@ from typing import Any
 
 from torch import nn
 
-from ...inspect.facts.kept_by_hook import kept_outputs
 from ...model import Place
 from ...program import Program
 from ..observe.event_log import EventLog
 from ..observe.tensor_facts import storage, version
 from .finding import CandidateFault, Mark, Marks, weak
+from .kept_by_hook import kept_outputs
 from .parameter_owners import live
 from .unused_gradients import Gradients
 

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from ...arguments import FunctionNode, positional_parameters
+from ...inspect.dataflow.safe_lookup import MISSING, evaluate
+from ...inspect.dataflow.syntax import PUTS
 from ...isolation.type_checks import class_attribute, is_a, table_of
 from ...model import Place
 from ...program import Program, Source, first_line
-from ..dataflow.safe_lookup import MISSING, evaluate
-from ..dataflow.syntax import PUTS
 
 _OF_HOOK = 3  #: the module, its inputs, its output
 
