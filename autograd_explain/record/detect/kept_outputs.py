@@ -52,7 +52,7 @@ def overwritten_outputs(
 
 
 def _makes_anew(module: nn.Module) -> bool:
-    """Whether a layer gives its output memory of its own: one of torch's with weights."""
-    ours = type(module).__module__.startswith("torch.nn.modules.")
-    weights = vars(module).get("_parameters", {}).values()
-    return ours and any(p is not None for p in weights) and bool(module._forward_hooks)
+    """Whether a layer with a hook gives its output memory of its own: torch's, with weights."""
+    if not module._forward_hooks or not type(module).__module__.startswith("torch.nn.modules."):
+        return False
+    return any(p is not None for p in vars(module).get("_parameters", {}).values())
