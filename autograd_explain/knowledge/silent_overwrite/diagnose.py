@@ -199,7 +199,9 @@ def _details(scene: Scene, way: Way) -> Details:
     shared = moment(scene, "shared")
     level, failed = _levels(write, moment(scene, "backward"))
     parameter = bool(scene.incident.evidence.get("parameter"))
-    asked, handed = _asked(scene, write, level) if parameter else (False, None)
+    saving = {place.line_id for m in moments(scene, "saved") for place in m.path}
+    apart = level is not None and level.line_id not in saving  # what a copy computes trains it
+    asked, handed = _asked(scene, write, level) if parameter and apart else (False, None)
     return Details(
         way=way,
         parameter=parameter,
