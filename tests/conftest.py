@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--programs",
         type=int,
-        default=60,
+        default=40,
         help="how many random correct training programs the recorder watches",
     )
     parser.addoption(

@@ -283,11 +283,12 @@ def test_other_failures_are_left_alone(plain, checked):
 
 
 def test_the_field_cases_as_tests_are_told_as_in_a_notebook(tmp_path):
-    """Under xdist, checked: the same cause at the same lines."""
-    for folder in sorted((HERE / "field/cases").iterdir()):
-        if (folder / "case.py").exists():
-            (tmp_path / f"test_{_name(folder.name)}.py").write_text(_as_test(folder), "utf-8")
-    expected = _expected(HERE / "expected/check/cases.txt")
+    """Under xdist, checked: the same cause at the same lines; every second one."""
+    folders = sorted(f.parent for f in (HERE / "field/cases").glob("*/case.py"))[::2]
+    for folder in folders:
+        (tmp_path / f"test_{_name(folder.name)}.py").write_text(_as_test(folder), "utf-8")
+    told = _expected(HERE / "expected/check/cases.txt")
+    expected = {name: told[name] for name in (_name(folder.name) for folder in folders)}
     session = run_pytest(tmp_path, "--autograd-check", "-p", "xdist", "-n2", conftest=GRAD_MODE)
     found = {
         name.removeprefix("test_"): (told.get("cause", ""), _texts(told.get("lines", "")))
