@@ -96,7 +96,20 @@ def _compare_tensor(
         if not _same_steps(state, tensor, ledger, result):
             _compare_gradients(state, tensor, ledger, result)
             _compare_used(state, tensor, ledger, result)
-        _compare_value(state, name, tensor, result)
+        if not _moved_by_rounding(state, tensor, ledger, result):
+            _compare_value(state, name, tensor, result)
+
+
+def _moved_by_rounding(
+    state: TensorState, tensor: torch.Tensor, ledger: GradientLog, result: Agreement
+) -> bool:
+    """Whether an optimizer stepped a leaf by a gradient that is nothing but rounding, in both runs:
+    Adam makes whole steps of it (the bias of an attention's keys, whose gradient is zero)."""
+    used = (state.stepped, ledger.stepped(tensor))
+    sizes = [float(g.abs().max()) for g in used if g is not None and g.numel()]
+    if len(sizes) < len(used) or not tensor.is_floating_point():
+        return False
+    return max(sizes) <= torch.finfo(tensor.dtype).eps * result.scale and max(sizes) > 0
 
 
 def _compare_emptied(path: Path, namespace: Mapping[str, Any], result: Agreement) -> None:
