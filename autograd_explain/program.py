@@ -437,6 +437,14 @@ def is_installed(path: str) -> bool:
     return bool(_PACKAGES.intersection(_parts(path))) or not path.startswith(_standard_roots())
 
 
+def is_of_package(kind: type) -> bool:
+    """Whether a class comes with an installed package other than torch."""
+    module = str(kind.__module__)
+    path = vars(sys.modules.get(module, sys)).get("__file__")
+    own = module.partition(".")[0] == "torch" or not isinstance(path, str)
+    return not own and is_installed(str(path))
+
+
 @cache
 def _standard_roots() -> tuple[str, ...]:
     paths = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))

@@ -235,3 +235,20 @@ def test_what_torch_warned_of_is_told_last() -> None:
     text = shown.getvalue()
     assert last is not None and last.to_dict()["id"] == "intermediate_grad"
     assert 0 < text.index("silent_overwrite ·") < text.index("intermediate_grad ·")
+
+
+def test_a_hook_of_a_timed_cell_is_told_at_its_line() -> None:
+    """The line that its code says is one of the cell's body, not of the cell."""
+    hook = "%%time\nseen = {}\ndef keep(module, inputs, output):\n    seen[0] = output"
+    cells = (
+        "import torch\nfrom torch import nn",
+        hook,
+        "net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 1))\n"
+        "net[0].register_forward_hook(keep)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+        "loss = net(torch.rand(6, 4)).square().mean() + seen[0].square().mean()\n"
+        "loss.backward()\nopt.step()",
+    )
+    diagnosis = play(cells, watched=True).diagnosis
+    cause = None if diagnosis is None else diagnosis.finding.place(What.CAUSE)
+    assert cause is not None and (cause.cell, cause.line) == (2, 4)
+    assert cause.source == "seen[0] = output"

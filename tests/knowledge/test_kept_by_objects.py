@@ -126,6 +126,13 @@ class Kernel(torch.nn.Module):
             self._memo = eval("s.exp().sin()", {"s": self.scale})  # nothing of it is in the text
         return eval("x * m", {"x": x, "m": self._memo})
 
+class Approximate(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = Kernel()
+    def forward(self, x):
+        return eval("kernel(x)", {"kernel": self.kernel, "x": x})
+
 class Warp(torch.nn.Module):
     def __init__(self, size):
         super().__init__()
@@ -570,17 +577,19 @@ def test_a_method_of_a_packages_object_sets_what_its_calls_read() -> None:
 
 
 SAME_NAME = """
-def fit(kernel, x):
-    return kernel(x).sum().item()
-def follow(kernel, x):
+class Surrogate(Approximate):
+    pass
+def fit(model, x):
+    return model(x).sum().item()
+def follow(model, x):
     opt = torch.optim.SGD([x], lr=0.1)
     for _ in range(3):
-        loss = kernel(x).sum()
+        loss = model(x).sum()
         opt.zero_grad()
         loss.backward()
         opt.step()
-kernel, served = Kernel(), Kernel()
-fit(kernel, torch.rand(4, 3))
+model, served = Surrogate(), Surrogate()
+fit(model, torch.rand(4, 3))
 # %%
 follow(served, torch.rand(4, 3, requires_grad=True))
 """
@@ -588,4 +597,4 @@ follow(served, torch.rand(4, 3, requires_grad=True))
 
 def test_the_call_is_that_of_the_failing_functions_object() -> None:
     found = explained(cells_of(BEGIN + SAME_NAME)).finding.place(What.CAUSE)
-    assert found is not None and found.source == "loss = kernel(x).sum()"
+    assert found is not None and found.source == "loss = model(x).sum()"

@@ -70,13 +70,13 @@ def entry(slicer: Slicing, value: Any) -> Scope | None:
     if function is None or found is None:
         return None
     source, body = found
-    values = dict(_closed_over(function))
+    values = dict(closed_over(function))
     if receiver is not safe_lookup.MISSING:
         values[first_parameter(body)] = receiver
     return Scope(source, body, values, None, receiver)
 
 
-def _closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+def closed_over(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """The names of the functions around it that a live function reads: `fn` of a decorator."""
     cells = function.__closure__ or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=False):

@@ -16,7 +16,7 @@ from ...arguments import bound_arguments
 from ...model import Place
 from ...program import Source, expression_of, last_name
 from ...program_index import Definition, ProgramIndex
-from ..dataflow.safe_lookup import MISSING, evaluate
+from ..dataflow.safe_lookup import MISSING, evaluate, in_frame
 from ..dataflow.syntax import PUTS
 from ..scene import Scene
 
@@ -50,9 +50,12 @@ def put_of(scene: Scene, name: str) -> tuple[str, Store] | None:
 
 
 def live_object(scene: Scene, path: str) -> Any:
-    """The object that a path leads to from the user's names."""
+    """The object that a path leads to from the failing line, or else from the user's names."""
     names, node = scene.incident.namespace, expression_of(path)
-    return MISSING if node is None else evaluate(node, lambda name: names.get(name.id, MISSING))
+    found = in_frame(node, scene.incident.user_frames[-1].frame)
+    if node is None or found is not MISSING:
+        return found
+    return evaluate(node, lambda name: names.get(name.id, MISSING))
 
 
 def _puts(scene: Scene, owner: Any, name: str, keys: list[str]) -> Iterator[Store]:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
 
-from ...isolation.type_checks import table_of
 from ...nodes import GraphTraversal
-from ...program import expression_of, is_installed
+from ...program import expression_of, is_of_package
 from ..dataflow.safe_lookup import MISSING, in_frame
 from ..live.graph import GraphNode
+from ..live.names import without_item
 from ..scene import Scene
-from .loop_carried import LoopCarried
+from .loop_carried import LoopCarried, StateKind
 
 _SECONDS = 0.5
 _MOST = 12
-
-
-def is_of_package(kind: type) -> bool:
-    """Whether a class comes with an installed package other than torch."""
-    module = str(kind.__module__)
-    path = table_of(sys.modules.get(module)).get("__file__")
-    return module.partition(".")[0] != "torch" and isinstance(path, str) and is_installed(path)
 
 
 def held_by_library(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | None:
@@ -35,7 +27,7 @@ def held_by_library(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
     held = list(_held(scene))
     lists = tuple(n for n, v in held if isinstance(v, list) and _collects(scene, v))
     names = lists or _leading(scene, [(n, v) for n, v in held if not isinstance(v, list)], old)
-    kind = "list" if lists else "tensor"
+    kind = StateKind.LIST if lists else StateKind.TENSOR
     return LoopCarried(scene.place, names, kind) if names and scene.place is not None else None
 
 
@@ -67,7 +59,7 @@ def _held(scene: Scene) -> Iterator[tuple[str, Any]]:
     frame = scene.incident.user_frames[-1].frame
     seen: set[tuple[int, str]] = set()
     for named in scene.names.tensors:
-        name = named.name.rsplit("[", 1)[0] if named.name.endswith("]") else named.name
+        name = without_item(named.name)
         path, _, attribute = name.rpartition(".")
         owner = in_frame(expression_of(path), frame) if path and named.tensor.grad_fn else MISSING
         if owner is MISSING or not is_of_package(type(owner)) or len(seen) == _MOST:

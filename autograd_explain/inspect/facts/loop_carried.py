@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from itertools import islice
 from typing import Any
 
@@ -22,15 +23,29 @@ _SECONDS = 0.5
 _MOST_NAMES = 12
 
 
+class StateKind(Enum):
+    """What a carried state is."""
+
+    TENSOR = "tensor"
+    TUPLE = "tuple"
+    LIST = "list"
+    UNKNOWN = ""
+
+    @classmethod
+    def of(cls, value: object) -> StateKind:
+        """That of a tensor or a tuple of such."""
+        return cls.TUPLE if isinstance(value, tuple) else cls.TENSOR
+
+
 @dataclass(frozen=True)
 class LoopCarried:
     """Names that a loop reads before it gives them their next value, and the statement behind
     which they have it.  `given` is the one that gives the first its value; `kind`: what each of
-    them is, "tensor", "tuple" or "list" of tensors."""
+    them is."""
 
     place: Place
     names: tuple[str, ...]
-    kind: str = "tensor"
+    kind: StateKind = StateKind.TENSOR
     given: Place | None = None
 
 
@@ -42,12 +57,12 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
         source = scene.program.source_of(live.code)
         around = () if source is None else loops_around(source, live.line)
         for loop in sorted(around, key=lambda loop: -loop.lineno):
-            kept: dict[str, str] = {}
+            kept: dict[str, StateKind] = {}
             writes: list[ast.stmt] = []
             for name, write in islice(_handed_on(loop), _MOST_NAMES):
                 value = in_frame(expression_of(name), live.frame)
                 if _leads_to(value, nodes):
-                    kept[name] = "tuple" if isinstance(value, tuple) else "tensor"
+                    kept[name] = StateKind.of(value)
                     writes.append(write)
             if source is not None and len(kinds := set(kept.values())) == 1:
                 last = max(live.line, *(write.lineno for write in writes))

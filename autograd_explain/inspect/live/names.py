@@ -243,6 +243,11 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
                     continue
 
 
+def without_item(name: str) -> str:
+    """`self.rows` of `self.rows[0]`."""
+    return name.rsplit("[", 1)[0] if name.endswith("]") else name
+
+
 def _is_user_object(value: Any) -> bool:
     """Instances of the user's own classes, of those of libraries that work on tensors (a cache, a
     distribution), and simple namespaces."""

@@ -28,7 +28,7 @@ from ...isolation.type_checks import (
     items,
     table_of,
 )
-from ...program import is_installed
+from ...program import is_of_package
 from .policy import Policy, is_twin_class
 from .unknown import UNKNOWN
 
@@ -57,14 +57,6 @@ def _is_stateless(live: Any) -> bool:
         return owner is None or is_a(owner, (types.ModuleType, type))
     numpy: Any = sys.modules.get("numpy")
     return numpy is not None and is_a(live, (numpy.dtype, numpy.generic, numpy.ufunc))
-
-
-def _is_of_package(kind: type) -> bool:
-    """Whether an installed package other than torch defines a class."""
-    module = str(kind.__module__)
-    path = vars(sys.modules.get(module, sys)).get("__file__")
-    own = module.partition(".")[0] == "torch" or not isinstance(path, str)
-    return not own and is_installed(str(path))
 
 
 def _has_graph(value: Any, depth: int = 2) -> bool:
@@ -262,7 +254,7 @@ class Substitutes:
             for key, value in list(items(live))[:_LIMIT]:
                 dict.__setitem__(found, self.adopt(key, depth), self.adopt(value, depth))
         state = _state(live)
-        kept = not _is_of_package(type(live))
+        kept = not is_of_package(type(live))
         module = is_a(live, torch.nn.Module)
         for name, value in list(state.items()):
             if not kept and _has_graph(value):

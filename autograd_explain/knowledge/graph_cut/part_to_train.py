@@ -139,9 +139,8 @@ def _is_about(slicer: Slicer, spot: ExprAt, part: ExprAt) -> bool:
 
 def _given(statement: ast.stmt | None, value: ast.AST) -> list[ast.expr]:
     """The names that a statement gives to just this value."""
-    return (
-        statement.targets if isinstance(statement, ast.Assign) and statement.value is value else []
-    )
+    whole = isinstance(statement, ast.Assign) and statement.value is value
+    return statement.targets if whole and isinstance(statement, ast.Assign) else []
 
 
 def _wholes(node: ast.AST) -> Iterator[ast.AST]:

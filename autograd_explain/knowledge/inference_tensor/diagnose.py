@@ -104,7 +104,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _others(scene: Scene, shown: ExprAt) -> tuple[Place, ...]:
     """The first of each of the other names that the failing statement reads such tensors by."""
     found = {spot.text: spot for spot, _ in reversed([*inference_tensors(scene)])}
-    whole = [found[shown.text]] if shown.text in found else [shown]
+    whole = [shown]
     for spot in reversed(found.values()):
         if not any(_overlap(spot, other) for other in whole):
             whole.append(spot)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from enum import Enum
 from types import FrameType
 
 import torch
@@ -15,23 +14,14 @@ from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.facts.held_by_library import held_by_library
-from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
+from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
+from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
 
-from .culprit import without_item
 from .freed_part import FreedPart
 
 _INDEX = re.compile(r"\[\d+\]")
-
-
-class StateKind(Enum):
-    """What the carried state is."""
-
-    TENSOR = "tensor"
-    TUPLE = "tuple"
-    LIST = "list"
-    UNKNOWN = ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
     if part.kept is not None:
         return CarriedState()  # the failing line ran all of the rounds
     library = held_by_library(scene, part.old)
-    if library is not None and library.kind == "list":
+    if library is not None and library.kind is StateKind.LIST:
         return CarriedState(loop=library)
     frame = scene.incident.user_frames[-1].frame
     appends = ["." + ast.unparse(call.func) for _, call in scene.index.calls("append")]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from autograd_explain.inspect.dataflow.syntax import PUTS
-from autograd_explain.inspect.live.names import Names
+from autograd_explain.inspect.live.names import Names, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Role, TensorFact
 from autograd_explain.program import called_name
@@ -142,7 +142,3 @@ def _live_twins(names: Names, assigned: tuple[str, ...]) -> tuple[str, ...]:
         for n in names.tensors
         if n.name in exact or without_item(n.name).endswith(endings or ("\0",))
     )[:4]
-
-
-def without_item(name: str) -> str:
-    return name.rsplit("[", 1)[0] if name.endswith("]") else name

@@ -12,12 +12,12 @@ from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.syntax import returns
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
-from autograd_explain.inspect.facts.loop_carried import LoopCarried
+from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind
 from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
-from .carried_state import CarriedState, StateKind
+from .carried_state import CarriedState
 from .evidence import Evidence
 from .freed_part import FreedPart
 from .handed_anew import handed_anew
@@ -72,13 +72,12 @@ def details_of(
 ) -> Details:
     """What the rewrites go by, with the names of the old value."""
     first_uses, inputs = _first_uses(scene, known), _inputs(scene, known)
-    tensor = names[0] if names else known.part.boundary.name
     derivative = known.derivative
     return replace(
         _places(known, why),
         derivatives=() if derivative is None else derivative.calls,
         trained=derivative is not None and derivative.trained,
-        tensor=tensor,
+        tensor=names[0],
         state=state.name,
         state_kind=state.kind,
         others=state.others,
@@ -89,7 +88,7 @@ def details_of(
         first_uses=first_uses,
         weights=_weights(scene, known),
         inputs=inputs,
-        argument=_argument(scene, known.part, tensor),
+        argument=_argument(scene, known.part, names[0]),
         handed_anew=handed_anew(scene, names) if why is Why.COMPUTED_ONCE else (),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
@@ -163,10 +162,8 @@ def to_repeat(why: Why, failed: Path, reader: Path | None, paths: Sequence[Path]
     if reader is None:
         use, *old = at_one_level([failed, *paths])
         return Details(why, use=use, old=distinct(old))
-    innermost = (
-        next((p for p in reversed(path) if p.function in _CONSTRUCTORS), None) for path in paths
-    )
-    made = [place for place in innermost if place is not None]
+    within = [[place for place in path if place.function in _CONSTRUCTORS] for path in paths]
+    made = [places[-1] for places in within if places]  # a part's own, not that of the whole
     if made:  # computed while an object was made: making another one is no way to repeat it
         return Details(why, made=distinct(made), attribute_uses=reader)
     _, use, *old = at_one_level([failed, reader, *paths])

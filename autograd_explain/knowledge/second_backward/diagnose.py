@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
     Confidence,
@@ -75,11 +76,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         culprit = TensorFact(Role.CULPRIT, (of,))
     state = carried_state(scene, part, culprit.names)
     loop = state.loop if why is Why.CARRIED else None
-    if loop is not None and culprit.names and loop.kind != "list":
-        loop = None
+    listed = loop is not None and loop.kind is StateKind.LIST
+    loop = loop if listed or not culprit.names else None
     if loop is not None:  # a library made it, or keeps it in a list, and what is there goes on
         culprit = replace(culprit, names=loop.names)
-    tensor = culprit.names[0] if culprit.names else part.boundary.name
+    told = culprit.names or (part.boundary.name,)
     kept = storing or (None if part.binding is None else part.binding.place)
     kept = loop.given if loop is not None and loop.given is not None else kept
     kept = kept if library is None else library.place
@@ -91,7 +92,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         confidence=Confidence.PROVEN,
         facts={
             **line_facts(maker=kept, first=first, failed=scene.place, step=step, memory=remembers),
-            "tensor": tensor,
+            "tensor": told[0],
             "maker": kept.source if kept else part.boundary.name,
             "state": state.name,
             "state_kind": state.kind.value,
@@ -103,7 +104,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant=why.value,
         freed=part.lines,
         details=replace(
-            details_of(scene, known, why, culprit.names, state, storing),
+            details_of(scene, known, why, told, state, storing),
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
             set_again=_set_again(library),

@@ -9,12 +9,12 @@ from typing import Any
 from autograd_explain.arguments import default, parameters
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, attribute
 from autograd_explain.inspect.facts.container_puts import live_object
-from autograd_explain.inspect.facts.held_by_library import is_of_package
-from autograd_explain.inspect.live.class_source import parsed
+from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import bases
+from autograd_explain.program import is_of_package
 
-from .culprit import without_item
+from .kept_by_library import setters
 
 
 def handed_anew(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:
@@ -31,27 +31,18 @@ def _calls(scene: Scene, names: list[str], own: str) -> Iterator[str]:
         owner = live_object(scene, path) if path else MISSING
         held = MISSING if owner is MISSING else attribute(owner, kept)
         alone = held is not MISSING and (not isinstance(held, (list, tuple)) or len(held) == 1)
-        for method, given in _setters(owner, kept) if alone else ():
-            yield f"{path}.{method}({given}={own})"
-            break
+        setter = next(_setters(owner, kept), None) if alone else None
+        if setter is not None:
+            yield f"{path}.{setter[0]}({setter[1]}={own})"
 
 
 def _setters(owner: Any, kept: str) -> Iterator[tuple[str, str]]:
     """The methods of a package's class that set an attribute from one parameter, and that one; they
     need nothing else."""
     for kind in filter(is_of_package, bases(type(owner))):
-        tree = parsed(kind)
-        for method in ast.walk(tree) if tree is not None else ():
-            if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
-                given = [p for p in parameters(method) if p != "self"]
-                free = [p for p in given if default(method, p) is not None]
-                from_it = [p for p in given if any(_sets(n, kept, p) for n in ast.walk(method))]
-                if len(from_it) == 1 and {*given} - {*free} <= {*from_it}:
-                    yield method.name, from_it[0]
-
-
-def _sets(node: ast.AST, kept: str, parameter: str) -> bool:
-    """`self.train_inputs = inputs`"""
-    targets = [ast.unparse(t) for t in node.targets] if isinstance(node, ast.Assign) else []
-    value = node.value if isinstance(node, ast.Assign) else None
-    return f"self.{kept}" in targets and isinstance(value, ast.Name) and value.id == parameter
+        for method, values in setters(kind, kept):
+            given = set(parameters(method)) - {"self"}
+            needed = {p for p in given if default(method, p) is None}
+            used = given & {value.id for value in values if isinstance(value, ast.Name)}
+            if len(used) == 1 and needed <= used and not method.name.startswith("_"):
+                yield method.name, used.pop()

@@ -10,17 +10,16 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.container_puts import live_object
-from autograd_explain.inspect.facts.held_by_library import is_of_package
 from autograd_explain.inspect.live.class_source import parsed
+from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import expression_of
+from autograd_explain.program import is_of_package
 
 from .calls import Calls
-from .culprit import without_item
 from .freed_part import FreedPart
 from .step_effect import held_by
 
@@ -71,7 +70,7 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
         while inside and path and not calls:
             calls = [c for c in _calls(scene) if _is_of(scene, c, owner, path)]
             path = path.rpartition(".")[0]
-            owner = _live(scene, path) if path else MISSING
+            owner = live_object(scene, path) if path else MISSING
         if calls:
             attribute = inside[0].removeprefix(f"{name}.").partition("[")[0].partition(".")[0]
             names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
@@ -82,17 +81,6 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
             call = next(ran, None) or next(before, calls[0])
             return _kept(scene, tuple(names), call, module, attribute)
     return None
-
-
-def _sets(node: ast.AST, attribute: str) -> bool:
-    pairs = _pairs(node) if isinstance(node, ast.Assign) else ()
-    return any(getattr(target, "attr", "") == attribute for target, _ in pairs)
-
-
-def _live(scene: Scene, path: str) -> Any:
-    """The object that a path leads to from the failing line, or else from the user's names."""
-    found = in_frame(expression_of(path), scene.incident.user_frames[-1].frame)
-    return live_object(scene, path) if found is MISSING else found
 
 
 def _is_here(scene: Scene, call: ExprAt) -> bool:
@@ -145,9 +133,8 @@ def _kept(
 
 def _setting(scene: Scene, call: ExprAt, owner: Any, attribute: str) -> Iterator[ExprAt]:
     """The calls of methods that set an object's attribute, where calling the object does not."""
-    tree, named = parsed(type(owner)), {spot.text for spot in _owners(call)}
-    methods = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] if tree else []
-    setting = {m.name for m in methods if any(_sets(node, attribute) for node in ast.walk(m))}
+    named = {spot.text for spot in _owners(call)}
+    setting = {method.name for method, _ in setters(type(owner), attribute)}
     for name in sorted(setting - {"__init__"}) if "forward" not in setting else ():
         for source, node in scene.index.calls(name):
             spot = scene.slicer.at(source, node).receiver
@@ -197,6 +184,17 @@ def _is_cache(owner: Any, attribute: str) -> bool:
     )
     itself = any(getattr(n, "attr", "") == attribute for _, v in pairs for n in ast.walk(v))
     return bool(empty) and asked and not itself and len(pairs) > len(empty)
+
+
+def setters(kind: type, attribute: str) -> Iterator[tuple[ast.FunctionDef, list[ast.expr]]]:
+    """The methods in a class's own text that set an attribute, each with the values."""
+    tree = parsed(kind)
+    for method in ast.walk(tree) if tree is not None else ():
+        inside = [n for n in ast.walk(method) if isinstance(n, ast.Assign)]
+        pairs = [pair for node in inside for pair in _pairs(node)]
+        values = [v for target, v in pairs if ast.unparse(target) == f"self.{attribute}"]
+        if isinstance(method, ast.FunctionDef) and values:
+            yield method, values
 
 
 def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
+from autograd_explain.inspect.facts.loop_carried import StateKind
 from autograd_explain.model import Finding, Role, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
@@ -36,7 +37,6 @@ from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_add
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
 from .begin_anew import begun_anew, reset_anew
-from .carried_state import StateKind
 from .compared import compared
 from .details import Details
 from .reason import Why
@@ -173,16 +173,16 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
     maker, failed = finding.place(What.CAUSE), finding.place(What.FAILED)
     name, reader = finding.details.state, finding.details.reader
     name = "" if finding.details.inside else name  # behind the failing line all rounds are over
-    kind = finding.details.state_kind.value
-    several = kind == "tuple"
+    kind = finding.details.state_kind
+    several = kind is StateKind.TUPLE
     if failed is not None and name:
         again = bound_again(program, failed, name)
         if again is None:
-            yield detach_after(program, failed, name, *finding.details.others, kind=kind)
+            yield detach_after(program, failed, name, *finding.details.others, kind=kind.value)
         else:
             yield detach_expression(program, again, name, state=several)
     if (loop := finding.details.loop) is not None:
-        yield detach_after(program, loop.place, *loop.names, kind=loop.kind)
+        yield detach_after(program, loop.place, *loop.names, kind=loop.kind.value)
         return  # where the value is made, an inner loop may need its graph
     if reader is not None and not name:
         tensor = finding.details.tensor

@@ -25,6 +25,7 @@ from autograd_explain.model import (
     Finding,
     Place,
     Relation,
+    TensorFact,
     What,
     label,
 )
@@ -130,7 +131,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 def _unrecorded(scene: Scene) -> Finding[Details] | None:
     """Nothing saved was harmed: the graph just has no node for the write."""
     write, used = moment(scene, "written"), moment(scene, "used")
-    alias, backward = moment(scene, "alias"), moment(scene, "backward")
+    alias = moment(scene, "alias")
     if write is None:
         return None
     read = alias.operands[:1] if alias is not None else ()
@@ -145,20 +146,31 @@ def _unrecorded(scene: Scene) -> Finding[Details] | None:
     return Finding(
         cause="silent_overwrite",
         confidence=Confidence.PROVEN,
-        facts={
-            **dict.fromkeys(EXAMPLE, ""),
-            "tensor": fact.names[0] if fact.names else "",
-            "write": write.place.source,
-            "write_place": label(write.place),
-            "alias": read[0] + ".data" if read else "",
-            "used": used.place.source if used is not None else "",
-            "backward": backward.place.source if backward is not None else "",
-        },
+        facts=_facts(
+            scene,
+            fact,
+            write,
+            alias=read[0] + ".data" if read else "",
+            used=used.place.source if used is not None else "",
+        ),
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
         variant=Way.UNRECORDED.value,
         details=Details(Way.UNRECORDED),
     )
+
+
+def _facts(scene: Scene, fact: TensorFact, write: TraceEvent, **more: str) -> dict[str, str]:
+    """What is told of a write that harmed nothing saved, and `more`."""
+    backward = moment(scene, "backward")
+    return {
+        **dict.fromkeys(EXAMPLE, ""),
+        "tensor": fact.names[0] if fact.names else "",
+        "write": write.place.source,
+        "write_place": label(write.place),
+        "backward": backward.place.source if backward is not None else "",
+        **more,
+    }
 
 
 def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
@@ -167,7 +179,6 @@ def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
     place: Place = evidence["place"]
     if write is None:
         return None
-    backward = moment(scene, "backward")
     fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), str(evidence["kept"]))
     events = (
         Event(What.CAUSE, place, None, None, Certainty.OBSERVED),
@@ -177,16 +188,14 @@ def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
     return Finding(
         cause="silent_overwrite",
         confidence=Confidence.PROVEN,
-        facts={
-            **dict.fromkeys(EXAMPLE, ""),
-            "tensor": fact.names[0] if fact.names else "",
-            "saver": place.source,
-            "saver_place": label(place),
-            "node": str(evidence["node"]),
-            "write": write.place.source,
-            "write_place": label(write.place),
-            "backward": backward.place.source if backward is not None else "",
-        },
+        facts=_facts(
+            scene,
+            fact,
+            write,
+            saver=place.source,
+            saver_place=label(place),
+            node=str(evidence["node"]),
+        ),
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
         variant=Way.KEPT.value,

@@ -10,7 +10,7 @@ from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import carried_name
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
 from autograd_explain.inspect.facts.held_by_library import held_by_library
-from autograd_explain.inspect.facts.loop_carried import LoopCarried, carried_by_loop
+from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
@@ -32,8 +32,7 @@ def carried_across(scene: Scene, moment: TraceEvent) -> LoopCarried | None:
                 continue
             value = in_frame(expression_of(name), scene.incident.user_frames[-1].frame)
             if isinstance(value, (torch.Tensor, tuple)) and scene.place is not None:
-                kind = "tuple" if isinstance(value, tuple) else "tensor"
-                return LoopCarried(scene.place, (name,), kind)
+                return LoopCarried(scene.place, (name,), StateKind.of(value))
     return (carried_by_loop(scene, old) or held_by_library(scene, old)) if loops else None
 
 

@@ -80,7 +80,7 @@ def diagnose(scene: Scene) -> Finding[Details | None] | None:
             "failed_place": label(place),
             "optimizer": optimizer,
             "state": carried.names[0] if carried else "",
-            "state_kind": carried.kind if carried else "",
+            "state_kind": carried.kind.value if carried else "",
         },
         tensors=(fact, *_roots(scene)),
         events=events(scene, found),

@@ -72,18 +72,13 @@ def anew_for_next_round(program: Program, place: Place | None) -> Edits | None:
     tree, own = statement_at(program, place)
     if not isinstance(own, cst.Assign) or not isinstance(own.value, cst.Name):
         return None
-    before = tree.siblings(own)[0]
-    made = [s for s in before if effects(s).writes == {own.value.value} and s is not own]
-    if (
-        len(made) != 1
-        or not isinstance(made[0], cst.Assign)
-        or tree.start(made[0]) > tree.start(own)
-    ):
+    name, (inside, last) = own.value.value, tree.siblings(own)
+    at = [i for i, s in enumerate(inside) if i != last and effects(s).writes == {name}]
+    made = inside[at[0]] if len(at) == 1 and at[0] < last else None
+    if not isinstance(made, cst.Assign) or effects(made).reads & effects(own).writes:
         return None
-    carried = effects(made[0]).reads & effects(own).writes
-    if carried or not repeatable(program, (tree, made[0]), (tree, own), [(tree, made[0])]):
-        return None
-    return Draft(tree).replace(own.value, made[0].value).edits()
+    again = repeatable(program, (tree, made), (tree, own), [(tree, made)])
+    return Draft(tree).replace(own.value, made.value).edits() if again else None
 
 
 def _between(tree: Tree, made: Sequence[Statement], loop: _Loop) -> list[Statement] | None:

@@ -48,7 +48,7 @@ def propose(finding: Finding[Details | None], program: Program) -> Iterator[Prop
     first, last = differing("recompute", again), iter(later)
     yield from chain(*((first, last) if details.shares_gradients else (last, first)))
     if (state := details.carried) is not None:  # without the graph of the rounds before the step
-        edits = detach_after(program, state.place, *state.names, kind=state.kind)
+        edits = detach_after(program, state.place, *state.names, kind=state.kind.value)
         yield from differing("detach_state", edits)
 
 

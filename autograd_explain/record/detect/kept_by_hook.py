@@ -12,11 +12,13 @@ from typing import Any
 import torch
 
 from ...arguments import FunctionNode, positional_parameters
+from ...inspect.dataflow.calls import closed_over
 from ...inspect.dataflow.safe_lookup import MISSING, evaluate
 from ...inspect.dataflow.syntax import PUTS
 from ...isolation.type_checks import class_attribute, is_a, table_of
 from ...model import Place
-from ...program import Program, Source, first_line
+from ...program import Program
+from ...program_index import functions_of
 
 _OF_HOOK = 3  #: the module, its inputs, its output
 
@@ -39,11 +41,11 @@ def kept_outputs(program: Program, layers: Iterable[torch.nn.Module]) -> Iterato
         for hook in list(table_of(layer).get("_forward_hooks", {}).values()):
             function, given = _called(hook)
             source = None if function is None else program.source_of(function.__code__)
-            node = None if source is None else _definition(source, function)
-            if function is not None and source is not None and node is not None:
-                names = _Names(
-                    function, dict(zip(positional_parameters(node), given, strict=False))
-                )
+            if function is None or source is None:
+                continue
+            for node in functions_of(source.tree, function.__code__):
+                first = zip(positional_parameters(node), given, strict=False)
+                names = {**function.__globals__, **dict(closed_over(function)), **dict(first)}
                 for kept, value in _kept(node, _output(node, len(given)), names):
                     place = source.place(kept.lineno, getattr(node, "name", None), kept)
                     yield KeptOutput(layer, place, kept.id, value)
@@ -62,57 +64,30 @@ def _called(hook: Any) -> tuple[FunctionType | None, tuple[Any, ...]]:
     return (method, (hook,)) if type(method) is FunctionType else (None, ())
 
 
-def _definition(source: Source, function: FunctionType | None) -> FunctionNode | None:
-    code = None if function is None else function.__code__
-    for node in ast.walk(source.tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and code is not None:
-            line = first_line(node) if isinstance(node, ast.FunctionDef) else node.lineno
-            same = code.co_name == (node.name if isinstance(node, ast.FunctionDef) else "<lambda>")
-            if same and line + source.offset == code.co_firstlineno:
-                return node
-    return None
-
-
 def _output(node: FunctionNode, given: int) -> str:
     """What a hook calls the output: its last parameter."""
     names = positional_parameters(node)[given:]
     return names[-1] if len(names) >= _OF_HOOK else ""
 
 
-class _Names:
-    """What the names of a hook stand for, in what it is given first, around it and in its file."""
-
-    def __init__(self, function: FunctionType, given: Mapping[str, Any]) -> None:
-        self._function, self._given = function, given
-
-    def __call__(self, name: ast.Name) -> Any:
-        if name.id in self._given:
-            return self._given[name.id]
-        around = self._function.__code__.co_freevars
-        if name.id in around:
-            cell = (self._function.__closure__ or ())[around.index(name.id)]
-            try:
-                return cell.cell_contents
-            except ValueError:  # it has not been given a value yet
-                return MISSING
-        return self._function.__globals__.get(name.id, MISSING)
-
-
 def _kept(
-    node: FunctionNode, output: str, names: _Names
+    node: FunctionNode, output: str, names: Mapping[str, Any]
 ) -> Iterator[tuple[ast.Name, torch.Tensor]]:
-    for statement in ast.walk(node):
-        if isinstance(statement, ast.Assign) and _is_name(statement.value, output):
-            value: Any = evaluate(statement.targets[0], names)
-            found: Any = statement.value
-        elif isinstance(statement, ast.Call) and isinstance(statement.func, ast.Attribute):
-            held = evaluate(statement.func.value, names)
-            if statement.func.attr not in PUTS or type(held) is not list or not held:
-                continue
-            value, found = held[-1], next((a for a in statement.args if _is_name(a, output)), None)
+    """The name of the output where a statement keeps it, and what lies there now."""
+
+    def now(path: ast.expr) -> Any:
+        return evaluate(path, lambda name: names.get(name.id, MISSING))
+
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Assign) and _is_name(inner.value, output):
+            found, value = inner.value, now(inner.targets[0])
+        elif isinstance(inner, ast.Call) and inner.args and _is_name(inner.args[-1], output):
+            method = inner.func if isinstance(inner.func, ast.Attribute) else None
+            held = now(method.value) if method is not None and method.attr in PUTS else None
+            found, value = inner.args[-1], held[-1] if type(held) is list and held else None
         else:
             continue
-        if found is not None and is_a(value, torch.Tensor):
+        if isinstance(found, ast.Name) and is_a(value, torch.Tensor):
             yield found, value
 
 
