@@ -124,7 +124,10 @@ def test_completion_and_help(kernel):
 def test_interrupting_a_watched_cell(kernel):
     if os.name == "nt":
         pytest.skip("signals")
-    code = "%%autograd_check --no-verify\nprint('on', flush=True)\nimport time\ntime.sleep(30)"
+    # Short sleeps: a signal that comes between Python's look at it and the system call does not
+    # end a sleep, but is seen after it.
+    sleeps = "import time\nfor _ in range(300):\n    time.sleep(0.1)"
+    code = f"%%autograd_check --no-verify\nprint('on', flush=True)\n{sleeps}"
     outputs = []
 
     def hook(message):
