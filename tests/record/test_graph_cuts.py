@@ -30,11 +30,32 @@ def test_a_cut_is_seen_through_any_constructor_or_cast(made: str) -> None:
     assert (found.name, [m.place.line for m in found.moments["cut"]][:1]) == ("graph-cut", [2])
 
 
-@pytest.mark.parametrize("cast", [".float()", ".type(torch.float32)", ".type(torch.FloatTensor)"])
-def test_a_comparison_that_is_cast_is_a_note(cast: str) -> None:
-    cells = MODEL, _training(f"(net(x) > 0){cast}[:, :1]")
-    assert signals(cells) == []
-    assert [s.evidence["way"] for s in signals(cells, sure=False)] == ["operation"]
+#: What has no derivative, alone or beside what has.
+CHOICES = (
+    "(net(x) > 0).float()[:, :1]",
+    "(net(x) > 0).type(torch.float32)[:, :1]",
+    "(net(x) > 0).type(torch.FloatTensor)[:, :1]",
+    "x[net(x).topk(1).indices[:, 0] % 3][:, :1]",
+    "net(x).sort(dim=1)[1][:, :1].float()",
+    "x.new_zeros(3, 1).index_put((net(x).argmax(1) == 0,), x.new_ones(1))",
+)
+
+
+@pytest.mark.parametrize("made", CHOICES)
+def test_a_choice_that_alone_depends_on_parameters_is_their_end(made: str) -> None:
+    (found,) = signals((MODEL, _training(made)))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "operation")
+
+
+def test_a_choice_is_followed_into_what_it_is_written_to() -> None:
+    made = "def chosen(h):\n    out = torch.zeros(3, 1)\n    out[h[:, 0] > 0] = 1.0\n    return out"
+    (found,) = signals((MODEL, made, _training("chosen(net(x))")))
+    assert found.moments["cut"][0].place.source == "out[h[:, 0] > 0] = 1.0"
+
+
+@pytest.mark.parametrize("made", ["net(x).topk(1)[0]", "net(x).max(1, keepdim=True).values"])
+def test_values_beside_their_indices_keep_the_gradient(made: str) -> None:
+    assert signals((MODEL, _training(made))) == []
 
 
 def test_a_number_that_goes_to_a_device_without_values_does_no_harm() -> None:
@@ -100,7 +121,7 @@ def test_what_another_optimizer_stepped_with_has_a_gradient() -> None:
 
 
 def test_what_an_earlier_cell_has_drawn_is_not_blamed() -> None:
-    """`w` gets no gradient because of the step, not of the curve."""
+    """`w` gets no gradient because of the comparison, not of the curve."""
     cells = (
         HEAD
         + "w, v = torch.randn(3, 4, requires_grad=True), torch.randn(4, 1, requires_grad=True)\n"
@@ -110,7 +131,8 @@ def test_what_an_earlier_cell_has_drawn_is_not_blamed() -> None:
         "opt = torch.optim.SGD([w, v], lr=0.1)\nfor _ in range(2):\n    opt.zero_grad()\n"
         "    (spikes(x @ w) @ v).mean().backward()\n    opt.step()",
     )
-    assert signals(cells, sure=False) == []
+    (found,) = signals(cells)
+    assert [m.place.source for m in found.moments["cut"]] == ["out[h > 0] = 1.0"]
 
 
 def _writing(write: str, loss: str = "loss_of(kept.h)") -> str:

@@ -95,6 +95,12 @@ class Detectors:
     def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
         self.cuts.ended(args, result, _new(Mark, (site, self.log.clock, True)))
 
+    def beside(self, args: tuple[Any, ...], results: tuple[Any, ...], site: int) -> None:
+        """An operation gave what has no derivative, as indices, beside what has."""
+        with quiet():
+            if any(not out.requires_grad for out in tensors_in(results)):
+                self.cuts.beside(args, results, _new(Mark, (site, self.log.clock, True)))
+
     def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
         self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way)
 
@@ -221,6 +227,9 @@ class Detectors:
 
     def read_gradient(self, leaf: Tensor, site: int) -> None:
         self.gradients.by_hand.read(leaf, Mark(site, self.log.tick()))
+
+    def clipped(self, leaf: Tensor, there: bool, site: int) -> None:
+        self.gradients.clipped(leaf, there, Mark(site, self.log.tick()))
 
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
         self.gradients.zeroed(optimizer, Mark(site, clock))

@@ -179,6 +179,18 @@ class Cuts:
         if cut is None:
             cut = self._at(mark, _way(sources[0], outside[0]))
             cut.within = _code_within_function()
+        self._left_by_operation(sources, outside, cut, mark)
+
+    def beside(self, args: tuple[Any, ...], results: tuple[Any, ...], mark: Mark) -> None:
+        """Of the results of an operation that made nodes, some have no derivative: indices."""
+        sources = requiring_grad(args)
+        outside = tuple(out for out in tensors_in(results) if not out.requires_grad)
+        if sources:
+            self._left_by_operation(sources, outside, self._at(mark, "operation"), mark)
+
+    def _left_by_operation(
+        self, sources: Sequence[Tensor], outside: tuple[Tensor, ...], cut: CutSite, mark: Mark
+    ) -> None:
         cut.clock = mark[1]
         self._look_above(cut, sources)
         behind = [self._of(source) for source in sources] if self.traces else []
