@@ -21,7 +21,10 @@ def _parametrized(site: Site[Details]) -> Edits | None:
 
 def _unrecorded(site: Site[Details]) -> Edits | None:
     """Each statement that made a part under `torch.no_grad()`."""
-    found = [under_no_grad(site.program, place) for place in site.details.makers]
+    places = site.details.makers
+    if not all(isinstance(site.program.statement_at(place), _SIMPLE) for place in places):
+        return None  # the head of a loop: all that its body computes would go unrecorded
+    found = [under_no_grad(site.program, place) for place in places]
     return merge(*found) if found and all(found) else None
 
 
@@ -31,6 +34,7 @@ def _dropped(site: Site[Details]) -> Edits | None:
     return line_before(site.program, copied, f"{name} = None\n") if name else None
 
 
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
