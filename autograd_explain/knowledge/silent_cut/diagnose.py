@@ -89,14 +89,19 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=variant,
         details=Details(
-            repairable=variant not in ("no_grad", "operation", "sample", "function", "library"),
+            repairable=variant not in _WITHOUT_REWRITE,
             off=off,
             by_library=variant in ("function", "library"),
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
-        # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
-        awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
+        awaited=names[:1] if lost and _is_awaited(scene, variant) else (),
     )
+
+
+def _is_awaited(scene: Scene, variant: str) -> bool:
+    """Not where a second cut stands in the way, so that no rewrite of the first alone gives a
+    gradient, nor where other terms of the loss give one."""
+    return variant != "term" and not scene.incident.evidence.get("cut_again")
 
 
 def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
@@ -128,4 +133,5 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     return way if way in _WAYS else "detach"
 
 
-_WAYS = ("copy", "written", "no_grad", "operation", "sample")
+_WAYS = ("copy", "written", "no_grad", "operation", "sample", "term")
+_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", "function", "library")

@@ -335,11 +335,14 @@ class Detectors:
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""
         known = {m.site for s in self.overwrites.found for m in s.marks.get("changed", ())}
+        cuts = self.gradients.graph_cuts()
+        told = {mark.site for suspect in cuts for mark in suspect.marks["cut"]}
+        terms = self.gradients.terms_without_gradient(self._told)
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (
             *(*self.overwrites.found, *unrecorded),
             *(*self.gradients.found, *self.gradients.stale.found),
-            *self.gradients.graph_cuts(),
+            *(*cuts, *(t for t in terms if t.marks["cut"][0].site not in told)),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
         recent = [s for s in unique.values() if _last(s) > self._told]

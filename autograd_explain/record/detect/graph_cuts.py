@@ -290,6 +290,14 @@ class Cuts:
         reached = (site for site, backward in self.reached.items() if backward.clock > since)
         return [cut for site in reached if (cut := self.cuts[site]).above]
 
+    def choices_added(self, since: int) -> list[CutSite]:
+        """Operations without a derivative that alone lead, after a time, to a term of a loss, in
+        which nothing has a graph; of several in a row the last one."""
+        terms = [cut for cut in self.cuts.values() if cut.added > since and cut.above]
+        inner = _NOTHING.union(*(cut.behind for cut in terms))
+        last = [cut for cut in terms if cut.site not in inner and not cut.within]
+        return [cut for cut in last if cut.way == "operation"]
+
     def behind(self, tensor: Tensor) -> list[CutSite]:
         """Where the values of a tensor left the graph, the last call first."""
         found = [self.cuts[site] for site in self._of(tensor)]

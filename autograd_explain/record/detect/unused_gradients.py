@@ -405,6 +405,16 @@ class Gradients:
                 found.append(replace(suspect, evidence=evidence))
         return found
 
+    def terms_without_gradient(self, since: int) -> Iterator[CandidateFault]:
+        """Terms of a loss that are computed of what is trained, and change no gradient."""
+        for cut in self.cuts.choices_added(since):
+            leaves = {k: w for k, w in cut.above.items() if k in self.held and w() is not None}
+            if leaves and cut.site in self.cuts.reached:
+                marks: Marks = {"cut": (Mark(cut.site, cut.clock),)}
+                marks["backward"] = (self.cuts.reached[cut.site],)
+                evidence = {"way": "term", "parameters": tuple(leaves.values())}
+                yield CandidateFault("graph-cut", marks, evidence)
+
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
         every = (self.cuts.cuts[site] for site in sites)
         cuts = sorted(every, key=lambda c: (c.way in _WITHOUT_A_WORD, c.clock))
