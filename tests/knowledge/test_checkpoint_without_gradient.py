@@ -205,8 +205,8 @@ def test_the_warning_comes_of_a_library_that_was_asked(switch: str, tmp_path: Pa
     with installed(tmp_path, "somelib", SAVING):
         cells = cells_of(start + switch + "\n" + TRAIN)
         found = play(cells).diagnosis
-        assert found is not None and found.id == "checkpoint_without_gradient"
-        assert [e.place.source for e in found.events if e.what is What.CAUSE and e.place] == [
+        assert found is not None and found.finding.cause == "checkpoint_without_gradient"
+        assert [e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place] == [
             switch.splitlines()[0]
         ]
         (rewrite,) = found.rewrites
@@ -224,5 +224,5 @@ def test_a_library_that_nobody_asked_is_not_ours_to_edit(tmp_path: Path) -> None
     )
     with installed(tmp_path, "somelib", own):
         found = play(cells_of(start + TRAIN)).diagnosis
-        assert found is not None and found.id == "checkpoint_without_gradient"
+        assert found is not None and found.finding.cause == "checkpoint_without_gradient"
         assert found.rewrites == ()
