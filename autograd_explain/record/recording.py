@@ -26,6 +26,7 @@ from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
 from .detect.recording_off import is_by_program
+from .detect.straight_through import swapped
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
 from .observe.code_positions import spot_of
@@ -200,6 +201,7 @@ class Recording:
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)
             found = [s for s in updated if s is not None]
+            found += swapped(self.suspicion.cuts, moments.spot, self._since)
             gradients = self.suspicion.gradients
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since

@@ -206,9 +206,9 @@ def test_the_warning_comes_of_a_library_that_was_asked(switch: str, tmp_path: Pa
         cells = cells_of(start + switch + "\n" + TRAIN)
         found = play(cells).diagnosis
         assert found is not None and found.finding.cause == "checkpoint_without_gradient"
-        assert [e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place] == [
-            switch.splitlines()[0]
-        ]
+        assert [
+            e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place
+        ] == [switch.splitlines()[0]]
         (rewrite,) = found.rewrites
         assert SWITCHES[switch] in edited(cells, rewrite)[0]
 
