@@ -7,7 +7,8 @@ from silent_programs import HEAD
 from watching import session, signals
 
 MODEL = (
-    HEAD + "import copy\nnet, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
+    HEAD + "import copy\nimport torch.nn.functional as F\n"
+    "net, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
     "opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)\n"
     "def loss_of(h):\n    return head(h).sum()\n"
 )
@@ -167,6 +168,7 @@ NO_TERMS = {
     "a mask of what has a graph": "(out * (out > 0)).mean()",
     "a number that is only divided by": "out.mean() / (out > 0).sum().clamp(min=1)",
     "a choice that goes straight through": "(out + ((out > 0).float() - out).detach()).mean()",
+    "hard samples": "(F.gumbel_softmax(out, hard=True) * torch.arange(4.0)).mean()",
     "a written stop": "out.mean().detach() * 0",
     "a choice between values": "out.gather(1, out.argmax(1, keepdim=True)).mean()",
 }
