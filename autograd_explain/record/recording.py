@@ -18,6 +18,7 @@ from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
+from .detect.frozen_steps import told_with_others
 from .detect.kept_outputs import overwritten_outputs
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
@@ -204,7 +205,7 @@ class Recording:
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, gradients, self.log)
                 owners = [s for s in owners if are_weights(s, self.program)]
-                found = told_once(found, owners, self.sites.namespace)
+                found = told_with_others(told_once(found, owners, self.sites.namespace))
                 left = self.suspicion.owners.left_behind()
                 found += [s for s in left if are_weights(s, self.program)]
         return self._falsifying([self._with_numbers_followed(s) for s in found])

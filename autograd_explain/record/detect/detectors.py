@@ -18,6 +18,7 @@ from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
 from .finding import CandidateFault, Mark, Weak, weak
+from .frozen_steps import FrozenSteps
 from .graph_cuts import Cuts
 from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
@@ -50,6 +51,7 @@ class Detectors:
         self.gradients = Gradients(log, self.cuts)
         self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
         self.owners = InFunctions()
+        self.frozen = FrozenSteps(log, self.gradients)
         self.nonfinite = NonFiniteLeaves()
         self.handed = HandedGradients()
         self.traces = self.cuts.traces
@@ -224,6 +226,7 @@ class Detectors:
 
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
         self.gradients.zeroed(optimizer, Mark(site, clock))
+        self.frozen.cleared(None if optimizer is None else self.gradients.cleared_by(optimizer))
 
     def before_backward(
         self,
@@ -245,13 +248,16 @@ class Detectors:
             self._roots[site] = mark
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
+            self.frozen.before_backward(roots)
 
     def after_backward(self) -> None:
         self.handed.backward = None
         self.gradients.after_backward()
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
-        self.gradients.before_step(optimizer, parameters, Mark(site, self.log.clock))
+        mark = Mark(site, self.log.clock)
+        self.gradients.before_step(optimizer, parameters, mark)
+        self.frozen.before_step(self.gradients.follow(optimizer), parameters, mark)
 
     def after_step(
         self,
@@ -268,7 +274,7 @@ class Detectors:
             self.overwrites.stepped(parameters, mark)
         self.gradients.after_step(optimizer, parameters, mark)
         self.nonfinite.stepped(parameters, self.gradients.last_backward)
-        self.owners.stepped(self.gradients.followed[id(optimizer)], names, self.gradients)
+        self.owners.stepped(self.gradients.follow(optimizer), names, self.gradients)
 
     # Judging
 
@@ -285,6 +291,7 @@ class Detectors:
             self.gradients.found += found or self.nonfinite.left_behind()
             self.gradients.found += self.gradients.zeros.left_behind()
             self.gradients.found += self.gradients.by_hand.left_over(backward)
+            self.gradients.found += self.frozen.left_behind()
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
@@ -300,6 +307,7 @@ class Detectors:
         self.gradients.stale.begin()
         self.nonfinite.begin()
         self.owners.begin()
+        self.frozen.begin()
         self.cuts.begin(self._told)
         self.handed.written.clear()
         self._roots.clear()

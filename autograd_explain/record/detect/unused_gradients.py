@@ -176,7 +176,7 @@ class Gradients:
             for followed in self.followed.values():
                 followed.cleared = True
             return
-        followed = self._follow(optimizer)
+        followed = self.cleared_by(optimizer)
         fresh = self._fresh_gradient(followed, optimizer)
         self._changed_too_late(followed, optimizer, mark)
         followed.cleared = followed.ever_cleared = True
@@ -185,17 +185,17 @@ class Gradients:
 
     def given(self, optimizer: Optimizer) -> None:
         """An optimizer got parameters: those of its constructor, or a group more."""
-        self._follow(optimizer).given = self.log.tick()
+        self.follow(optimizer).given = self.log.tick()
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
-        followed = self._follow(optimizer)
+        followed = self.follow(optimizer)
         self.zeros.before_step(parameters)
         self._thrown_away(followed, parameters, mark)
         self._left_over(followed, parameters, mark)
         self._lacking(followed, parameters, mark)
 
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
-        followed = self._follow(optimizer)
+        followed = self.follow(optimizer)
         if not followed.steps:
             self.by_hand.stepped(parameters)
             self._hold(parameters)
@@ -210,7 +210,16 @@ class Gradients:
         followed.probe = None if probe is None else weak(probe)
         followed.probe_version = 0 if probe is None else version(probe)
 
-    def _follow(self, optimizer: Optimizer) -> Followed:
+    def cleared_by(self, optimizer: Optimizer) -> Followed:
+        """Whose gradients an optimizer clears: where nothing was seen of it but that, it may wrap
+        one that steps the same groups (Lightning hands out such)."""
+        groups = optimizer.param_groups
+        for other in () if id(optimizer) in self.followed else self.followed.values():
+            if getattr(other.optimizer(), "param_groups", None) is groups:
+                return other
+        return self.follow(optimizer)
+
+    def follow(self, optimizer: Optimizer) -> Followed:
         key = id(optimizer)
         known = self.followed.get(key)
         if known is None or known.optimizer() is not optimizer:
