@@ -31,6 +31,7 @@ from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
+from .observe.graph_modules import GraphModules
 from .observe.mode_stack import COMPILED, ModeStack
 from .observe.new_parameters import NewParameters
 from .observe.observed_history import ObservedHistory
@@ -287,6 +288,7 @@ class Recording:
         layers = OpaqueLayers(recorder, presence)
         backwards = Backwards(recorder, presence)
         parameters = NewParameters(recorder, presence)
+        graphs = GraphModules(recorder, presence)
         stacks = FormattedStacks(presence)
         self._begun = first, _ = sequence(), recorder
         try:
@@ -299,6 +301,7 @@ class Recording:
                 layers.enter()
                 backwards.enter()
                 parameters.enter()
+                graphs.enter()
                 stacks.enter()
                 yield self
         finally:

@@ -20,6 +20,7 @@ from .contents import Content
 from .finding import CandidateFault, Mark, Weak, weak
 from .frozen_steps import FrozenSteps
 from .graph_cuts import Cuts
+from .graph_outputs import GraphOutputs
 from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
@@ -52,6 +53,7 @@ class Detectors:
         self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
         self.owners = InFunctions()
         self.frozen = FrozenSteps(log, self.gradients)
+        self.outputs = GraphOutputs(log)
         self.nonfinite = NonFiniteLeaves()
         self.handed = HandedGradients()
         self.traces = self.cuts.traces
@@ -249,6 +251,7 @@ class Detectors:
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
             self.frozen.before_backward(roots)
+            self.outputs.before_backward(roots, mark)
 
     def after_backward(self) -> None:
         self.handed.backward = None
@@ -308,6 +311,7 @@ class Detectors:
         self.nonfinite.begin()
         self.owners.begin()
         self.frozen.begin()
+        self.outputs.begin()
         self.cuts.begin(self._told)
         self.handed.written.clear()
         self._roots.clear()
@@ -337,7 +341,7 @@ class Detectors:
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (
             *(*self.overwrites.found, *unrecorded),
-            *(*self.gradients.found, *self.gradients.stale.found),
+            *(*self.gradients.found, *self.gradients.stale.found, *self.outputs.found),
             *self.gradients.graph_cuts(),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
