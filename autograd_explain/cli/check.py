@@ -25,7 +25,7 @@ SIGNALS = frozenset(
         *("optimizer-misses-parameters", "plain-list-of-layers", "nonfinite-gradient"),
         *("partial-cut", "zero-gradient", "gradient-ignored", "gradient-overwritten"),
         *("stale-value", "gradients-changed-too-late", "kept-output-overwritten"),
-        "frozen-while-stepped",
+        *("frozen-while-stepped", "gradient-stopped"),
     }
 )
 #: What the modules of a folder are for.

@@ -26,6 +26,7 @@ from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
+from .detect.stopped_gradients import of_one_loss
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
 from .observe.event_log import EventLog
@@ -194,7 +195,8 @@ class Recording:
     def _suspects(self) -> list[CandidateFault]:
         with quiet():
             self.suspicion.ended_cell(self.sites.namespace)
-            found = [of_samples(s, self.sites) for s in self.suspicion.suspects()]
+            suspects = of_one_loss([*self.suspicion.suspects()], self.sites)
+            found = [of_samples(s, self.sites) for s in suspects]
             found = [of_functions(s, self.sites) for s in found]
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.call_levels import at_one_level
+from autograd_explain.inspect.facts.opposite_method import opposite_method
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -24,8 +25,6 @@ from autograd_explain.model import (
     label,
     line_facts,
 )
-
-from .undoing import opposite
 
 PATTERNS = ("frozen-while-stepped",)
 
@@ -95,7 +94,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             turn=None if turn is None else other,
             step=step.place if turn is not None else other,
             thawed=thaw,
-            opposite=opposite(scene, level),
+            opposite=opposite_method(scene, level),
         ),
         awaited=names[:1] if parameters else (),
         awaits_steps=True,

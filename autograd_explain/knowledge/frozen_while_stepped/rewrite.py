@@ -7,9 +7,9 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 from autograd_explain.rewrite.transforms.move_statement import lifted
+from autograd_explain.rewrite.transforms.undone import undone, whole_loop
 
 from .diagnose import Details
-from .undoing import undone, whole
 
 
 def _thawed_behind(site: Site[Details]) -> Edits | None:
@@ -21,7 +21,7 @@ def _thawed_behind(site: Site[Details]) -> Edits | None:
     late = _late(site, other, turn)
     if late is not None:
         return Draft(other).move([late], turn, after=True).edits()
-    thaw = undone(site.program, tree, whole(tree, frozen), site.details.opposite)
+    thaw = undone(site.program, tree, whole_loop(tree, frozen), site.details.opposite)
     return None if thaw is None else Draft(other).after(turn, [thaw]).edits()
 
 
@@ -30,7 +30,7 @@ def _late(site: Site[Details], tree: Tree, turn: Statement) -> Statement | None:
     other, own = statement_at(site.program, site.details.thawed)
     if own is None or other is not tree:
         return None
-    level = whole(tree, own)
+    level = whole_loop(tree, own)
     return level if tree.block_of(level) is tree.block_of(turn) else None
 
 
@@ -46,7 +46,7 @@ def _thawed_after_use(site: Site[Details], place: Place) -> Edits | None:
     other, step = statement_at(site.program, site.details.step)
     if frozen is None or step is None:
         return None
-    own = whole(tree, frozen)
+    own = whole_loop(tree, frozen)
     thaw = undone(site.program, tree, own, site.details.opposite)
     block = tree.block_of(own)
     if thaw is None or block is None:

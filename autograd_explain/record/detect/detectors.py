@@ -26,6 +26,7 @@ from .hidden_overwrites import Aliased, Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
 from .partial_cuts import partial_cut
+from .stopped_gradients import StoppedGradients
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
@@ -53,6 +54,7 @@ class Detectors:
         self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
         self.owners = InFunctions()
         self.frozen = FrozenSteps(log, self.gradients)
+        self.stopped = StoppedGradients(self.gradients, self.cuts)
         self.outputs = GraphOutputs(log)
         self.nonfinite = NonFiniteLeaves()
         self.handed = HandedGradients()
@@ -260,7 +262,9 @@ class Detectors:
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
         mark = Mark(site, self.log.clock)
         self.gradients.before_step(optimizer, parameters, mark)
-        self.frozen.before_step(self.gradients.follow(optimizer), parameters, mark)
+        followed = self.gradients.follow(optimizer)
+        self.frozen.before_step(followed, parameters, mark)
+        self.stopped.before_step(followed, parameters, mark)
 
     def after_step(
         self,
@@ -295,6 +299,7 @@ class Detectors:
             self.gradients.found += self.gradients.zeros.left_behind()
             self.gradients.found += self.gradients.by_hand.left_over(backward)
             self.gradients.found += self.frozen.left_behind()
+            self.gradients.found += self.stopped.left_behind()
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
@@ -311,6 +316,7 @@ class Detectors:
         self.nonfinite.begin()
         self.owners.begin()
         self.frozen.begin()
+        self.stopped.begin()
         self.outputs.begin()
         self.cuts.begin(self._told)
         self.handed.written.clear()

@@ -1,0 +1,145 @@
+"""Parameters that steps found a gradient on, and from one step on never again.
+
+That is no fault by itself: parts of a model are trained in turn.  It is one where the parameters'
+values have left the graph in between and came back into the same loss: adapters that were merged
+into the weights for an evaluation, and are merged still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from ..observe.call_sites import CallSites
+from .finding import CandidateFault, Mark, Marks, Weak, weak
+from .graph_cuts import Cuts, CutSite
+from .unused_gradients import Followed, Gradients
+
+
+@dataclass
+class _Course:
+    """How the parameters of an optimizer fare: `had` are those that ever had a gradient, `trained`
+    the last step at which all of these had one, `backward` the backward before it."""
+
+    followed: Followed
+    had: set[int] = field(default_factory=set)
+    trained: Mark | None = None
+    backward: Mark | None = None
+    stopped: _Stopped | None = None
+
+
+@dataclass
+class _Stopped:
+    """The first step without a gradient; `cuts` are where the values left the graph, `earlier` is
+    the last backward that gave one."""
+
+    parameters: dict[int, Weak]
+    shapes: tuple[str, ...]
+    cuts: tuple[CutSite, ...]
+    earlier: Mark
+    backward: Mark
+    step: Mark
+    times: int = 1
+
+
+class StoppedGradients:
+    """Follows the steps of each optimizer."""
+
+    def __init__(self, gradients: Gradients, cuts: Cuts) -> None:
+        self._gradients = gradients
+        self._cuts = cuts
+        self._courses: dict[int, _Course] = {}
+
+    def begin(self) -> None:
+        """A cell begins."""
+        alive = (c for c in self._courses.values() if c.followed.optimizer() is not None)
+        self._courses = {id(c.followed): c for c in alive}
+        for course in self._courses.values():
+            course.stopped = None
+
+    def before_step(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        course = self._courses.setdefault(id(followed), _Course(followed))
+        backward = self._gradients.last_backward
+        lacking = {id(p): p for p in parameters if p.grad is None and p.requires_grad}
+        stopped = course.had & lacking.keys()
+        if not stopped:
+            course.had |= {id(p) for p in parameters if p.grad is not None}
+            course.trained, course.backward, course.stopped = mark, backward, None
+        elif course.stopped is not None and course.stopped.parameters.keys() <= stopped:
+            course.stopped.times += 1
+        else:
+            lost = [p for key, p in lacking.items() if key in stopped]
+            course.stopped = self._stopped(lost, course, mark)
+
+    def _stopped(self, lost: list[Tensor], course: _Course, mark: Mark) -> _Stopped | None:
+        """None where no value of theirs came into the loss past the graph."""
+        since, earlier = course.trained, course.backward
+        if since is None or earlier is None:
+            return None
+        cuts = {
+            cut.site: cut
+            for parameter in lost
+            for cut in self._cuts.above(parameter, since.clock)
+            if cut.clock >= since.clock and not self._trains(cut)
+        }
+        kept = [p for p in lost if any(id(p) in cut.above for cut in cuts.values())]
+        if not kept:
+            return None
+        shapes = tuple(str(list(p.shape)) for p in kept)
+        weaks = {id(p): weak(p) for p in kept}
+        backward = self._gradients.last_backward
+        return _Stopped(weaks, shapes, (*cuts.values(),), earlier, backward, mark)
+
+    def _trains(self, cut: CutSite) -> bool:
+        """Whether what left is the value of what is trained now, as a copied weight is."""
+        if cut.leaf:
+            return True
+        known = ((held(), sites) for held, sites, _ in list(self._cuts.traces.values()))
+        return any(
+            tensor is not None and cut.site in sites and is_trained_leaf(tensor)
+            for tensor, sites in known
+        )
+
+    def left_behind(self) -> Iterator[CandidateFault]:
+        """A finding for each optimizer whose parameters got no gradient to the end of the cell."""
+        for course in self._courses.values():
+            stopped = course.stopped
+            if stopped is None:
+                continue
+            marks: Marks = {
+                "cut": tuple(Mark(cut.site, cut.clock) for cut in stopped.cuts),
+                "backward": (stopped.backward,),
+                "step": (stopped.step,),
+                "last_backward": (stopped.earlier,),
+            }
+            evidence = {
+                "optimizer": course.followed.optimizer,
+                "parameters": tuple(stopped.parameters.values()),
+                "shapes": stopped.shapes,
+                "count": len(stopped.parameters),
+                "times": stopped.times,
+            }
+            yield CandidateFault("gradient-stopped", marks, evidence)
+
+
+def is_trained_leaf(tensor: Tensor) -> bool:
+    """Of a view its history is not asked for."""
+    return tensor.requires_grad and tensor._base is None and tensor.grad_fn is None
+
+
+def of_one_loss(found: list[CandidateFault], sites: CallSites) -> list[CandidateFault]:
+    """Without those whose gradient came from a backward at another statement, wherever that is
+    called from."""
+
+    def statement(mark: Mark) -> object:
+        steps = sites.all[mark.site].steps
+        return (steps[0].code, steps[0].instruction) if steps else mark.site
+
+    return [
+        s
+        for s in found
+        if s.name != "gradient-stopped"
+        or statement(s.marks["backward"][0]) == statement(s.marks["last_backward"][0])
+    ]
