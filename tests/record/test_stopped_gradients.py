@@ -60,6 +60,11 @@ def test_merged_and_left_so(cells: tuple[str, ...]) -> None:
     assert found.moments["step"][0].place.source == "opt.step()"
 
 
+def test_it_is_told_again_as_long_as_it_is_so() -> None:
+    cells = (NET, "train()\nlook()", "train()", "x * 2", "train()", "net.unmerge()\ntrain()")
+    assert [s.moments["step"][0].chain[0].cell for s in signals(cells)] == [3, 5]
+
+
 IN_TURN = """\
 heads = nn.ModuleList([nn.Linear(3, 1), nn.Linear(3, 1)])
 both = torch.optim.SGD(heads.parameters(), lr=0.1)
@@ -76,6 +81,15 @@ for i in range(4):
         net.a.requires_grad_(False)
         net.b.requires_grad_(False)
     train()
+"""
+LATER = """\
+for i in range(6):
+    opt.zero_grad()
+    y = head(x) if i > 1 else head(net(x))
+    (y if i < 4 else head(net(x))).square().sum().backward()
+    opt.step()
+    if i == 3:
+        look()
 """
 DISTILLED = """\
 net.merge()
@@ -95,6 +109,7 @@ for i in range(3):
         (NET, "train()\nlook()\nnet.unmerge()", "train()"),
         (NET, IN_TURN),
         (NET, SCHEDULED),
+        (NET, LATER),
         (NET, "train()\nlook()"),
         (NET, "for _ in range(2):\n    train()\nlook()", DISTILLED),
     ],

@@ -316,7 +316,7 @@ class Detectors:
         self.nonfinite.begin()
         self.owners.begin()
         self.frozen.begin()
-        self.stopped.begin()
+        self.stopped.begin(self._told)
         self.outputs.begin()
         self.cuts.begin(self._told)
         self.handed.written.clear()

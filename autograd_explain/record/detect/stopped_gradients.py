@@ -27,6 +27,7 @@ class _Course:
     had: set[int] = field(default_factory=set)
     trained: Mark | None = None
     backward: Mark | None = None
+    judged: bool = False  #: a step without a gradient came, and was looked at
     stopped: _Stopped | None = None
 
 
@@ -41,7 +42,6 @@ class _Stopped:
     earlier: Mark
     backward: Mark
     step: Mark
-    times: int = 1
 
 
 class StoppedGradients:
@@ -51,27 +51,30 @@ class StoppedGradients:
         self._gradients = gradients
         self._cuts = cuts
         self._courses: dict[int, _Course] = {}
+        self._begun = 0  #: when the cell did
 
-    def begin(self) -> None:
+    def begin(self, clock: int) -> None:
         """A cell begins."""
+        self._begun = clock
         alive = (c for c in self._courses.values() if c.followed.optimizer() is not None)
         self._courses = {id(c.followed): c for c in alive}
-        for course in self._courses.values():
-            course.stopped = None
 
     def before_step(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
         course = self._courses.setdefault(id(followed), _Course(followed))
         backward = self._gradients.last_backward
-        lacking = {id(p): p for p in parameters if p.grad is None and p.requires_grad}
+        without = [p for p in parameters if p.grad is None]
+        lacking = {id(p): p for p in without if p.requires_grad}
         stopped = course.had & lacking.keys()
         if not stopped:
-            course.had |= {id(p) for p in parameters if p.grad is not None}
-            course.trained, course.backward, course.stopped = mark, backward, None
-        elif course.stopped is not None and course.stopped.parameters.keys() <= stopped:
-            course.stopped.times += 1
-        else:
+            if len(parameters) - len(without) > len(course.had):  # mostly all have, all the time
+                course.had |= {id(p) for p in parameters if p.grad is not None}
+            course.trained, course.backward = mark, backward
+            course.judged, course.stopped = False, None
+        elif not course.judged:
             lost = [p for key, p in lacking.items() if key in stopped]
-            course.stopped = self._stopped(lost, course, mark)
+            course.judged, course.stopped = True, self._stopped(lost, course, mark)
+        elif course.stopped is not None and course.stopped.step.clock <= self._begun:
+            course.stopped.backward, course.stopped.step = backward, mark  # and still so
 
     def _stopped(self, lost: list[Tensor], course: _Course, mark: Mark) -> _Stopped | None:
         """None where no value of theirs came into the loss past the graph."""
@@ -106,7 +109,7 @@ class StoppedGradients:
         """A finding for each optimizer whose parameters got no gradient to the end of the cell."""
         for course in self._courses.values():
             stopped = course.stopped
-            if stopped is None:
+            if stopped is None or stopped.step.clock <= self._begun:
                 continue
             marks: Marks = {
                 "cut": tuple(Mark(cut.site, cut.clock) for cut in stopped.cuts),
@@ -119,7 +122,6 @@ class StoppedGradients:
                 "parameters": tuple(stopped.parameters.values()),
                 "shapes": stopped.shapes,
                 "count": len(stopped.parameters),
-                "times": stopped.times,
             }
             yield CandidateFault("gradient-stopped", marks, evidence)
 
