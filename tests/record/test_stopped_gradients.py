@@ -49,6 +49,7 @@ UNDER_NO_GRAD = NET.replace(
         (NET, "for _ in range(3):\n    train()\n    look()"),
         (UNDER_NO_GRAD, "for _ in range(3):\n    train()\n    look()"),
         (NET, "train()\nlook()", "train()\ntrain()"),
+        (NET.replace("zero_grad()", "zero_grad(set_to_none=False)"), "train()\nlook()\ntrain()"),
     ],
 )
 def test_merged_and_left_so(cells: tuple[str, ...]) -> None:

@@ -260,11 +260,7 @@ class Detectors:
         self.gradients.after_backward()
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
-        mark = Mark(site, self.log.clock)
-        self.gradients.before_step(optimizer, parameters, mark)
-        followed = self.gradients.follow(optimizer)
-        self.frozen.before_step(followed, parameters, mark)
-        self.stopped.before_step(followed, parameters, mark)
+        self.gradients.before_step(optimizer, parameters, Mark(site, self.log.clock))
 
     def after_step(
         self,
@@ -279,9 +275,13 @@ class Detectors:
         mark = Mark(site, clock)
         if unbumped and any(group.get("fused") for group in optimizer.param_groups):
             self.overwrites.stepped(parameters, mark)
+        followed = self.gradients.follow(optimizer)
+        # A closure has given gradients by now; when the last step was is still known.
+        self.frozen.after_step(followed, parameters, mark)
+        self.stopped.after_step(followed, parameters, mark)
         self.gradients.after_step(optimizer, parameters, mark)
         self.nonfinite.stepped(parameters, self.gradients.last_backward)
-        self.owners.stepped(self.gradients.follow(optimizer), names, self.gradients)
+        self.owners.stepped(followed, names, self.gradients)
 
     # Judging
 

@@ -67,7 +67,7 @@ class FrozenSteps:
         for vain in self._in_vain.values():
             vain.fed = set() if followed is None else vain.fed - {id(followed.optimizer())}
 
-    def before_step(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+    def after_step(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
         key = id(followed.optimizer())
         if not self._log.frozen:
             self._trained.add(key)

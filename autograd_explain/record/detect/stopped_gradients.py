@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from torch import Tensor
 
 from ..observe.call_sites import CallSites
+from ..observe.tensor_facts import unseen
 from .finding import CandidateFault, Mark, Marks, Weak, weak
 from .graph_cuts import Cuts, CutSite
-from .unused_gradients import Followed, Gradients
+from .unused_gradients import Followed, Gradients, is_zero
 
 
 @dataclass
@@ -59,10 +61,11 @@ class StoppedGradients:
         alive = (c for c in self._courses.values() if c.followed.optimizer() is not None)
         self._courses = {id(c.followed): c for c in alive}
 
-    def before_step(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+    def after_step(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
         course = self._courses.setdefault(id(followed), _Course(followed))
         backward = self._gradients.last_backward
-        without = [p for p in parameters if p.grad is None]
+        zeros = self._zeros(course, parameters)
+        without = [p for p in parameters if p.grad is None or id(p) in zeros]
         lacking = {id(p): p for p in without if p.requires_grad}
         stopped = course.had & lacking.keys()
         if not stopped:
@@ -75,6 +78,17 @@ class StoppedGradients:
             course.judged, course.stopped = True, self._stopped(lost, course, mark)
         elif course.stopped is not None and course.stopped.step.clock <= self._begun:
             course.stopped.backward, course.stopped.step = backward, mark  # and still so
+
+    def _zeros(self, course: _Course, parameters: list[Tensor]) -> set[int]:
+        """Those whose gradient is what `zero_grad(set_to_none=False)` has left: asked where values
+        of theirs went past the graph into the last loss, and there only if the first one's is."""
+        since, last = course.trained, self._gradients.last_backward
+        reached = (self._cuts.cuts[s] for s, b in self._cuts.reached.items() if b == last)
+        recent = [cut.above for cut in reached if since is not None and cut.clock >= since.clock]
+        asked = (p for p in parameters if any(id(p) in above for above in recent))
+        found = takewhile(lambda p: p.grad is not None and is_zero(p.grad), asked)
+        with unseen():
+            return {id(p) for p in found}
 
     def _stopped(self, lost: list[Tensor], course: _Course, mark: Mark) -> _Stopped | None:
         """None where no value of theirs came into the loss past the graph."""

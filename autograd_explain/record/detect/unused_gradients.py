@@ -254,7 +254,7 @@ class Gradients:
         if zeroed is None or backward is None or backward.clock > zeroed.clock:
             return
         with unseen():
-            nothing = all(p.grad is None or _is_zero(p.grad) for p in parameters)
+            nothing = all(p.grad is None or is_zero(p.grad) for p in parameters)
         if nothing:
             marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
             evidence = {"optimizer": followed.optimizer}
@@ -268,7 +268,7 @@ class Gradients:
             return
         late = self._writes(gradient, followed.stepped.clock) if followed.steps else []
         with unseen():
-            if not late or _is_zero(gradient):
+            if not late or is_zero(gradient):
                 return
         first = Mark(late[-1].site, late[-1].clock, made=False)
         if first.site in followed.too_late:
@@ -432,6 +432,6 @@ def _release(kept: dict[int, Any], key: int, _: object) -> None:
     kept.pop(key, None)
 
 
-def _is_zero(gradient: Tensor) -> bool:
+def is_zero(gradient: Tensor) -> bool:
     """Whether it is known to be; what a subclass or a sparse one holds is not looked at."""
     return is_plain(gradient) and not bool(gradient.any())
