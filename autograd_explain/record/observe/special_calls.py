@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _BATCH_NORM_ARGUMENTS = 9
 
 
+_CLIPPING = torch.nn.utils.clip_grad.__file__  #: it reads each `.grad`, and clips those that are
 #: Factories of what their arguments hold.
 _SAMPLES = frozenset({torch.normal})
 
@@ -276,9 +277,13 @@ class Special:
         frame: FrameType,
         operation: int,
     ) -> Any:
-        """`x.grad`: has a backward added to what was read before?"""
+        """`x.grad`: has a backward added to what was read before?  Is there what is clipped?"""
         __tracebackhide__ = True
         result = func(*args)
+        if frame.f_code.co_filename == _CLIPPING:
+            with Noting(self._recorder):
+                site = self._here(frame, operation)
+                self._suspicion.clipped(args[0], result is not None, site)
         if id(args[0]) in self._summed:
             with Noting(self._recorder):
                 self._suspicion.read_gradient(args[0], self._here(frame, operation))
