@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -27,7 +28,7 @@ from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
 from .detect.recording_off import is_by_program
-from .detect.stopped_gradients import of_one_loss
+from .detect.stopped_gradients import left_so
 from .detect.straight_through import swapped
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
@@ -198,8 +199,7 @@ class Recording:
     def _suspects(self) -> list[CandidateFault]:
         with quiet():
             self.suspicion.ended_cell(self.sites.namespace)
-            suspects = of_one_loss([*self.suspicion.suspects()], self.sites)
-            found = [of_samples(s, self.sites) for s in suspects]
+            found = [of_samples(s, self.sites) for s in self._kept_suspects()]
             found = [of_functions(s, self.sites) for s in found]
             found = [self._without_a_word(s) for s in found]
             moments = self.moments(self.program)
@@ -217,6 +217,11 @@ class Recording:
                 left = self.suspicion.owners.left_behind()
                 found += [s for s in left if are_weights(s, self.program)]
         return self._falsifying([self._with_numbers_followed(s) for s in found])
+
+    def _kept_suspects(self) -> list[CandidateFault]:
+        read = functools.partial(spot_of, self.program)
+        found = (left_so(s, self.sites, read) for s in self.suspicion.suspects())
+        return [s for s in found if s is not None]
 
     def _falsifying(self, suspects: list[CandidateFault]) -> list[CandidateFault]:
         """Leaves out writes that no node stands for and that falsify no gradient.

@@ -92,6 +92,19 @@ for i in range(6):
     if i == 3:
         look()
 """
+PROBED = """\
+def run():
+    for i in range(6):
+        h = net(x)
+        if i > 2:
+            h = h.detach()
+        opt.zero_grad()
+        head(h).square().sum().backward()
+        opt.step()
+        with torch.no_grad():
+            head(net(x))
+run()
+"""
 DISTILLED = """\
 net.merge()
 other = nn.Linear(3, 1)
@@ -111,6 +124,8 @@ for i in range(3):
         (NET, IN_TURN),
         (NET, SCHEDULED),
         (NET, LATER),
+        (NET, PROBED),
+        (NET, PROBED.replace("h = h.detach()", "h = torch.tensor(h.tolist())")),
         (NET, "train()\nlook()"),
         (NET, "for _ in range(2):\n    train()\nlook()", DISTILLED),
     ],

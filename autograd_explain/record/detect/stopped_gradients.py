@@ -7,13 +7,16 @@ into the weights for an evaluation, and are merged still.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from types import CodeType
 
 from torch import Tensor
 
-from ..observe.call_sites import CallSites
+from ..observe.call_sites import CallFrame, CallSites
+from ..observe.code_positions import CodePosition
 from ..observe.tensor_facts import unseen
 from .finding import CandidateFault, Mark, Marks, Weak, weak
 from .graph_cuts import Cuts, CutSite
@@ -145,17 +148,34 @@ def is_trained_leaf(tensor: Tensor) -> bool:
     return tensor.requires_grad and tensor._base is None and tensor.grad_fn is None
 
 
-def of_one_loss(found: list[CandidateFault], sites: CallSites) -> list[CandidateFault]:
-    """Without those whose gradient came from a backward at another statement, wherever that is
-    called from."""
+def left_so(
+    suspect: CandidateFault, sites: CallSites, read: Callable[[CallFrame], CodePosition | None]
+) -> CandidateFault | None:
+    """A gradient that stopped, told by the cuts whose values some object keeps: a statement behind
+    the lines that led to the backward drops a result, or writes in place.  A value that goes from
+    one expression to the next, as a detached one does, is cut off for this loss on purpose.
 
-    def statement(mark: Mark) -> object:
-        steps = sites.all[mark.site].steps
-        return (steps[0].code, steps[0].instruction) if steps else mark.site
+    None where there is no such cut, or where the gradient came from a backward at another
+    statement, wherever that is called from."""
+    if suspect.name != "gradient-stopped":
+        return suspect
+    steps = {role: sites.all[suspect.marks[role][0].site].steps for role in _BACKWARDS}
+    if len({_at(found[0]) for found in steps.values() if found}) > 1:
+        return None
+    led = [*map(_at, reversed(steps["backward"]))]
+    cuts = []
+    for mark in suspect.marks["cut"]:
+        outer = [*reversed(sites.all[mark.site].steps)]
+        pairs = zip(map(_at, outer), led, strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        spots = (read(step) for step in outer[common:])
+        if any(isinstance(s.statement, (ast.Expr, ast.AugAssign)) for s in spots if s is not None):
+            cuts.append(mark)
+    return replace(suspect, marks={**suspect.marks, "cut": tuple(cuts)}) if cuts else None
 
-    return [
-        s
-        for s in found
-        if s.name != "gradient-stopped"
-        or statement(s.marks["backward"][0]) == statement(s.marks["last_backward"][0])
-    ]
+
+_BACKWARDS = ("backward", "last_backward")
+
+
+def _at(step: CallFrame) -> tuple[CodeType, int]:
+    return step.code, step.instruction
