@@ -246,7 +246,10 @@ class Special:
         """Factories and `requires_grad_`: a tensor from which gradients start."""
         __tracebackhide__ = True
         off = requires_grad_at_sight(args[:1]) is False
+        before = sequence()
         result = func(*args, **kwargs)
+        if func in _SAMPLES:
+            self._recorder.noted(before, sequence(), args, result, frame, operation)
         made = is_unasked(result) and not result.requires_grad and result is not _first(args)
         if not made or func in _SAMPLES:  # else it is a factory, and no gradient starts there
             self._note_leaf(Call(func, args, kwargs, frame, operation), result, off)
@@ -256,8 +259,6 @@ class Special:
         with Noting(self._recorder):
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
             if call.func in _SAMPLES:
-                if any(t.requires_grad for t in tensors_in(call.args)):
-                    self._suspicion.ended(call.args, result, self._site(call))
                 self._suspicion.spread(call.args, call.kwargs, result)
             if not isinstance(made, Tensor):
                 return
