@@ -250,7 +250,7 @@ class Special:
         result = func(*args, **kwargs)
         if func in _SAMPLES:
             self._recorder.noted(before, sequence(), args, result, frame, operation)
-        made = is_unasked(result) and not result.requires_grad
+        made = is_unasked(result) and not result.requires_grad and result is not _first(args)
         if not made or func in _SAMPLES:  # else it is a factory, and no gradient starts there
             self._note_leaf(Call(func, args, kwargs, frame, operation), result, off)
         return result
@@ -260,9 +260,13 @@ class Special:
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
             if call.func in _SAMPLES:
                 self._suspicion.spread(call.args, call.kwargs, result)
-            if isinstance(made, Tensor) and made.requires_grad:
-                switched = off and made is call.args[0]
-                self._log.leaf(address(made), made, self._site(call), switched)
+            if not isinstance(made, Tensor):
+                return
+            was_there = made is _first(call.args)
+            if made.requires_grad:
+                self._log.leaf(address(made), made, self._site(call), off and was_there)
+            elif was_there:
+                self._log.freeze(address(made), made, self._site(call), not off)
 
     # Gradients
 
@@ -307,6 +311,10 @@ class Special:
         __tracebackhide__ = True
         self._log.user_code_in_backward = True
         return call.run()
+
+
+def _first(args: tuple[Any, ...]) -> Any:
+    return args[0] if args else None
 
 
 def _taking_apart(method: Callable[[Call], Any]) -> Callable[..., Any]:
