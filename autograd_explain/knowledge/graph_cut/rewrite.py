@@ -236,13 +236,15 @@ propose: Propose[Details] = by_table(
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",
-        at_place(lambda p, at: with_create_graph(p, derivatives_from(p, at))),
-        when=lambda d: d.kind is CutKind.GRADIENT,
+        lambda s: with_create_graph(
+            s.program, s.details.left or derivatives_from(s.program, s.place)
+        ),
+        when=lambda d: d.kind is CutKind.GRADIENT or d.left != (),
     ),
     Fix(
         "repair_derivative_itself",
         at_place(derivative_taken),
-        when=lambda d: d.kind in (CutKind.GRADIENT, None),
+        when=lambda d: d.kind in (CutKind.GRADIENT, None) and not d.left,
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(
