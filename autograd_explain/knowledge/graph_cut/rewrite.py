@@ -23,6 +23,7 @@ from autograd_explain.rewrite.transforms.create_graph import (
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.numpy_detour import in_torch, stays_in_numpy
+from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -233,6 +234,7 @@ def _has_part(details: Details) -> bool:
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 propose: Propose[Details] = by_table(
+    Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix(
         "no_copy",

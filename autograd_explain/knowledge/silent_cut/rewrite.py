@@ -12,6 +12,7 @@ from autograd_explain.rewrite.transforms.functional_layer import parameter_as_ar
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 
 from .details import Details
 from .functional_copy import functional_copy
@@ -41,6 +42,7 @@ def _recorded(site: Site[Details]) -> Edits | None:
 
 
 _of_table: Propose[Details] = by_table(
+    Fix("codes", at_place(codes_in_loss), changes=True),
     Fix(
         "rsample",
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),

@@ -116,6 +116,8 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     if node is None or place is None:
         return []
     inner, behind = without_ending(node), ""
+    if both := _to_both(program, place, node, inner):
+        return both
     if inner is not node and (through := _straight_through(program, place, inner)):
         return replacement(program, place, through)
     copied = _copied(inner)
@@ -144,6 +146,24 @@ def _straight_through(program: Program, place: Place, sum_of: ast.expr) -> str:
             first, last = (code_of(program, place, n) for n in (kept, other))
             return f"({first} + ({last}).detach())"
     return ""
+
+
+def _to_both(program: Program, place: Place, node: ast.expr, inner: ast.expr) -> list[Patch]:
+    """`z + (q - z).detach()`, whose gradient `z` alone gets, -> `q + (z - z.detach())`, where both
+    do; without any end `z` would get none."""
+    source = program.source_at(place)
+    total = None if source is None else source.parents.get(node)
+    if inner is node or source is None or not isinstance(total, ast.BinOp):
+        return []
+    other = total.left if total.right is node else total.right
+    added = isinstance(total.op, ast.Add) and isinstance(inner, ast.BinOp)
+    if not added or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
+        return []
+    if ast.dump(inner.right) != ast.dump(other) or not isinstance(other, (ast.Name, ast.Attribute)):
+        return []
+    first, kept = code_of(program, place, inner.left), code_of(program, place, other)
+    code = f"{first} + ({kept} - {kept}.detach())"
+    return replacement(program, replace(place, span=source.span(total)), code)
 
 
 def _computed_around(program: Program, place: Place, node: ast.expr) -> list[Patch] | None:
