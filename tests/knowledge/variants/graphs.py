@@ -603,4 +603,56 @@ loss.backward()
         "integer",
         "",
     ),
+    "a cache filled of a prompt once, which every round grows": (
+        """
+class Cache:
+    def __init__(self):
+        self.kept = torch.empty(0, 3)
+    def add(self, k):
+        self.kept = torch.cat([self.kept, k])
+        return self.kept
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(3, 3)
+    def forward(self, x, cache):
+        k = cache.add(self.key(x))
+        return torch.softmax(x @ k.T, -1) @ k
+net = Net().requires_grad_(False)
+prompt = nn.Parameter(torch.rand(2, 3))
+def filled():
+    cache = Cache()
+    net(prompt, cache)
+    return cache
+# %%
+opt = torch.optim.SGD([prompt], lr=0.1)
+cache = filled()
+for x in torch.rand(3, 1, 3):
+    loss = net(x, cache).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "    cache = filled()",
+    ),
+    "a list that only gives names to what was computed once": (
+        """
+net = nn.Linear(3, 3).requires_grad_(False)
+prompt = nn.Parameter(torch.rand(2, 3))
+opt = torch.optim.SGD([prompt], lr=0.1)
+prefix = {"k": net(prompt), "v": net(prompt).tanh()}
+layers = [prefix["k"], prefix["v"]]
+# %%
+for x in torch.rand(3, 1, 3):
+    loss = (torch.softmax(x @ layers[0].T, -1) @ layers[1]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        '    layers = [prefix["k"], prefix["v"]]',
+    ),
 }
