@@ -24,7 +24,12 @@ SIGNALS = frozenset(
         *("silent-overwrite", "graph-cut", "gradients-thrown-away", "gradients-not-cleared"),
         *("optimizer-misses-parameters", "plain-list-of-layers", "nonfinite-gradient"),
         *("partial-cut", "zero-gradient", "gradient-ignored", "gradient-overwritten"),
-        *("stale-value", "gradients-changed-too-late", "kept-output-overwritten"),
+        *(
+            "stale-value",
+            "gradients-changed-too-late",
+            "gradients-changed-too-early",
+            "kept-output-overwritten",
+        ),
     }
 )
 #: What the modules of a folder are for.

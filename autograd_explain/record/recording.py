@@ -25,8 +25,11 @@ from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
+from .detect.recording_off import is_by_program
+from .detect.straight_through import swapped
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
+from .observe.code_positions import spot_of
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
@@ -194,9 +197,11 @@ class Recording:
             self.suspicion.ended_cell(self.sites.namespace)
             found = [of_samples(s, self.sites) for s in self.suspicion.suspects()]
             found = [of_functions(s, self.sites) for s in found]
+            found = [self._without_a_word(s) for s in found]
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)
             found = [s for s in updated if s is not None]
+            found += swapped(self.suspicion.cuts, moments.spot, self._since)
             gradients = self.suspicion.gradients
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since
@@ -238,6 +243,15 @@ class Recording:
         if spot is None:
             return Derivative.UNKNOWN, None
         return derivative_of(spot), spot.statement
+
+    def _without_a_word(self, suspect: CandidateFault) -> CandidateFault:
+        """What ran without recording is taken to be meant where the program says so: of what only
+        a library turned off, the user's lines say nothing."""
+        if suspect.sure or suspect.name != "graph-cut" or suspect.evidence["way"] != "no_grad":
+            return suspect
+        site = self.sites.all[suspect.marks["cut"][0].site]
+        lines = [spot_of(self.program, step) for step in site.steps]
+        return suspect if is_by_program(lines, self.program) else replace(suspect, sure=True)
 
     def _with_numbers_followed(self, suspect: CandidateFault) -> CandidateFault:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes

@@ -39,6 +39,11 @@ class Encoder(torch.nn.Linear):
     def encode(self, x, scale=1.0):
         return self(x) * scale
 
+@torch.no_grad()
+def grid(parts, width=2):
+    rows = [torch.cat(list(row), -1) for row in parts.split(width)]
+    return torch.cat(rows, -2)
+
 class Error:
     def __init__(self):
         self.total = torch.zeros(())
@@ -181,6 +186,22 @@ def test_what_a_decorator_wraps_of_a_module_that_is_called() -> None:
     new = edited(cells, found.rewrites[0])
     assert "return self.take.forward.__wrapped__(self.take, x).sum()" in new[1]
     run_cells(new)
+
+
+@pytest.mark.parametrize("called", ["grid", "somelib.grid"])
+def test_a_plain_function_that_runs_without_recording(called: str) -> None:
+    """A frozen model behind it is not what the gradient was lost by."""
+    cells = cells_of(
+        "# %%\nimport somelib\n" + BEGIN + "for p in net.parameters():\n"
+        "    p.requires_grad_(False)\ntiles = nn.Parameter(torch.rand(4, 3, 3))\n"
+        f"# %%\nsheet = {called}(tiles.clamp(0, 1))\n"
+        "loss = net(sheet[:, :3]).sum()\nloss.backward()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None and [r.fix for r in found.rewrites] == ["undecorated"]
+    new = edited(cells, found.rewrites[0])
+    assert f"sheet = {called}.__wrapped__(tiles.clamp(0, 1))" in new[1]
+    assert run_cells(new)["tiles"].grad is not None
 
 
 def test_a_recording_has_seen_it() -> None:

@@ -174,11 +174,11 @@ def test_more_writes_than_the_log_holds_are_not_counted_as_that_many(
 
 def test_what_is_worth_a_look_is_the_last_explanation_and_whole() -> None:
     long = "a_body_with_a_name_of_no_small_length"
-    call = f"{long}(torch.ones(1, 3)) * torch.ones(1, 3) * torch.ones(1, 3) > torch.zeros(1, 3)"
+    call = f"{long}(torch.ones(1, 3)) * torch.ones(1, 3) * torch.ones(1, 3) + torch.zeros(1, 3)"
     cells = (
         f"import torch\nfrom torch import nn\n{long}, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
         f"opt = torch.optim.SGD([*{long}.parameters(), *head.parameters()], lr=0.1)",
-        f"for _ in range(2):\n    h = ({call}).float()\n"
+        f"for _ in range(2):\n    with torch.no_grad():\n        h = ({call}).float()\n"
         "    opt.zero_grad()\n    head(h).sum().backward()\n    opt.step()",
     )
     with shell_with_extension() as shell, captured() as output:

@@ -7,7 +7,8 @@ from silent_programs import HEAD
 from watching import session, signals
 
 MODEL = (
-    HEAD + "import copy\nnet, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
+    HEAD + "import copy\nimport torch.nn.functional as F\n"
+    "net, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
     "opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)\n"
     "def loss_of(h):\n    return head(h).sum()\n"
 )
@@ -30,11 +31,32 @@ def test_a_cut_is_seen_through_any_constructor_or_cast(made: str) -> None:
     assert (found.name, [m.place.line for m in found.moments["cut"]][:1]) == ("graph-cut", [2])
 
 
-@pytest.mark.parametrize("cast", [".float()", ".type(torch.float32)", ".type(torch.FloatTensor)"])
-def test_a_comparison_that_is_cast_is_a_note(cast: str) -> None:
-    cells = MODEL, _training(f"(net(x) > 0){cast}[:, :1]")
-    assert signals(cells) == []
-    assert [s.evidence["way"] for s in signals(cells, sure=False)] == ["operation"]
+#: What has no derivative, alone or beside what has.
+CHOICES = (
+    "(net(x) > 0).float()[:, :1]",
+    "(net(x) > 0).type(torch.float32)[:, :1]",
+    "(net(x) > 0).type(torch.FloatTensor)[:, :1]",
+    "x[net(x).topk(1).indices[:, 0] % 3][:, :1]",
+    "net(x).sort(dim=1)[1][:, :1].float()",
+    "x.new_zeros(3, 1).index_put((net(x).argmax(1) == 0,), x.new_ones(1))",
+)
+
+
+@pytest.mark.parametrize("made", CHOICES)
+def test_a_choice_that_alone_depends_on_parameters_is_their_end(made: str) -> None:
+    (found,) = signals((MODEL, _training(made)))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "operation")
+
+
+def test_a_choice_is_followed_into_what_it_is_written_to() -> None:
+    made = "def chosen(h):\n    out = torch.zeros(3, 1)\n    out[h[:, 0] > 0] = 1.0\n    return out"
+    (found,) = signals((MODEL, made, _training("chosen(net(x))")))
+    assert found.moments["cut"][0].place.source == "out[h[:, 0] > 0] = 1.0"
+
+
+@pytest.mark.parametrize("made", ["net(x).topk(1)[0]", "net(x).max(1, keepdim=True).values"])
+def test_values_beside_their_indices_keep_the_gradient(made: str) -> None:
+    assert signals((MODEL, _training(made))) == []
 
 
 def test_a_number_that_goes_to_a_device_without_values_does_no_harm() -> None:
@@ -100,7 +122,7 @@ def test_what_another_optimizer_stepped_with_has_a_gradient() -> None:
 
 
 def test_what_an_earlier_cell_has_drawn_is_not_blamed() -> None:
-    """`w` gets no gradient because of the step, not of the curve."""
+    """`w` gets no gradient because of the comparison, not of the curve."""
     cells = (
         HEAD
         + "w, v = torch.randn(3, 4, requires_grad=True), torch.randn(4, 1, requires_grad=True)\n"
@@ -110,7 +132,8 @@ def test_what_an_earlier_cell_has_drawn_is_not_blamed() -> None:
         "opt = torch.optim.SGD([w, v], lr=0.1)\nfor _ in range(2):\n    opt.zero_grad()\n"
         "    (spikes(x @ w) @ v).mean().backward()\n    opt.step()",
     )
-    assert signals(cells, sure=False) == []
+    (found,) = signals(cells)
+    assert [m.place.source for m in found.moments["cut"]] == ["out[h > 0] = 1.0"]
 
 
 def _writing(write: str, loss: str = "loss_of(kept.h)") -> str:
@@ -134,3 +157,40 @@ def test_a_parameter_does_not_come_from_its_own_data() -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     found, recording = session(cells, namespace)
     assert found == [] and not recording.suspicion.traces
+
+
+TERMS = {
+    "an error rate": "(out.argmax(1) != 0).float().mean()",
+    "a count": "0.1 * (out.abs() > 1.0).sum()",
+    "what a table has for a choice": "table[out.topk(1).indices[:, 0] % 3].mean()",
+}
+NO_TERMS = {
+    "a mask of what has a graph": "(out * (out > 0)).mean()",
+    "a number that is only divided by": "out.mean() / (out > 0).sum().clamp(min=1)",
+    "a choice that goes straight through": "(out + ((out > 0).float() - out).detach()).mean()",
+    "hard samples": "(F.gumbel_softmax(out, hard=True) * torch.arange(4.0)).mean()",
+    "a written stop": "out.mean().detach() * 0",
+    "a choice between values": "out.gather(1, out.argmax(1, keepdim=True)).mean()",
+}
+LOSS = (
+    "table = torch.rand(3)\n"
+    "for _ in range(3):\n    opt.zero_grad()\n    out = net(x)\n    term = {}\n"
+    "    loss = head(out[:, :1]).sum() + term\n    loss.backward()\n    opt.step()"
+)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_term_that_only_a_choice_leads_to(name: str) -> None:
+    (found,) = signals((MODEL, LOSS.format(TERMS[name])))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "term")
+    assert found.moments["cut"][0].place.line == 5
+
+
+@pytest.mark.parametrize("name", NO_TERMS)
+def test_a_choice_beside_what_has_a_graph(name: str) -> None:
+    assert signals((MODEL, LOSS.format(NO_TERMS[name]))) == []
+
+
+def test_a_rate_that_is_only_logged_is_no_term() -> None:
+    loop = LOSS.format("(out.argmax(1) != 0).float().mean()").replace(" + term", "")
+    assert signals((MODEL, loop)) == []

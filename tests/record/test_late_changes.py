@@ -1,4 +1,5 @@
-"""Gradients that are changed between a step, which has used them, and their clearing."""
+"""Gradients that are changed between a step, which has used them, and their clearing, or before
+the backward that fills them."""
 
 from __future__ import annotations
 
@@ -49,3 +50,37 @@ def test_a_change_behind_the_step_is_told(name: str, clearing: str) -> None:
 def test_other_changes_are_not(name: str) -> None:
     found = signals((HEAD, LOOP + IN_TIME[name]))
     assert "gradients-changed-too-late" not in {s.name for s in found}
+
+
+CLIPPING = "nn.utils.clip_grad_norm_(net.parameters(), 1.0)"
+ROUND = "for i in range(4):\n    opt.zero_grad()\n    loss = net(x).pow(2).mean()\n    "
+END = "\n    loss.backward()\n    {}opt.step()"
+
+
+@pytest.mark.parametrize("clip", [CLIPPING, "clip()"])
+def test_clipping_before_backward_is_told(clip: str) -> None:
+    (found,) = signals((HEAD, ROUND + clip + END.format("")))
+    assert found.name == "gradients-changed-too-early"
+    assert found.moments["early"][0].place.source == CLIPPING
+
+
+FOUND = {
+    "again behind it": (ROUND + "clip()" + END.format("clip()\n    "),),
+    "what the round before left": (
+        "for i in range(4):\n    loss = net(x).pow(2).mean()\n    clip()\n    opt.step()\n"
+        "    opt.zero_grad()\n    loss.backward()",
+    ),
+    "a part that has none": (
+        "unused = nn.Linear(2, 2)\nboth = nn.ModuleList([net, unused])",
+        LOOP + f"{CLIPPING.replace('net', 'both')}\n    opt.step()",
+    ),
+    "a sum of two": (
+        ROUND + "loss.backward()\n    clip()\n    net(-x).sum().backward()\n    opt.step()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_clipping_what_is_there_is_not(name: str) -> None:
+    found = signals((HEAD, *FOUND[name]))
+    assert "gradients-changed-too-early" not in {s.name for s in found}

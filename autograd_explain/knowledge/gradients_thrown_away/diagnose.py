@@ -1,4 +1,5 @@
-"""Gradients, or changes of them, that were cleared before a step could use them."""
+"""Gradients, or changes of them, that no step could use: cleared before it, or changed when there
+were none."""
 
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from autograd_explain.model import (
     line_facts,
 )
 
-PATTERNS = ("gradients-thrown-away", "gradients-changed-too-late")
+PATTERNS = ("gradients-thrown-away", "gradients-changed-too-late", "gradients-changed-too-early")
 
 EXAMPLE = {
     "optimizer": "optimizer",
@@ -34,33 +35,35 @@ class Details:
 
     backward: Place
     step: Place
-    change: Place | None = None  #: of the gradients, that comes behind the step
+    change: Place | None = None  #: of the gradients, behind the step or before backward
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    cleared, backward, step = (moment(scene, r) for r in ("cleared", "backward", "step"))
-    if cleared is None or backward is None or step is None:
+    backward, step = moment(scene, "backward"), moment(scene, "step")
+    guilty = next((r for r in ("late", "early", "cleared") if moment(scene, r) is not None), None)
+    if guilty is None or backward is None or step is None:
         return None
-    late = moment(scene, "late")
-    change = None if late is None else late.place
-    cause = event(scene, What.CAUSE, "cleared" if late is None else "late")
+    cleared = moment(scene, "cleared")
+    changed = None if guilty == "cleared" else moment(scene, guilty)
+    change = None if changed is None else changed.place
+    cause = event(scene, What.CAUSE, guilty)
     parameters = _parameters(scene)
     return Finding(
         cause="gradients_thrown_away",
         confidence=Confidence.PROVEN,
         facts={
             "optimizer": optimizer_name(scene),
-            "cleared": cleared.place.source,
-            "place": label(cleared.place),
+            "cleared": "" if cleared is None else cleared.place.source,
+            "place": "?" if cleared is None else label(cleared.place),
             "backward": backward.place.source,
             "step": step.place.source,
             **line_facts(change=change),
         },
         tensors=parameters,
         events=() if cause is None else (cause,),
-        variant="" if late is None else "late",
-        awaited=parameters[0].names[:1] if parameters and late is None else (),
-        awaits_steps=late is None,
+        variant="" if change is None else guilty,
+        awaited=parameters[0].names[:1] if parameters and change is None else (),
+        awaits_steps=change is None,
         details=Details(backward.place, step.place, change),
     )
 

@@ -173,11 +173,11 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
     node, source = node_at(program, call.place), program.source_at(call.place)
     if not isinstance(node, ast.Call) or source is None or call.place.span is None:
         return []
-    owner = node.func if call.of_module else getattr(node.func, "value", None)
-    span = source.span(node.func)
-    if owner is None or span is None:
+    owner: ast.expr | None = node.func if call.of_module else getattr(node.func, "value", None)
+    owner, span = None if call.alone else owner, source.span(node.func)
+    if span is None or (owner is None and not call.alone):
         return []
-    given = [owner, *node.args, *node.keywords]
+    given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
     inner = ", ".join(code_of(program, call.place, g) for g in given)
     method = ".forward" if call.of_module else ""
     return [Patch(source, call.place.span.since(span), f"{method}.__wrapped__({inner})")]

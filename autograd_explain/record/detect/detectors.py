@@ -95,6 +95,12 @@ class Detectors:
     def ended(self, args: tuple[Any, ...], result: Any, site: int) -> None:
         self.cuts.ended(args, result, _new(Mark, (site, self.log.clock, True)))
 
+    def beside(self, args: tuple[Any, ...], results: tuple[Any, ...], site: int) -> None:
+        """An operation gave what has no derivative, as indices, beside what has."""
+        with quiet():
+            if any(not out.requires_grad for out in tensors_in(results)):
+                self.cuts.beside(args, results, _new(Mark, (site, self.log.clock, True)))
+
     def cut(self, source: Tensor, result: Any, site: int, way: str) -> None:
         self.cuts.cut(source, result, _new(Mark, (site, self.log.clock, True)), way)
 
@@ -222,6 +228,9 @@ class Detectors:
     def read_gradient(self, leaf: Tensor, site: int) -> None:
         self.gradients.by_hand.read(leaf, Mark(site, self.log.tick()))
 
+    def clipped(self, leaf: Tensor, there: bool, site: int) -> None:
+        self.gradients.clipped(leaf, there, Mark(site, self.log.tick()))
+
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
         self.gradients.zeroed(optimizer, Mark(site, clock))
 
@@ -326,11 +335,14 @@ class Detectors:
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""
         known = {m.site for s in self.overwrites.found for m in s.marks.get("changed", ())}
+        cuts = self.gradients.graph_cuts()
+        told = {mark.site for suspect in cuts for mark in suspect.marks["cut"]}
+        terms = self.gradients.terms_without_gradient(self._told)
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (
             *(*self.overwrites.found, *unrecorded),
             *(*self.gradients.found, *self.gradients.stale.found),
-            *self.gradients.graph_cuts(),
+            *(*cuts, *(t for t in terms if t.marks["cut"][0].site not in told)),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
         recent = [s for s in unique.values() if _last(s) > self._told]

@@ -26,8 +26,8 @@ _NEVER = Mark(0, 0)
 _MAX_PAST = 20
 _MAX_WALK = 5_000
 _MAX_FILLS = 100
-#: Features computed under no_grad and a comparison in a loss; as is a number that is only printed.
-_OFTEN_MEANT = ("no_grad", "operation")
+#: What is said to end the graph where the line also says so by a word.
+_WITHOUT_A_WORD = ("no_grad", "operation")
 
 
 @dataclass
@@ -53,6 +53,7 @@ class Followed:
     all_had: bool = False  #: a step at which every parameter had a gradient
     leftovers: list[tuple[Mark, Mark]] = field(default_factory=list)
     too_late: set[int] = field(default_factory=set)  #: sites of writes between a step and clearing
+    too_early: set[int] = field(default_factory=set)  #: sites that clipped before a backward
     filled: Mark | None = None  #: the last backward after which there was a gradient
     fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
     seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
@@ -93,6 +94,7 @@ class Gradients:
         self._backward: Mark | None = None
         self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
+        self._not_clipped: dict[int, Mark] = {}  #: leaves that had no gradient when it was clipped
 
     @property
     def last_backward(self) -> Mark:
@@ -183,6 +185,13 @@ class Gradients:
         if fresh:
             followed.zeroed = mark
 
+    def clipped(self, leaf: Tensor, there: bool, mark: Mark) -> None:
+        """The gradient of a leaf was asked for to be clipped; `there`: it has one."""
+        if there:
+            self._not_clipped.pop(id(leaf), None)
+        elif id(leaf) in self.held:
+            self._not_clipped[id(leaf)] = mark
+
     def given(self, optimizer: Optimizer) -> None:
         """An optimizer got parameters: those of its constructor, or a group more."""
         self._follow(optimizer).given = self.log.tick()
@@ -192,6 +201,7 @@ class Gradients:
         self.zeros.before_step(parameters)
         self._thrown_away(followed, parameters, mark)
         self._left_over(followed, parameters, mark)
+        self._changed_too_early(followed, parameters, mark)
         self._lacking(followed, parameters, mark)
 
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
@@ -268,6 +278,19 @@ class Gradients:
             evidence = {"optimizer": followed.optimizer}
             self.found.append(CandidateFault("gradients-changed-too-late", marks, evidence))
         followed.too_late.add(first.site)
+
+    def _changed_too_early(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """clip, backward, step: no gradient was there to be clipped.  Told when the same line does
+        so again."""
+        missed = [self._not_clipped.pop(id(p), _NEVER) for p in parameters if p.grad is not None]
+        backward, early = self.last_backward, max(missed, key=_clock, default=_NEVER)
+        if not followed.stepped.clock < early.clock < backward.clock:
+            return
+        if early.site in followed.too_early:
+            marks: Marks = {"early": (early,), "backward": (backward,), "step": (mark,)}
+            evidence = {"optimizer": followed.optimizer}
+            self.found.append(CandidateFault("gradients-changed-too-early", marks, evidence))
+        followed.too_early.add(early.site)
 
     def _cleared_after(self, followed: Followed) -> Mark | None:
         """A clearing by `model.zero_grad()` or by hand, of gradients that this optimizer had."""
@@ -382,9 +405,19 @@ class Gradients:
                 found.append(replace(suspect, evidence=evidence))
         return found
 
+    def terms_without_gradient(self, since: int) -> Iterator[CandidateFault]:
+        """Terms of a loss that are computed of what is trained, and change no gradient."""
+        for cut in self.cuts.choices_added(since):
+            leaves = {k: w for k, w in cut.above.items() if k in self.held and w() is not None}
+            if leaves and cut.site in self.cuts.reached:
+                marks: Marks = {"cut": (Mark(cut.site, cut.clock),)}
+                marks["backward"] = (self.cuts.reached[cut.site],)
+                evidence = {"way": "term", "parameters": tuple(leaves.values())}
+                yield CandidateFault("graph-cut", marks, evidence)
+
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
         every = (self.cuts.cuts[site] for site in sites)
-        cuts = sorted(every, key=lambda c: (c.way in _OFTEN_MEANT, c.clock))
+        cuts = sorted(every, key=lambda c: (c.way in _WITHOUT_A_WORD, c.clock))
         # What a custom Function computes inside, its result stands for: that was cut off later.
         cuts = [c for c in cuts if not c.within] or cuts
         step = followed.cuts[cuts[0].site][0]
@@ -395,8 +428,8 @@ class Gradients:
             marks["backward"] = (reached[0] if reached else self.last_backward,)
         elif self._backward is not None:
             marks["last_backward"] = (self._backward,)
-        written = [c for c in cuts if c.way not in _OFTEN_MEANT]
-        meant = not any(c.site in self.cuts.reached for c in written)
+        # Features are computed under no_grad on purpose, and a number may only be printed.
+        meant = not any(c.site in self.cuts.reached for c in cuts if c.way != "no_grad")
         evidence = {
             "way": "function" if within else cuts[0].way,
             "copied": any(c.leaf for c in cuts),
@@ -408,6 +441,10 @@ class Gradients:
         }
         sure = not meant or within or not followed.with_gradient
         return CandidateFault("graph-cut", marks, evidence, sure)
+
+
+def _clock(mark: Mark) -> int:
+    return mark.clock
 
 
 def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:

@@ -94,6 +94,8 @@ class EventNotes:
                 suspicion = self.suspicion
                 if suspicion.shared or site not in suspicion.visited:
                     suspicion.saving(args, site)
+                if isinstance(result, tuple):
+                    suspicion.beside(args, result, site)
             else:  # the first call inside a custom Function
                 self._ended(args, result, frame, operation)
             self.seen = after
@@ -174,8 +176,8 @@ class EventNotes:
                     self.wrote(target, old, frame, operation, args, site, content)
         except Exception as error:
             self.broken = error
-        if self._traces:
-            self._spread(args, kwargs, result)
+        if self._traces:  # `x[i] = y` has no result
+            self._spread(args, kwargs, target if result is None else result)
         return result
 
     def composite(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _BATCH_NORM_ARGUMENTS = 9
 
 
+_CLIPPING = torch.nn.utils.clip_grad.__file__  #: it reads each `.grad`, and clips those that are
 #: Factories of what their arguments hold.
 _SAMPLES = frozenset({torch.normal})
 
@@ -245,7 +246,10 @@ class Special:
         """Factories and `requires_grad_`: a tensor from which gradients start."""
         __tracebackhide__ = True
         off = requires_grad_at_sight(args[:1]) is False
+        before = sequence()
         result = func(*args, **kwargs)
+        if func in _SAMPLES:
+            self._recorder.noted(before, sequence(), args, result, frame, operation)
         made = is_unasked(result) and not result.requires_grad
         if not made or func in _SAMPLES:  # else it is a factory, and no gradient starts there
             self._note_leaf(Call(func, args, kwargs, frame, operation), result, off)
@@ -255,8 +259,6 @@ class Special:
         with Noting(self._recorder):
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
             if call.func in _SAMPLES:
-                if any(t.requires_grad for t in tensors_in(call.args)):
-                    self._suspicion.ended(call.args, result, self._site(call))
                 self._suspicion.spread(call.args, call.kwargs, result)
             if isinstance(made, Tensor) and made.requires_grad:
                 switched = off and made is call.args[0]
@@ -272,9 +274,13 @@ class Special:
         frame: FrameType,
         operation: int,
     ) -> Any:
-        """`x.grad`: has a backward added to what was read before?"""
+        """`x.grad`: has a backward added to what was read before?  Is there what is clipped?"""
         __tracebackhide__ = True
         result = func(*args)
+        if frame.f_code.co_filename == _CLIPPING:
+            with Noting(self._recorder):
+                site = self._here(frame, operation)
+                self._suspicion.clipped(args[0], result is not None, site)
         if id(args[0]) in self._summed:
             with Noting(self._recorder):
                 self._suspicion.read_gradient(args[0], self._here(frame, operation))
