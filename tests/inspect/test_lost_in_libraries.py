@@ -56,6 +56,18 @@ class Error:
 def penalty(critic, x):
     out = critic(x)
     return torch.autograd.grad(out.sum(), x, create_graph=True)[0].norm()
+
+class Curved(torch.optim.Optimizer):
+    def __init__(self, params, asks=False):
+        super().__init__(params, {"asks": asks})
+    def step(self):
+        params = self.param_groups[0]["params"]
+        grads = [p.grad for p in params]
+        if self.param_groups[0]["asks"] and grads[0].grad_fn is None:
+            raise RuntimeError(
+                "Gradient tensor 0 does not have grad_fn. When calling loss.backward(), "
+                "make sure the option create_graph is set to True.")
+        torch.autograd.grad(grads, params, [torch.ones_like(g) for g in grads])
 """
 BEGIN = "import torch\nfrom torch import nn\nfrom somelib import *\nnet = nn.Linear(3, 2)\n"
 
@@ -203,3 +215,30 @@ def test_a_recording_has_seen_it() -> None:
     assert event is not None and event.place is not None and event.inside is not None
     assert event.certainty is Certainty.OBSERVED
     assert event.place.source == "m.update(net(torch.ones(2, 3)), 0.0)"
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("watched", [True, False])
+def test_an_optimizer_differentiates_what_backward_left(asks: bool, watched: bool) -> None:
+    """Whether it looks for the graph itself or torch finds that there is none."""
+    cells = cells_of(
+        f"# %%\n{BEGIN}opt = Curved(net.parameters(), asks={asks})\n# %%\n"
+        "opt.zero_grad()\nloss = net(torch.ones(2, 3)).pow(3).sum()\n"
+        "loss.backward()\nopt.step()"
+    )
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None and found.finding.variant == "left"
+    assert found.finding.tensors[0].names[:2] == ("net.weight.grad", "net.bias.grad")
+    new = edited(cells, found.rewrites[0])
+    assert "loss.backward(create_graph=True)" in new[-1]
+    run_cells(new)
+
+
+def test_a_refusal_of_gradients_that_no_backward_left() -> None:
+    cells = cells_of(
+        f"# %%\n{BEGIN}opt = Curved(net.parameters(), asks=True)\n"
+        "for p in net.parameters():\n    p.grad = torch.ones_like(p)\n# %%\nopt.step()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "graph_cut"
+    assert found.rewrites == ()

@@ -12,6 +12,7 @@ from autograd_explain.rewrite.transforms.functional_layer import parameter_as_ar
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
 from .details import Details
@@ -50,6 +51,7 @@ def _other_way_round(site: Site[Details]) -> Edits | None:
 
 
 _of_table: Propose[Details] = by_table(
+    Fix("codes", at_place(codes_in_loss), changes=True),
     Fix(
         "rsample",
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
