@@ -3,6 +3,7 @@ with."""
 
 from __future__ import annotations
 
+import pytest
 from knowledge.played import edited, explained, play
 from knowledge.test_cases import run
 
@@ -44,3 +45,72 @@ def test_nothing_takes_the_graph_of_what_another_method_reads() -> None:
     assert told is not None
     edits = [e.new_source for r in told.rewrites for e in r.edits]
     assert edits and not any("detach()" in text or "nn.Parameter" in text for text in edits)
+
+
+START = """# %%
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, other = nn.Linear(3, 3), nn.Linear(3, 3)
+"""
+UNTRAINED = {
+    "the state of an object, made by a method that others call": (
+        "class Simulator:\n    def __init__(self):\n        self.state = torch.zeros(3)\n"
+        "    def step(self, force):\n        self.state = self.state + net(force)\n"
+        "        return self.state.sum()\n# %%\nsim = Simulator()\nsim.step(torch.ones(3))\n# %%\n"
+        "trial = copy.deepcopy(sim)\nprint(trial.step(torch.zeros(3)).item())\n",
+        "with torch.no_grad():\n    sim.step(torch.ones(3))",
+    ),
+    "targets of a teacher, beside a student that is trained": (
+        "opt = torch.optim.SGD(other.parameters(), lr=0.1)\nbank = {}\n"
+        "def fill(name, x):\n    bank[name] = {'x': x, 'y': net(x)}\n# %%\n"
+        "fill('a', torch.ones(2, 3))\ncopied = copy.deepcopy(bank)\n"
+        "loss = (other(copied['a']['x']) - copied['a']['y']).square().mean()\nloss.backward()\n",
+        "    with torch.no_grad():\n        bank[name] = {'x': x, 'y': net(x)}",
+    ),
+    "two results of two statements": (
+        "cache = {}\ncache['k'] = net(torch.ones(2, 3))\ncache['v'] = other(torch.ones(2, 3))\n"
+        "# %%\nbranch = copy.deepcopy(cache)\n",
+        "with torch.no_grad():\n    cache['v'] = other(torch.ones(2, 3))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_what_nobody_trains_is_made_without_recording(name: str) -> None:
+    text, wanted = UNTRAINED[name]
+    cells = cells_of(START + text)
+    found = explained(cells)
+    assert found.finding.cause == "deepcopy_non_leaf"
+    assert found.rewrites[0].fix == "no_grad"
+    new = edited(cells, found.rewrites[0])
+    assert any(wanted in cell for cell in new)
+    run(new)
+
+
+TRAINED = {
+    "parameters that an optimizer has": (
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\ncache = {'h': net(torch.ones(2, 3))}\n"
+        "branch = copy.deepcopy(cache)\n"
+    ),
+    "parameters that are trained by hand": (
+        "cache = {'h': net(torch.ones(2, 3))}\nbranch = copy.deepcopy(cache)\n"
+        "branch['h'].sum().backward()\n"
+    ),
+    "a tensor that was flagged for its gradient": (
+        "x = torch.ones(2, 3, requires_grad=True)\ncache = {'h': x * 2}\n"
+        "branch = copy.deepcopy(cache)\n"
+    ),
+    "a result of which backward comes within the same call": (
+        "def train(x):\n    h = net(x)\n    h.mean().backward()\n    net.zero_grad()\n"
+        "    return {'h': h}\ncache = train(torch.ones(2, 3))\nbranch = copy.deepcopy(cache)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_what_may_be_trained_stays_recorded(name: str) -> None:
+    found = explained(cells_of(START + TRAINED[name]))
+    assert found.finding.cause == "deepcopy_non_leaf"
+    assert all(rewrite.fix != "no_grad" for rewrite in found.rewrites)

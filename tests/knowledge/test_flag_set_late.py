@@ -89,6 +89,58 @@ PROGRAMS: dict[str, tuple[str, str, str]] = {
         "probe",
         "probe = images.clone().requires_grad_(True)",
     ),
+    "on the tensor itself, in such a function": (
+        "def penalty(images, logits):\n    images.requires_grad_(True)\n"
+        "    slope, = torch.autograd.grad(logits.sum(), images, create_graph=True)\n"
+        "    return slope.square().sum()\n"
+        "# %%\ndef step(real):\n    logits = net(real * 2 - 1)\n"
+        "    return logits.mean() + penalty(real, logits)\nstep(torch.rand(4, 3)).backward()\n",
+        "real",
+        "images.requires_grad_(True)",
+    ),
+    "two functions further in": (
+        "def slope(x, score):\n    x.requires_grad = True\n"
+        "    return torch.autograd.grad(score, x)[0]\n"
+        "def of_class(x, scores):\n    picked = scores[:, 0].sum()\n    return slope(x, picked)\n"
+        "# %%\ndef saliency(images):\n    scores = net(images)\n"
+        "    return of_class(images, scores)\nsaliency(torch.rand(4, 3))\n",
+        "images",
+        "x.requires_grad = True",
+    ),
+    "for each of two inputs": (
+        "def penalty(out, x):\n    x.requires_grad_()\n"
+        "    return torch.autograd.grad(out.sum(), x, create_graph=True)[0].square().sum()\n"
+        "# %%\ndef step(real):\n    fake = torch.rand(real.shape)\n    on_real = net(real)\n"
+        "    on_fake = net(fake)\n    return penalty(on_real, real) + penalty(on_fake, fake)\n"
+        "step(torch.rand(4, 3)).backward()\n",
+        "real",
+        "x.requires_grad_()",
+    ),
+    "a part of what was handed on": (
+        "def forces(batch, energy):\n    pos = batch['pos']\n    pos.requires_grad_()\n"
+        "    return -torch.autograd.grad(energy.sum(), pos)[0]\n"
+        "# %%\ndef model(batch):\n    return net(batch['pos'])\n"
+        "for batch in [{'pos': torch.rand(4, 3)}]:\n    energy = model(batch)\n"
+        "    forces(batch, energy)\n",
+        "pos",
+        "pos.requires_grad_()",
+    ),
+    "by a function that is called too late": (
+        "def watch(points):\n    points.requires_grad_(True)\n    return points\n"
+        "# %%\ndef normal(xyz):\n    sdf = net(xyz)\n    xyz = watch(xyz)\n"
+        "    return torch.autograd.grad(sdf.sum(), xyz)[0]\nnormal(torch.rand(4, 3))\n",
+        "xyz",
+        "points.requires_grad_(True)",
+    ),
+    "read in one branch or the other": (
+        "def slope(x, out):\n    x.requires_grad_()\n"
+        "    return torch.autograd.grad(out.sum(), x)[0]\n"
+        "# %%\ndef step(x, flip):\n    if flip:\n        h = x.flip(0)\n    else:\n"
+        "        h = x * 1\n    out = net(h)\n    return slope(x, out)\n"
+        "step(torch.rand(4, 3), False)\n",
+        "x",
+        "x.requires_grad_()",
+    ),
 }
 
 
@@ -118,6 +170,24 @@ OTHERS = {
         "def penalty(x, out):\n    x = x.detach().requires_grad_()\n"
         "    return torch.autograd.grad(out.sum(), x)[0]\n"
         "a, b = torch.rand(4, 3), torch.rand(4, 3)\npenalty(a, net(b))\n"
+    ),
+    "a tensor that was flagged when it was made": (
+        "def penalty(x, out):\n    x.requires_grad_()\n"
+        "    return torch.autograd.grad(out.sum(), x)[0]\n"
+        "x = torch.rand(4, 3, requires_grad=True)\nout = net(torch.tensor(x.tolist()))\n"
+        "penalty(x, out)\n"
+    ),
+    "a result, for which the flag says nothing": (
+        "def penalty(x, out):\n    x.requires_grad_()\n"
+        "    return torch.autograd.grad(out.sum(), x)[0]\n"
+        "def step(z):\n    fake = net(z)\n    out = torch.tensor(fake.tolist()) * net.bias\n"
+        "    return penalty(fake, out)\nstep(torch.rand(4, 3))\n"
+    ),
+    "a tensor of which only the shape was read": (
+        "def penalty(x, out):\n    x.requires_grad_()\n"
+        "    return torch.autograd.grad(out.sum(), x)[0]\n"
+        "def step(x):\n    out = net(torch.ones(x.shape))\n    return penalty(x, out)\n"
+        "step(torch.rand(4, 3))\n"
     ),
 }
 

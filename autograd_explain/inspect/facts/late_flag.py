@@ -4,33 +4,52 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from ...arguments import parameters
+from ...model import Place
 from ...program import Source, called_name
 from ..dataflow import ExprAt, Scope
-from ..dataflow.reaching_definitions import FUNCTIONS, head_of
+from ..dataflow.cut_kinds import is_about_shape
+from ..dataflow.reaching_definitions import FUNCTIONS, all_bindings, head_of, key_of
 from ..dataflow.syntax import statements_of
 from ..scene import Scene
+from .torch_call import handed_on
 
 _FLAG = "requires_grad"
 
 
 @dataclass(frozen=True, eq=False)
-class LateFlag:
-    """`flag` asks for the gradient of `tensor`, after `use` had read the values without it.
+class Use:
+    """An expression that read the values too early, what the function around it calls them, and
+    the statement before which they can be flagged."""
 
-    Where `tensor` is a copy, the values are those of `source`, else its own.  `given` is what the
-    caller calls them, where `use` stands there and `flag` in a function that got them together with
-    what had been computed from them; `again` are the statements before the flag that copy them.
+    given: str
+    spot: ExprAt
+    ahead: Place
+
+
+@dataclass(frozen=True, eq=False)
+class LateFlag:
+    """`flag` asks for the gradient of `tensor`, after `use` had read the values without it that
+    `root` was computed from.
+
+    Where `tensor` is a copy, the values are those of `source`, else its own.  Where `flag` stands
+    in a function that got them together with what had been computed from them, `callers` has that
+    use, and what the function was given in other calls next to that one; `again` are the statements
+    before the flag that copy them.  A flag that is to be `kept` was set by a function that the root
+    does not stand in.
     """
 
+    root: ExprAt
     tensor: ast.expr
     source: str
     flag: ExprAt
     use: ExprAt
-    given: str = ""
+    callers: tuple[Use, ...] = ()
     again: tuple[ExprAt, ...] = ()
+    kept: bool = False
 
     @property
     def name(self) -> str:
@@ -51,49 +70,185 @@ class _Step:
         return self.source.cell or 0, self.statement.lineno
 
 
-def late_flag(scene: Scene, root: ExprAt, tensor: ExprAt | None = None) -> LateFlag | None:
-    """What was asked for its gradient too late for `root`: `tensor`, or any of its scope."""
+def late_flag(scene: Scene, roots: list[ExprAt], tensor: ExprAt | None = None) -> LateFlag | None:
+    """What was asked for its gradient too late for one of the roots: `tensor`, or any of its scope;
+    in the function that asks, else where that only hands on what it was given."""
+    handed = handed_on(scene, roots, tensor)
+    for given, asked in ((roots, tensor), *([handed] if handed[1] is not tensor else ())):
+        found = next((f for root in given if (f := _late_for(scene, root, asked))), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> LateFlag | None:
     if tensor is not None and tensor.scope.body is not root.scope.body:
         return None
     steps = list(_steps(scene, root))
     wanted = {n.id for n in ast.walk(root.node) if isinstance(n, ast.Name)}
     for number in reversed(range(len(steps))):
-        flagged, source = _flagged(steps[number].statement)
-        names = (flagged, *getattr(steps[number].statement, "targets", ()))
-        if flagged is None or (tensor is not None and not _any_same(names, tensor.node)):
+        flag = _flag(scene, root, steps[number], tensor)
+        if flag is None or (tensor is not None and not _any_same(flag.names, tensor.node)):
             continue
-        flag, use = _spot(scene, steps[number]), _use_before(steps, number, source, wanted)
+        late = LateFlag(root, flag.tensor, flag.source, flag.spot, root, kept=flag.by_call)
+        use = _use_before(steps, number, flag.source, wanted)
         if use is not None:
-            return LateFlag(flagged, source, flag, _spot(scene, use))
-        given, sooner = _use_in_caller(scene, root, source, _behind(steps, wanted))
-        again = _copies(steps[:number], source)
-        if sooner is not None and again is not None:
+            early = _used(scene, _spot(scene, use), _spot(scene, steps[number]), flag.source)
+            if _was_leaf(scene, early.spot, flag.source):
+                return None
+            return replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
+        again = _copies(root.scope, steps[:number], flag.source)
+        if again is None or _has_history(scene, late):
+            continue
+        of_caller = _OfCaller(scene, flag.source, _behind(steps, wanted))
+        sooner = of_caller.use(root.scope)
+        if sooner is not None:
+            beside = (use for use in of_caller.beside(root.scope) if use.given != sooner.given)
             copies = tuple(_spot(scene, step) for step in again)
-            return LateFlag(flagged, source, flag, sooner, given, copies)
+            return replace(late, use=sooner.spot, callers=(sooner, *beside), again=copies)
     return None
 
 
-def _use_in_caller(
-    scene: Scene, root: ExprAt, name: str, behind: set[str]
-) -> tuple[str, ExprAt | None]:
-    """What the caller calls a parameter, and the first expression there that read it for one of the
-    other parameters that the root is computed from."""
-    scope, call = root.scope, root.scope.call
-    own = _parameters(scope)
-    given = scene.slicer.argument(scope, name) if call is not None and name in own else None
-    if call is None or given is None or not isinstance(given.node, ast.Name):
-        return "", None
-    handed = (scene.slicer.argument(scope, n) for n in sorted(own & behind - {name}))
-    others = {o: {n.id for n in ast.walk(o.node) if isinstance(n, ast.Name)} for o in handed if o}
-    around = scene.slicer.statement(call)
-    steps = [step for step in _steps(scene, call) if step.statement is not around]
-    use = _use_before(steps, len(steps), given.node.id, set().union(*others.values()))
-    within = (o for o, names in others.items() if given.node.id in names)
-    return given.node.id, next(within, None) if use is None else _spot(scene, use)
+def _used(scene: Scene, spot: ExprAt, until: ExprAt, path: str) -> Use:
+    """A use, with the outermost statement around it that stands before `until`: a flag that is set
+    in one branch holds in that alone."""
+    index = scene.slicer.index(spot.scope.source)
+    ahead = index.statement(spot.node) or spot.node
+    for outer in index.ancestors(ahead):
+        given = getattr(outer, "target", outer)
+        bound = any(isinstance(n, ast.Name) and n.id == head_of(path) for n in ast.walk(given))
+        if isinstance(outer, FUNCTIONS) or (given is not outer and bound):
+            break
+        if any(node is until.node for node in ast.walk(outer)):
+            break
+        ahead = outer if isinstance(outer, ast.stmt) else ahead
+    nodes = (n for n in ast.walk(spot.node) if isinstance(n, ast.expr) and ast.unparse(n) == path)
+    written = next((spot.inside(n).text for n in nodes), path)
+    return Use(written, spot, scene.slicer.place_of(spot.scope, ahead))
 
 
-def _copies(steps: Sequence[_Step], name: str) -> list[_Step] | None:
-    """The statements that give a name a copy of its own value; None where one computes."""
+@dataclass(frozen=True, eq=False)
+class _Flag:
+    """What a statement flags under which names; `by_call`: in a function that it calls."""
+
+    tensor: ast.expr
+    source: str
+    names: tuple[ast.expr, ...]
+    spot: ExprAt
+    by_call: bool = False
+
+
+def _flag(scene: Scene, root: ExprAt, step: _Step, wanted: ExprAt | None) -> _Flag | None:
+    targets = tuple(getattr(step.statement, "targets", ()))
+    tensor, source = _flagged(step.statement)
+    if tensor is not None:
+        return _Flag(tensor, source, (tensor, *targets), _spot(scene, step))
+    value = getattr(step.statement, "value", None)
+    called = None
+    if isinstance(value, ast.Call) and wanted and _any_same(ast.walk(value), wanted.node):
+        called = scene.slicer.callee(root.inside(value))
+    if called is None:
+        return None
+    for statement in statements_of(called.body):
+        tensor, source = _flagged(statement)
+        path = _given(scene, called, source) if tensor is not None and _is_own(statement) else ""
+        if path and isinstance(statement, (ast.Assign, ast.Expr)):
+            given = ast.parse(path, mode="eval").body
+            return _Flag(given, path, (given, *targets), ExprAt(called, statement.value), True)
+    return None
+
+
+def _is_own(statement: ast.stmt) -> bool:
+    """Whether a statement that flags gives no name a value: the tensor itself is flagged."""
+    targets = getattr(statement, "targets", ())
+    return all(isinstance(t, ast.Attribute) and t.attr == _FLAG for t in targets)
+
+
+def _has_history(scene: Scene, late: LateFlag) -> bool:
+    """Whether the flag changed nothing: its tensor is the result of an operation."""
+    asked = scene.slicer.imagined(late.root, late.tensor)
+    value = scene.slicer.value(asked) if late.name == late.source else None
+    return getattr(value, "grad_fn", None) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class _OfCaller:
+    """What callers call `name` of a function, and where they read it for one of its parameters that
+    is among what is `behind` a root."""
+
+    scene: Scene
+    name: str
+    behind: set[str]
+
+    def use(self, scope: Scope) -> Use | None:
+        """The first of these expressions in the caller of a function, or in the caller of one that
+        only hands on what it was given."""
+        path, call = _given(self.scene, scope, self.name), scope.call
+        if not path or call is None:
+            return None
+        handed = [
+            given
+            for n in sorted(_parameters(scope) & self.behind - {head_of(self.name)})
+            if (given := self.scene.slicer.argument(scope, n)) is not None
+        ]
+        around = self.scene.slicer.statement(call)
+        steps = [step for step in _steps(self.scene, call) if step.statement is not around]
+        wanted = {n.id for o in handed for n in ast.walk(o.node) if isinstance(n, ast.Name)}
+        step = _use_before(steps, len(steps), path, wanted)
+        within = next((o for o in handed if _reads_path(o.node, path)), None)
+        use = within if step is None else _spot(self.scene, step)
+        if use is not None:
+            early = _was_leaf(self.scene, use, path)
+            return None if early else _used(self.scene, use, call, path)
+        if any(head_of(path) in step.gives for step in steps):
+            return None
+        return _OfCaller(self.scene, path, _behind(steps, wanted)).use(call.scope)
+
+    def beside(self, scope: Scope) -> Iterator[Use]:
+        """The same for the other calls of the function next to the one that entered it."""
+        call = scope.call
+        others = () if call is None else ast.walk(call.scope.body)
+        for node in others:
+            if call is not None and isinstance(node, ast.Call) and node is not call.node:
+                if _any_same([node.func], getattr(call.node, "func", node)):
+                    use = self.use(replace(scope, call=call.inside(node)))
+                    yield from [use] if use is not None else []
+
+
+def _was_leaf(scene: Scene, use: ExprAt, path: str) -> bool:
+    """Whether what is read there was made with the flag."""
+    read = scene.slicer.imagined(use, ast.parse(path, mode="eval").body)
+    makers = scene.slicer.makers(read)
+    return any(isinstance(m.node, ast.Call) and _asks(m.node) for m in makers)
+
+
+def _given(scene: Scene, scope: Scope, name: str) -> str:
+    """What the caller calls what a function has under a name: a parameter, or a part of one."""
+    name = _of_parameter(scope, name)
+    given = scene.slicer.argument(scope, head_of(name)) if name and scope.call is not None else None
+    path = None if given is None else key_of(given.node)
+    return "" if given is None or path is None else _joined(ast.unparse(given.node), name)
+
+
+def _joined(path: str, name: str) -> str:
+    """`frame.pos` of `frame` for `batch.pos`"""
+    return path + name.removeprefix(head_of(name))
+
+
+def _of_parameter(scope: Scope, name: str) -> str:
+    """The path from a parameter that a name of a function stands for; "" if that is not known."""
+    head = head_of(name)
+    if head in _parameters(scope):
+        return name
+    bindings = list(all_bindings(scope.body, head))
+    value = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    return _of_parameter(scope, _joined(ast.unparse(value), name)) if _is_path(value) else ""
+
+
+def _copies(scope: Scope, steps: Sequence[_Step], name: str) -> list[_Step] | None:
+    """The statements that give a parameter a copy of its own value; None where one computes."""
+    if head_of(name) not in _parameters(scope):
+        return []  # another name for a part of one
     found = [step for step in steps if name in step.gives]
     values = [_copied(getattr(step.statement, "value", None)) for step in found]
     return found if all(isinstance(v, ast.Name) and v.id == name for v in values) else None
@@ -141,12 +296,20 @@ def _steps(scene: Scene, root: ExprAt) -> Iterator[_Step]:
 
 
 def _names(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str]]:
-    names = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+    names = [n for n in _valued(statement) if isinstance(n, ast.Name)]
     targets = [*getattr(statement, "targets", ()), getattr(statement, "target", None)]
     given = {head_of(ast.unparse(t)) for t in _leaves(targets)}
     read = {n.id for n in names if isinstance(n.ctx, ast.Load)}
     read |= given if isinstance(statement, ast.AugAssign) else set()
     return frozenset(read), frozenset(given - {""})
+
+
+def _valued(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement but for those that are only asked for their form (`x.shape`)."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not is_about_shape(child):
+            yield from _valued(child)
 
 
 def _leaves(targets: Sequence[ast.expr | None]) -> Iterator[ast.expr]:
@@ -186,9 +349,9 @@ def _any_same(nodes: Iterable[ast.AST | None], wanted: ast.AST) -> bool:
     return any(isinstance(node, ast.expr) and ast.unparse(node) == text for node in nodes)
 
 
-def _is_path(node: ast.expr) -> bool:
-    """`x`, `frame.pos`"""
-    return isinstance(node.value if isinstance(node, ast.Attribute) else node, ast.Name)
+def _is_path(node: ast.AST | None) -> TypeGuard[ast.expr]:
+    """`x`, `frame.pos`, `batch["pos"]`"""
+    return node is not None and key_of(node) is not None
 
 
 def _asks(call: ast.Call) -> bool:
@@ -202,27 +365,34 @@ def _asks(call: ast.Call) -> bool:
 
 
 def _use_before(steps: Sequence[_Step], flag: int, name: str, wanted: set[str]) -> _Step | None:
-    """The first statement that read the values before the flag was set, where what is wanted was
-    computed from what it gave."""
+    """The first statement that read the values before the flag was set for something that what is
+    wanted was computed from."""
     head = head_of(name)
     own = {head} if name == head else set()
     made = [n for n in range(flag) if head in steps[n].gives and not steps[n].reads & {head} - own]
-    first, tainted = None, set[str]()
-    for number in range(made[-1] + 1 if made else 0, len(steps)):
+    first, needed = None, set(wanted)
+    for number in reversed(range(made[-1] + 1 if made else 0, len(steps))):
         step = steps[number]
-        fed = not step.reads.isdisjoint(tainted) or (number < flag and _reads(step, name))
-        if fed and step.gives - own:
-            first = step if first is None else first
-            tainted |= step.gives - own
-    return first if not wanted.isdisjoint(tainted) else None
+        if not needed.isdisjoint(step.gives - own):
+            first = step if number < flag and _reads(step, name) else first
+            needed |= step.reads
+    return first
 
 
 def _reads(step: _Step, name: str) -> bool:
     """Whether a statement reads what a name or a path holds."""
     if head_of(name) not in step.reads or name.isidentifier():
         return name in step.reads
-    paths = (n for n in ast.walk(step.statement) if isinstance(n, (ast.Attribute, ast.Subscript)))
-    return any(isinstance(n.ctx, ast.Load) and ast.unparse(n) == name for n in paths)
+    return _reads_path(step.statement, name)
+
+
+def _reads_path(node: ast.AST, name: str) -> bool:
+    """Whether a path is read, or all that holds it is handed on (`net(batch)`)."""
+    paths = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+    owners = {id(n.value) for n in paths if not isinstance(n, ast.Name)}
+    read = {ast.unparse(n): n for n in paths if isinstance(n.ctx, ast.Load)}
+    whole = (key for key, n in read.items() if id(n) not in owners)
+    return name in read or any(name.startswith((f"{key}.", f"{key}[")) for key in whole)
 
 
 def _spot(scene: Scene, step: _Step) -> ExprAt:

@@ -105,6 +105,12 @@ def further_writes(scene: Scene, found: Overwrite) -> tuple[Place, ...]:
     return tuple(places.values())
 
 
+def saving_lines(scene: Scene) -> tuple[Place, ...]:
+    """The lines that led to the operations which saved anything that was overwritten since."""
+    makers = (scene.history.maker(s.node) for s in islice(scene.graph.overwritten(), _MANY))
+    return tuple(place for made in makers if made is not None for place in made.path)
+
+
 def _other_name(write: TraceEvent, first: TraceEvent) -> bool:
     """Whether a write goes through another view, which a new tensor under the first's name leaves
     where it is."""
@@ -215,6 +221,10 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
     named = named or [o for o in operands if any(_same_attribute(o, name) for name in names)]
     if named:
         return named[0]
+    if overwrite.saved.name in _OF_LAYER and is_parameter(overwrite):
+        operands = tuple(o for o in operands if o != "self" and not _is_owner(o, names))
+        if len(operands) < 2:
+            return ""  # the layer's own, which its call does not spell
     bases = {_base(o) for o in operands}
     if len(operands) > 1 and len(bases) == 1:
         return bases.pop()
@@ -228,6 +238,12 @@ def _same_attribute(operand: str, name: str) -> bool:
     return head.isidentifier() and bool(attributes) and name.endswith(f".{attributes}")
 
 
+def _is_owner(operand: str, names: Sequence[str]) -> bool:
+    return any(name.startswith(f"{operand}.") for name in names)
+
+
+#: The slots for what a layer has beside its input.
+_OF_LAYER = ("mat2", "weight")
 _OPERAND = {"self": 0, "other": 1, "mat2": 1, "vec": 1, "exponent": 1}
 
 

@@ -21,6 +21,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 
 from .old_norm import OldNorm, old_norm
+from .unrecorded import untrained_makers
 
 PATTERNS = ("deepcopy-nonleaf",)
 
@@ -47,6 +48,8 @@ class Details:
     looks_back: bool  #: the stored value is only looked at: its graph is kept for nothing
     norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
     asked: tuple[Place, ...]  #: for that function
+    of_module: bool = False  #: that stores what it computes anew in each forward pass
+    makers: tuple[Place, ...] = ()  #: the statements that made it, where no gradient is wanted
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -61,7 +64,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         owner, attribute = _holder(local(scene, "_reconstruct", "x", "copy.py"), tensor)
     norm = old_norm(scene, owner, attribute, root)
     stores = [] if owner is MISSING else scene.slicer.stores(owner, attribute)
-    stored = [s for s in stores if not _nothing(s.node)]
+    stored = _by_maker(scene, [s for s in stores if not _nothing(s.node)], tensor)
     fact = tensor_fact(scene, tensor)
     names = fact.names or ((copied.text,) if copied is not None and root is tensor else ())
     causes = norm.asked if norm is not None else (stored[:1] or (copied,))
@@ -95,8 +98,19 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             and _looks_back(scene, attribute, stored),
             norm=norm.function if norm is not None and norm.replaceable else "",
             asked=() if norm is None else scene.places_at(norm.asked),
+            of_module=isinstance(root, torch.nn.Module),
+            makers=()
+            if norm is not None or copied is None or root is tensor
+            else untrained_makers(scene, copied, tensor),
         )
     )
+
+
+def _by_maker(scene: Scene, stored: list[ExprAt], tensor: torch.Tensor) -> list[ExprAt]:
+    """Statements that store, those first through which the tensor was made."""
+    made = scene.history.creation(tensor) if len(stored) > 1 else None
+    lines = set() if made is None else {place.line_id for place in made.path}
+    return sorted(stored, key=lambda s: scene.slicer.place(s).line_id not in lines)
 
 
 def _variant(norm: OldNorm | None, stored: list[ExprAt], direct: bool) -> str:

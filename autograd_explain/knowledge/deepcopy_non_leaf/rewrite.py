@@ -6,7 +6,9 @@ from dataclasses import replace
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, operand
+from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
 
 from .diagnose import Details
@@ -15,6 +17,12 @@ from .parametrization import parametrized
 
 def _parametrized(site: Site[Details]) -> Edits | None:
     return parametrized(site.program, site.details.norm, site.details.asked)
+
+
+def _unrecorded(site: Site[Details]) -> Edits | None:
+    """Each statement that made a part under `torch.no_grad()`."""
+    found = [under_no_grad(site.program, place) for place in site.details.makers]
+    return merge(*found) if found and all(found) else None
 
 
 def _dropped(site: Site[Details]) -> Edits | None:
@@ -57,6 +65,8 @@ propose: Propose[Details] = by_table(
     Fix("detach", at_place(call_behind, "detach"), when=lambda d: d.looks_back),
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
-    Fix("drop", _dropped, when=lambda d: d.stored),
+    Fix("drop", _dropped, when=lambda d: d.stored and d.of_module),
+    Fix("no_grad", _unrecorded),
+    Fix("drop", _dropped, when=lambda d: d.stored and not d.of_module),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )

@@ -16,7 +16,6 @@ from autograd_explain.inspect.facts.torch_call import (
     elements,
     failing_call,
     gone_back_from,
-    handed_on,
     live_value,
     tensor_fact,
 )
@@ -49,19 +48,22 @@ class Details:
     use: Place | None  #: before which the flag has to be set
     tensor: str = ""
     source: str = ""  #: what it has the values of
-    given: str = ""  #: what that is called there, where the flag stands in a called function
-    again: tuple[Place, ...] = ()  #: the statements there that copy it before
+    #: what that is called in callers and the statements that read it there, where the flag stands
+    #: in a called function
+    callers: tuple[tuple[str, Place], ...] = ()
+    again: tuple[Place, ...] = ()  #: the statements of that function that copy it before
+    kept: bool = False  #: the flag stands in a function that others may call
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    for root, tensor in _asked(scene):
-        late = late_flag(scene, root, tensor)
+    for roots, tensor in _asked(scene):
+        late = late_flag(scene, roots, tensor)
         if late is not None:
-            return _finding(scene, root, late)
+            return _finding(scene, late)
     return None
 
 
-def _asked(scene: Scene) -> Iterator[tuple[ExprAt, ExprAt | None]]:
+def _asked(scene: Scene) -> Iterator[tuple[list[ExprAt], ExprAt | None]]:
     """What a gradient is taken of, and of which tensor it is asked where one is named."""
     if scene.match.pattern.startswith("grad-none"):
         yield from _of_read(scene)
@@ -72,11 +74,10 @@ def _asked(scene: Scene) -> Iterator[tuple[ExprAt, ExprAt | None]]:
     index = scene.match.captures.get("index", "")
     listed = listed[int(index) : int(index) + 1] if index.isdigit() else listed
     for asked in (*listed, *(() if listed else (None,))):
-        roots, tensor = handed_on(scene, backward_roots(scene), asked)
-        yield from ((root, tensor) for root in roots)
+        yield backward_roots(scene), asked
 
 
-def _of_read(scene: Scene) -> Iterator[tuple[ExprAt, ExprAt]]:
+def _of_read(scene: Scene) -> Iterator[tuple[list[ExprAt], ExprAt]]:
     """The loss of the backward before `x.grad` was read, and x."""
     shown = attribute_read(scene, "grad")
     tensor: Any = None if shown is None else live_value(scene, shown)
@@ -85,11 +86,11 @@ def _of_read(scene: Scene) -> Iterator[tuple[ExprAt, ExprAt]]:
     for call in calls_in(scene, "backward"):
         root = gone_back_from(scene, call)
         if root is not None and before(scene, call, shown):
-            yield root, shown
+            yield [root], shown
 
 
-def _finding(scene: Scene, root: ExprAt, late: LateFlag) -> Finding[Details]:
-    tensor = scene.slicer.value(scene.slicer.imagined(root, late.tensor))
+def _finding(scene: Scene, late: LateFlag) -> Finding[Details]:
+    tensor = scene.slicer.value(scene.slicer.imagined(late.root, late.tensor))
     use, flag = scene.place_at(late.use), scene.place_at(late.flag)
     return finding_from_message(
         scene,
@@ -97,7 +98,7 @@ def _finding(scene: Scene, root: ExprAt, late: LateFlag) -> Finding[Details]:
         EXAMPLE,
         facts={
             "tensor": late.name,
-            "root": root.text,
+            "root": late.root.text,
             "flag": "" if flag is None else flag.source,
             "source": late.source,
             "use": late.use.text,
@@ -106,6 +107,15 @@ def _finding(scene: Scene, root: ExprAt, late: LateFlag) -> Finding[Details]:
         at=late.flag,
         variant="" if late.source == late.name else "copy",
         confidence=Confidence.PROVEN,
-        tensors=(tensor_fact(scene, tensor, late.name, late.given),),
+        tensors=(tensor_fact(scene, tensor, late.name, *(u.given for u in late.callers[:1])),),
         more=(scene.event_at(What.CREATED, late.use),),
-    ).with_details(Details(use, late.name, late.source, late.given, scene.places_at(late.again)))
+    ).with_details(
+        Details(
+            use=use,
+            tensor=late.name,
+            source=late.source,
+            callers=tuple((use.given, use.ahead) for use in late.callers),
+            again=scene.places_at(late.again),
+            kept=late.kept,
+        )
+    )

@@ -21,7 +21,7 @@ from .diagnose import Details
 
 def _flag_first(site: Site[Details]) -> Edits | None:
     details, program = site.details, site.program
-    if details.given:
+    if details.callers:
         return _leaf_in_caller(site)
     if details.source == details.tensor or site.place is None or details.use is None:
         return move_before(program, site.place, details.use, checked=False)
@@ -44,13 +44,20 @@ def _copy_read(site: Site[Details], use: Place) -> list[Patch]:
 def _leaf_in_caller(site: Site[Details]) -> Edits | None:
     """The leaf is made before the caller computes from it, and handed in as it is."""
     details, program, place = site.details, site.program, site.place
-    leaf = f"{details.given} = {details.given}.detach().requires_grad_()"
+    flag = program.statement_at(place)
+    target = ast.unparse(flag.targets[0]) if isinstance(flag, ast.Assign) else ""
+    itself = details.source == details.tensor != target and not details.again
+    ending = "{x}.requires_grad_()" if itself else "{x} = {x}.detach().requires_grad_()"
+    uses = dict.fromkeys(details.callers)
+    early = [line_before(program, use, ending.format(x=given)) for given, use in uses]
+    if details.kept:
+        return merge(*early)
     late = [remove_statement(program, copy) for copy in details.again]
-    if details.source == details.tensor and place is not None:
+    if place is not None and target in ("", details.source, f"{details.tensor}.requires_grad"):
         late.append(remove_statement(program, place))
     elif place is not None:
-        late.append(statement_replaced(program, place, f"{details.tensor} = {details.source}"))
-    return merge(line_before(program, details.use, leaf), *late)
+        late.append(statement_replaced(program, place, f"{target} = {details.source}"))
+    return merge(*early, *late)
 
 
 propose: Propose[Details] = by_table(Fix("flag_first", _flag_first))

@@ -15,6 +15,7 @@ from autograd_explain.inspect.facts.overwrite import (
     further_writes,
     is_parameter,
     read_operand,
+    saving_lines,
 )
 from autograd_explain.inspect.facts.statements import write_of
 from autograd_explain.inspect.history import TraceEvent
@@ -63,6 +64,7 @@ class Details:
     write: Place | None  #: where it can wait for `failed`
     failed: Place | None
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
+    readers: tuple[Place, ...] = ()  #: the lines that led to what saved any overwritten parameter
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
 
 
@@ -115,6 +117,7 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         write=write,
         failed=failed,
         further=further_writes(scene, found),
+        readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
     )
 

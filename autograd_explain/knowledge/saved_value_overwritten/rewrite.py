@@ -204,16 +204,14 @@ def _parameter_update(finding: Finding[Details], program: Program) -> Fixes:
 
 
 def _before_the_saver(finding: Finding[Details], program: Program) -> Edits | None:
-    """The call that writes put before the statement that saves, in the function around both: where
-    somebody else runs backward there is no later place for it."""
+    """The statement that writes, or calls what does, put before the first that saves what is
+    written, in the function around both: where somebody else runs backward there is no later place
+    for it."""
     saved, changed = finding.event(What.SAVED), finding.event(What.CHANGED)
     if saved is None or changed is None:
         return None
-    moves = (
-        called_sooner(program, write, save)
-        for write in (changed.place, *changed.chain)
-        for save in (saved.place, *saved.chain)
-    )
+    goals = (saved.place, *saved.chain, *finding.details.readers)
+    moves = (called_sooner(program, write, *goals) for write in (changed.place, *changed.chain))
     return next((edits for edits in moves if edits), None)
 
 

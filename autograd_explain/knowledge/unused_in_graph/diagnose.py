@@ -72,7 +72,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     handed_in = () if shown is not None else _handed_in(scene)
     cuts = _in_callback(handed_in) if shown is None else cuts_between(scene, roots, shown)
     cuts = cuts or (() if tensor is None else copied_modules(scene, roots, tensor))
-    if not cuts and any(late_flag(scene, root, shown) for root in roots):
+    if not cuts and late_flag(scene, backward_roots(scene), asked) is not None:
         return None  # it is, and was asked for too late: another cause tells
     used = _meant(scene, tensor) if tensor is not None and not cuts else None
     parts = None if cuts else side_parts(scene, shown, asked)

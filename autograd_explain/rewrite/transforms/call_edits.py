@@ -9,11 +9,12 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import targets, unpacked, walk
+from ..analysis.effects import bound_in, effects, used_names
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
 from ..engine.proposal import Edits
-from ..engine.tree import position, statement_at, statements_in
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from .move_statement import lifted
 from .uncut import (
     apply_patches,
     argument_taken_out,
@@ -103,30 +104,33 @@ def line_behind(program: Program, place: Place | None, code: str) -> Edits | Non
     return _inserted(program, place, code, after=True)
 
 
-def called_sooner(
-    program: Program, place: Place | None, target_place: Place | None
-) -> Edits | None:
-    """A call of its own line put before another statement of its block.
+def called_sooner(program: Program, place: Place | None, *goals: Place | None) -> Edits | None:
+    """A statement that gives no name a value put before the first of others of its block, or in it.
 
     Unlike `move_before` it may pass statements that use the same objects, as where those fail
-    because the call comes too late; not one that binds a name which the call reads.
+    because the call comes too late; not one that binds a name which it reads.  The blocks around it
+    that the others stand outside of go with it.
     """
     tree, moved = statement_at(program, place)
-    other, target = statement_at(program, target_place)
-    if not isinstance(moved, cst.Expr) or target is None or other is not tree:
-        return None
+    others = [s for goal in goals if tree_at(program, goal) is tree and (s := tree.statement(goal))]
+    while isinstance(moved, (cst.Expr, cst.AugAssign, cst.With, cst.For, cst.If)):
+        block = tree.block_of(moved)
+        levels = [level for s in others if (level := lifted(tree, s, block)) not in (None, moved)]
+        if levels:
+            return _put_before(tree, moved, levels)
+        moved = tree.outer(moved)
+    return None
+
+
+def _put_before(tree: Tree, moved: Statement, levels: list[Statement]) -> Edits | None:
     order, last = tree.siblings(moved)
-    if not order or tree.block_of(target) is not tree.block_of(moved):
+    first = min(position(order, level) for level in levels)
+    own, passed = bound_in(moved), order[first:last]
+    bound = {name for statement in passed for name in bound_in(statement)}
+    used = {name for statement in passed for name in used_names(statement)}
+    if last <= first or effects(moved).barrier or own & used or used_names(moved) & bound:
         return None
-    first = position(order, target)
-    read = {n.value for n in walk(moved) if isinstance(n, cst.Name)}
-    bound = {
-        n.value for s in order[first:last] for t in targets(s) for n in unpacked(t)
-        if isinstance(n, cst.Name)
-    }  # fmt: skip
-    if last <= first or read & bound:
-        return None
-    return Draft(tree).move([moved], target, after=False).edits()
+    return Draft(tree).move([moved], order[first], after=False).edits()
 
 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
