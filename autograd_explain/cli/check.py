@@ -30,6 +30,7 @@ SIGNALS = frozenset(
             "gradients-changed-too-early",
             "kept-output-overwritten",
         ),
+        *("frozen-while-stepped", "gradient-stopped"),
     }
 )
 #: What the modules of a folder are for.

@@ -220,7 +220,7 @@ class Explainer:
         if not self._wanted() or len(visit.warnings) >= _MAX_WARNINGS:
             return
         program, frames = self._cells.settled(stack_of(frame))
-        live = caused_by(frames, program)
+        live = caused_by(text, frames, program)
         source = None if live is None else program.source_of(live.code)
         if live is None or source is None:
             return  # raised in a library: not the user's line

@@ -21,6 +21,8 @@ from ..program import Program, Source
 Handler = Callable[[str, FrameType], None]
 #: torch's own code, and the recorder's between it and the user.
 _PASSED_THROUGH = ("torch", "autograd_explain")
+#: What is lost is the user's, whoever calls torch in between.
+_WHOEVER_CALLS = ("None of the inputs have requires_grad",)
 
 #: Whatever called these is not the user's program.
 _OUTERMOST = ("IPython.core.interactiveshell", "autograd_explain.script.target")
@@ -94,16 +96,17 @@ def stack_of(frame: FrameType) -> tuple[LiveFrame, ...]:
     return tuple(reversed(found))
 
 
-def caused_by(frames: tuple[LiveFrame, ...], program: Program) -> LiveFrame | None:
+def caused_by(text: str, frames: tuple[LiveFrame, ...], program: Program) -> LiveFrame | None:
     """The user's frame that a warning is about: the last one, or the one that called torch.
 
-    None where other library code stands in between: then it is that library's warning.
+    None where other library code stands in between: then it is that library's warning, unless it
+    tells of gradients that will be missing.
     """
     for live in reversed(frames):
         if program.source_of(live.code) is not None:
             return live
         package = str(live.frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _PASSED_THROUGH:
+        if package not in _PASSED_THROUGH and not text.startswith(_WHOEVER_CALLS):
             return None
     return None
 

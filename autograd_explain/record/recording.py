@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from ..program_index import index_of
 from .detect.data_write_derivative import Derivative, derivative_of
 from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
+from .detect.frozen_steps import told_with_others
 from .detect.kept_outputs import overwritten_outputs
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
@@ -25,11 +27,16 @@ from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
+from .detect.recording_off import is_by_program
+from .detect.stopped_gradients import left_so
+from .detect.straight_through import swapped
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSites
+from .observe.code_positions import spot_of
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
+from .observe.graph_modules import GraphModules
 from .observe.mode_stack import COMPILED, ModeStack
 from .observe.new_parameters import NewParameters
 from .observe.observed_history import ObservedHistory
@@ -192,11 +199,13 @@ class Recording:
     def _suspects(self) -> list[CandidateFault]:
         with quiet():
             self.suspicion.ended_cell(self.sites.namespace)
-            found = [of_samples(s, self.sites) for s in self.suspicion.suspects()]
+            found = [of_samples(s, self.sites) for s in self._kept_suspects()]
             found = [of_functions(s, self.sites) for s in found]
+            found = [self._without_a_word(s) for s in found]
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)
             found = [s for s in updated if s is not None]
+            found += swapped(self.suspicion.cuts, moments.spot, self._since)
             gradients = self.suspicion.gradients
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since
@@ -204,10 +213,15 @@ class Recording:
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, gradients, self.log)
                 owners = [s for s in owners if are_weights(s, self.program)]
-                found = told_once(found, owners, self.sites.namespace)
+                found = told_with_others(told_once(found, owners, self.sites.namespace))
                 left = self.suspicion.owners.left_behind()
                 found += [s for s in left if are_weights(s, self.program)]
         return self._falsifying([self._with_numbers_followed(s) for s in found])
+
+    def _kept_suspects(self) -> list[CandidateFault]:
+        read = functools.partial(spot_of, self.program)
+        found = (left_so(s, self.sites, read) for s in self.suspicion.suspects())
+        return [s for s in found if s is not None]
 
     def _falsifying(self, suspects: list[CandidateFault]) -> list[CandidateFault]:
         """Leaves out writes that no node stands for and that falsify no gradient.
@@ -238,6 +252,15 @@ class Recording:
         if spot is None:
             return Derivative.UNKNOWN, None
         return derivative_of(spot), spot.statement
+
+    def _without_a_word(self, suspect: CandidateFault) -> CandidateFault:
+        """What ran without recording is taken to be meant where the program says so: of what only
+        a library turned off, the user's lines say nothing."""
+        if suspect.sure or suspect.name != "graph-cut" or suspect.evidence["way"] != "no_grad":
+            return suspect
+        site = self.sites.all[suspect.marks["cut"][0].site]
+        lines = [spot_of(self.program, step) for step in site.steps]
+        return suspect if is_by_program(lines, self.program) else replace(suspect, sure=True)
 
     def _with_numbers_followed(self, suspect: CandidateFault) -> CandidateFault:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes
@@ -286,6 +309,7 @@ class Recording:
         layers = OpaqueLayers(recorder, presence)
         backwards = Backwards(recorder, presence)
         parameters = NewParameters(recorder, presence)
+        graphs = GraphModules(recorder, presence)
         stacks = FormattedStacks(presence)
         self._begun = first, _ = sequence(), recorder
         try:
@@ -298,6 +322,7 @@ class Recording:
                 layers.enter()
                 backwards.enter()
                 parameters.enter()
+                graphs.enter()
                 stacks.enter()
                 yield self
         finally:

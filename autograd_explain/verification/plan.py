@@ -263,6 +263,8 @@ def is_of_anomaly_mode(message: str) -> bool:
 _OF_SIGNALS = {
     "gradient-ignored": Reference.OWN_DERIVATIVES,
     "gradient-overwritten": Reference.OWN_GRADIENTS,
+    # What the graph saved is as it was: with copies of that, too, the wrong value is used.
+    "kept-output-overwritten": Reference.NONE,
 }
 
 

@@ -39,6 +39,11 @@ class Encoder(torch.nn.Linear):
     def encode(self, x, scale=1.0):
         return self(x) * scale
 
+@torch.no_grad()
+def grid(parts, width=2):
+    rows = [torch.cat(list(row), -1) for row in parts.split(width)]
+    return torch.cat(rows, -2)
+
 class Error:
     def __init__(self):
         self.total = torch.zeros(())
@@ -51,6 +56,18 @@ class Error:
 def penalty(critic, x):
     out = critic(x)
     return torch.autograd.grad(out.sum(), x, create_graph=True)[0].norm()
+
+class Curved(torch.optim.Optimizer):
+    def __init__(self, params, asks=False):
+        super().__init__(params, {"asks": asks})
+    def step(self):
+        params = self.param_groups[0]["params"]
+        grads = [p.grad for p in params]
+        if self.param_groups[0]["asks"] and grads[0].grad_fn is None:
+            raise RuntimeError(
+                "Gradient tensor 0 does not have grad_fn. When calling loss.backward(), "
+                "make sure the option create_graph is set to True.")
+        torch.autograd.grad(grads, params, [torch.ones_like(g) for g in grads])
 """
 BEGIN = "import torch\nfrom torch import nn\nfrom somelib import *\nnet = nn.Linear(3, 2)\n"
 
@@ -171,6 +188,22 @@ def test_what_a_decorator_wraps_of_a_module_that_is_called() -> None:
     run_cells(new)
 
 
+@pytest.mark.parametrize("called", ["grid", "somelib.grid"])
+def test_a_plain_function_that_runs_without_recording(called: str) -> None:
+    """A frozen model behind it is not what the gradient was lost by."""
+    cells = cells_of(
+        "# %%\nimport somelib\n" + BEGIN + "for p in net.parameters():\n"
+        "    p.requires_grad_(False)\ntiles = nn.Parameter(torch.rand(4, 3, 3))\n"
+        f"# %%\nsheet = {called}(tiles.clamp(0, 1))\n"
+        "loss = net(sheet[:, :3]).sum()\nloss.backward()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None and [r.fix for r in found.rewrites] == ["undecorated"]
+    new = edited(cells, found.rewrites[0])
+    assert f"sheet = {called}.__wrapped__(tiles.clamp(0, 1))" in new[1]
+    assert run_cells(new)["tiles"].grad is not None
+
+
 def test_a_recording_has_seen_it() -> None:
     cells = cells_of(
         "# %%\n" + BEGIN + "# %%\nm = Error()\nm.update(net(torch.ones(2, 3)), 0.0)\n"
@@ -182,3 +215,30 @@ def test_a_recording_has_seen_it() -> None:
     assert event is not None and event.place is not None and event.inside is not None
     assert event.certainty is Certainty.OBSERVED
     assert event.place.source == "m.update(net(torch.ones(2, 3)), 0.0)"
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("watched", [True, False])
+def test_an_optimizer_differentiates_what_backward_left(asks: bool, watched: bool) -> None:
+    """Whether it looks for the graph itself or torch finds that there is none."""
+    cells = cells_of(
+        f"# %%\n{BEGIN}opt = Curved(net.parameters(), asks={asks})\n# %%\n"
+        "opt.zero_grad()\nloss = net(torch.ones(2, 3)).pow(3).sum()\n"
+        "loss.backward()\nopt.step()"
+    )
+    found = play(cells, watched=watched).diagnosis
+    assert found is not None and found.finding.variant == "left"
+    assert found.finding.tensors[0].names[:2] == ("net.weight.grad", "net.bias.grad")
+    new = edited(cells, found.rewrites[0])
+    assert "loss.backward(create_graph=True)" in new[-1]
+    run_cells(new)
+
+
+def test_a_refusal_of_gradients_that_no_backward_left() -> None:
+    cells = cells_of(
+        f"# %%\n{BEGIN}opt = Curved(net.parameters(), asks=True)\n"
+        "for p in net.parameters():\n    p.grad = torch.ones_like(p)\n# %%\nopt.step()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "graph_cut"
+    assert found.rewrites == ()

@@ -168,3 +168,61 @@ def test_a_library_is_not_blamed_where_it_trains_more(tmp_path: Path) -> None:
         found = play(cells_of(START + text))
     assert found.diagnosis is not None, found.output
     assert found.diagnosis.finding.cause == "graph_cut"
+
+
+SAVING = """\
+from functools import partial
+import torch
+from torch.utils.checkpoint import checkpoint
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(3, 3).requires_grad_(False)
+        self.second, self.save = torch.nn.Linear(3, 3), None
+
+    def activation_checkpointing_enable(self, options=None):
+        self.save = partial(checkpoint, **(options or {"use_reentrant": True}))
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.second(h) if self.save is None else self.save(self.second, h)
+"""
+TRAIN = "# %%\nfor _ in range(2):\n    out = encoder(x)\n    head(out).mean().backward()\n"
+SWITCHES = {
+    'encoder.activation_checkpointing_enable({"use_reentrant": True})': (
+        'encoder.activation_checkpointing_enable({"use_reentrant": False})'
+    ),
+    'options = {"use_reentrant": True}\nencoder.activation_checkpointing_enable(options)': (
+        'options = {"use_reentrant": False}'
+    ),
+}
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_the_warning_comes_of_a_library_that_was_asked(switch: str, tmp_path: Path) -> None:
+    start = START.replace('"ignore"', '"default"') + "import somelib\nencoder = somelib.Encoder()\n"
+    with installed(tmp_path, "somelib", SAVING):
+        cells = cells_of(start + switch + "\n" + TRAIN)
+        found = play(cells).diagnosis
+        assert found is not None and found.finding.cause == "checkpoint_without_gradient"
+        assert [
+            e.place.source for e in found.finding.events if e.what is What.CAUSE and e.place
+        ] == [switch.splitlines()[0]]
+        (rewrite,) = found.rewrites
+        assert SWITCHES[switch] in edited(cells, rewrite)[0]
+
+
+def test_a_library_that_nobody_asked_is_not_ours_to_edit(tmp_path: Path) -> None:
+    start = START.replace('"ignore"', '"default"') + "import somelib\nencoder = somelib.Encoder()\n"
+    own = SAVING.replace(
+        "self.second, self.save = torch.nn.Linear(3, 3), None",
+        (
+            "self.second = torch.nn.Linear(3, 3)\n"
+            "        self.save = partial(checkpoint, use_reentrant=True)"
+        ),
+    )
+    with installed(tmp_path, "somelib", own):
+        found = play(cells_of(start + TRAIN)).diagnosis
+        assert found is not None and found.finding.cause == "checkpoint_without_gradient"
+        assert found.rewrites == ()

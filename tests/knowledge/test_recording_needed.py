@@ -77,6 +77,15 @@ PROGRAMS = {
         "grad_mode_off",
         RECORDED,
     ),
+    "a library hands over what does not ask for a gradient": (
+        [
+            MODEL.replace("        pos.requires_grad_()\n", ""),
+            "model.check(torch.ones(2, 3, requires_grad=True))",
+            "f = validate(model, torch.ones(2, 3, requires_grad=True))",
+        ],
+        "grad_mode_off",
+        RECORDED.replace("grad():", "grad():\n            pos.requires_grad_()"),
+    ),
     "an evaluation of the user's own": (
         [
             MODEL,

@@ -7,7 +7,8 @@ from silent_programs import HEAD
 from watching import session, signals
 
 MODEL = (
-    HEAD + "import copy\nnet, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
+    HEAD + "import copy\nimport torch.nn.functional as F\n"
+    "net, head = nn.Linear(3, 4), nn.Linear(1, 1)\nx = torch.randn(3, 3)\n"
     "opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)\n"
     "def loss_of(h):\n    return head(h).sum()\n"
 )
@@ -156,3 +157,40 @@ def test_a_parameter_does_not_come_from_its_own_data() -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     found, recording = session(cells, namespace)
     assert found == [] and not recording.suspicion.traces
+
+
+TERMS = {
+    "an error rate": "(out.argmax(1) != 0).float().mean()",
+    "a count": "0.1 * (out.abs() > 1.0).sum()",
+    "what a table has for a choice": "table[out.topk(1).indices[:, 0] % 3].mean()",
+}
+NO_TERMS = {
+    "a mask of what has a graph": "(out * (out > 0)).mean()",
+    "a number that is only divided by": "out.mean() / (out > 0).sum().clamp(min=1)",
+    "a choice that goes straight through": "(out + ((out > 0).float() - out).detach()).mean()",
+    "hard samples": "(F.gumbel_softmax(out, hard=True) * torch.arange(4.0)).mean()",
+    "a written stop": "out.mean().detach() * 0",
+    "a choice between values": "out.gather(1, out.argmax(1, keepdim=True)).mean()",
+}
+LOSS = (
+    "table = torch.rand(3)\n"
+    "for _ in range(3):\n    opt.zero_grad()\n    out = net(x)\n    term = {}\n"
+    "    loss = head(out[:, :1]).sum() + term\n    loss.backward()\n    opt.step()"
+)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_term_that_only_a_choice_leads_to(name: str) -> None:
+    (found,) = signals((MODEL, LOSS.format(TERMS[name])))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "term")
+    assert found.moments["cut"][0].place.line == 5
+
+
+@pytest.mark.parametrize("name", NO_TERMS)
+def test_a_choice_beside_what_has_a_graph(name: str) -> None:
+    assert signals((MODEL, LOSS.format(NO_TERMS[name]))) == []
+
+
+def test_a_rate_that_is_only_logged_is_no_term() -> None:
+    loop = LOSS.format("(out.argmax(1) != 0).float().mean()").replace(" + term", "")
+    assert signals((MODEL, loop)) == []

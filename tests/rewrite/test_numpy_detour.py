@@ -7,7 +7,10 @@ from rewriting import program_of, result, spot
 
 from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 
-HEAD = "import math\nimport numpy as np\nimport torch\n"
+HEAD = (
+    "import math\nimport numpy as np\nimport torch\n"
+    "from sklearn.preprocessing import MinMaxScaler, StandardScaler\n"
+)
 DETOURS = {
     "two statements": (
         "def f(c, m):\n"
@@ -52,6 +55,47 @@ DETOURS = {
         "        return torch.cos(a + self.m)\n"
         "m = M(m=0.5)\n",
     ),
+    "another array": (
+        "def f(c):\n    table = np.ones(3)\n    a = np.exp(c.detach().numpy()) * table\n"
+        "    return torch.from_numpy(a)\n",
+        "def f(c):\n    table = np.ones(3)\n    a = torch.exp(c) * torch.as_tensor(table)\n"
+        "    return a\n",
+    ),
+    "an array by other names": (
+        "def f(c):\n    gain = 2 * g()\n    a = gain - c.detach().cpu().numpy()\n"
+        "    return torch.from_numpy(a)\ndef g():\n    return np.ones(3)\n",
+        "def f(c):\n    gain = 2 * g()\n    a = torch.as_tensor(gain, device=c.device) - c\n"
+        "    return a\ndef g():\n    return np.ones(3)\n",
+    ),
+    "the array's name is the tensor's, too": (
+        "def f(c):\n    z = np.exp(c.detach().numpy()).astype(np.float32)\n"
+        "    z = torch.from_numpy(z).float()\n    return net(z)\n",
+        "def f(c):\n    z = torch.exp(c).to(torch.float32)\n    z = z.float()\n    return net(z)\n",
+    ),
+    "an array that the function returns": (
+        "class M:\n    def squash(self, c):\n        return np.tanh(c.detach().numpy())\n"
+        "    def forward(self, c):\n        h = torch.from_numpy(self.squash(c))\n"
+        "        return self.out(h)\n",
+        "class M:\n    def squash(self, c):\n        return torch.tanh(c)\n"
+        "    def forward(self, c):\n        h = self.squash(c)\n        return self.out(h)\n",
+    ),
+    "a scaler": (
+        "class M:\n    def __init__(self, scaler):\n        self.scaler = scaler\n"
+        "    def forward(self, c):\n        z = self.scaler.transform(c.detach().cpu().numpy())\n"
+        "        z = torch.from_numpy(z)\n        return net(z)\n"
+        "model = M(StandardScaler().fit(table))\n",
+        "class M:\n    def __init__(self, scaler):\n        self.scaler = scaler\n"
+        "    def forward(self, c):\n        z = (c - torch.as_tensor(self.scaler.mean_).to(c))"
+        " / torch.as_tensor(self.scaler.scale_).to(c)\n        z = z\n        return net(z)\n"
+        "model = M(StandardScaler().fit(table))\n",
+    ),
+    "a scaler's inverse": (
+        "scaler = MinMaxScaler(feature_range=(-1, 1)).fit(table)\ndef f(c):\n"
+        "    return torch.tensor(scaler.inverse_transform(c.detach().numpy()), dtype=kind)\n",
+        "scaler = MinMaxScaler(feature_range=(-1, 1)).fit(table)\ndef f(c):\n"
+        "    return ((c - torch.as_tensor(scaler.min_).to(c))"
+        " / torch.as_tensor(scaler.scale_).to(c)).to(kind)\n",
+    ),
     "at the top of a cell": (
         "c = net(x)\n"
         "angle = np.arctan(c.detach().numpy()) * (2 / np.pi)\n"
@@ -68,12 +112,14 @@ REFUSED = {
     "    return torch.from_numpy(a)\n",
     "a function that torch lacks": "    a = np.interp(c.detach().numpy(), [0, 1], [0, 2])\n"
     "    return torch.from_numpy(a)\n",
-    "another array": "    table = np.ones(3)\n    a = np.exp(c.detach().numpy()) * table\n"
-    "    return torch.from_numpy(a)\n",
-    "an array by other names": "    gain = 2 * g()\n    a = np.exp(c.detach().numpy()) * gain\n"
-    "    return torch.from_numpy(a)\ndef g():\n    return np.ones(3)\n",
-    "an array that is given": "    return h(c, np.ones(3))\ndef h(c, w):\n"
-    "    a = np.exp(c.detach().numpy()) * w\n    return torch.from_numpy(a)\n",
+    "a scaler with options": "    a = scaler.transform(c.detach().numpy())\n"
+    "    return torch.from_numpy(a)\nscaler = StandardScaler(with_mean=False).fit(table)\n",
+    "one of two scalers": "    a = scaler.transform(c.detach().numpy())\n"
+    "    return torch.from_numpy(a)\nscaler = StandardScaler() if big else MinMaxScaler()\n",
+    "a scaler from elsewhere": "    a = scaler.transform(c.detach().numpy())\n"
+    "    return torch.from_numpy(a)\nscaler = load('scaler.pkl')\n",
+    "what one caller keeps as an array": "    return np.exp(c.detach().numpy())\n"
+    "def g(c):\n    return torch.from_numpy(f(c))\nshown = f(x)\n",
     "bound elsewhere": "    a = np.exp(c.detach().numpy())\n    a = a + 1\n"
     "    for a in [a]:\n        pass\n    return torch.from_numpy(a)\n",
     "a method with another meaning": "    a = c.detach().numpy().astype('int64')\n"

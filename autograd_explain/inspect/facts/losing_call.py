@@ -26,10 +26,12 @@ _OFF = ("no_grad", "inference_mode")
 
 @dataclass(frozen=True)
 class Undecorated:
-    """A call of what a decorator runs without recording; `of_module`: of a module's `forward`."""
+    """A call of what a decorator runs without recording: of a module's `forward` (`of_module`), of
+    a method, or of a plain function (`alone`)."""
 
     place: Place
     of_module: bool
+    alone: bool = False
 
 
 def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
@@ -45,15 +47,16 @@ def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
 
 
 def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:
-    """The calls behind `root` of methods of a library that a decorator runs without recording,
+    """The calls behind `root` of functions of a library that a decorator runs without recording,
     where what it wraps can be called instead."""
     found: dict[Place, Undecorated] = {}
     for call in () if root is None else _library_calls(scene, root):
         place, function = scene.place_at(call), call.callable
         value = MISSING if function is None else scene.slicer.value(function)
-        of_module = isinstance(value, torch.nn.Module)
-        if place is not None and (of_module or call.receiver) and _is_decorated(scene, call):
-            found[place] = Undecorated(place, of_module)
+        of_module, alone = isinstance(value, torch.nn.Module), isinstance(value, types.FunctionType)
+        known = of_module or alone or call.receiver
+        if place is not None and known and _is_decorated(scene, call):
+            found[place] = Undecorated(place, of_module, alone)
     return tuple(found.values())
 
 

@@ -74,7 +74,18 @@ def find(scene: Scene) -> NoGraph | None:
     if mode is not None:
         return NoGraph(root, fact, trace, mode=mode)
     found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, trace.frozen)
-    return found if cut is not None or trace.frozen else _from_run(scene, found)
+    if cut is None and trace.frozen:
+        return _lost_in_library(scene, found) or found
+    return found if cut is not None else _from_run(scene, found)
+
+
+def _lost_in_library(scene: Scene, found: NoGraph) -> NoGraph | None:
+    """A call of a library that turned recording off although something with gradient went in: what
+    is frozen behind it has nothing to do with that."""
+    call = losing_call(scene, found.root) if found.root and _calls_library(scene) else None
+    if call is None or call.inside is None or ".detach()" in call.inside.source:
+        return None
+    return replace(found, frozen=(), library=call)
 
 
 def _from_run(scene: Scene, found: NoGraph) -> NoGraph:

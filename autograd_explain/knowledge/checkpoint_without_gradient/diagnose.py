@@ -11,7 +11,7 @@ from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
-from .in_library import asked_of_library
+from .in_library import asked_for, asked_of_library, called_by_library
 
 PATTERNS = (
     "checkpoint-no-input-requires-grad",
@@ -39,6 +39,8 @@ def diagnose(scene: Scene) -> Finding | None:
             return _of_backward(scene, found, off, off.calls[0].text)
         asked = asked_of_library(scene, found)
         return None if asked is None else _of_backward(scene, found, *asked)
+    if called_by_library(scene):
+        return _of_library(scene)
     # The other kind of checkpoint would give a frozen module no gradient either.
     other = scene.match.pattern == "checkpoint-not-necessary" or is_frozen(scene)
     at = None if other else failing_place(scene)
@@ -51,6 +53,28 @@ def diagnose(scene: Scene) -> Finding | None:
         at=at,
         tensors=(TensorFact(Role.CULPRIT, read, requires_grad=False),) if read else (),
     )
+
+
+def _of_library(scene: Scene) -> Finding:
+    """Where the program asked a library for checkpoints of that kind, if it did."""
+    asked = tuple(asked_for(scene))
+    call = "" if scene.surfaced is None else scene.surfaced.text
+    return finding_from_message(
+        scene,
+        "checkpoint_without_gradient",
+        EXAMPLE,
+        facts={"call": call},
+        at=asked[0] if asked else None,
+        more=[scene.event_at(What.CAUSE, a) for a in asked[1:]],
+        tensors=(TensorFact(Role.CULPRIT, _trained(scene), requires_grad=True),),
+        variant="library",
+    )
+
+
+def _trained(scene: Scene) -> tuple[str, ...]:
+    """What the warning's line calls, and what of it is trained in vain."""
+    called = None if scene.surfaced is None else scene.surfaced.callable
+    return () if called is None else (called.text,)
 
 
 def _of_backward(scene: Scene, found: NoGraph, off: UnrecordedCheckpoint, call: str) -> Finding:

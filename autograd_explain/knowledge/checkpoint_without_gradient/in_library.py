@@ -17,8 +17,10 @@ from autograd_explain.inspect.facts.no_graph import NoGraph
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
 
-#: transformers' `PreTrainedModel.gradient_checkpointing_enable` and its like.
-_SWITCH = "gradient_checkpointing"
+#: transformers' `PreTrainedModel.gradient_checkpointing_enable`, `activation_checkpointing_enable`.
+_SWITCH = "checkpointing_enable"
+#: torch's own code, and the recorder's between it and the user.
+_OWN = ("torch", "autograd_explain")
 
 
 def asked_of_library(scene: Scene, loss: NoGraph) -> tuple[UnrecordedCheckpoint, str] | None:
@@ -31,7 +33,7 @@ def asked_of_library(scene: Scene, loss: NoGraph) -> tuple[UnrecordedCheckpoint,
         owner = None if spot.callable is None else scene.slicer.value(spot.callable)
         model = getattr(owner, "__self__", owner) if owner is not MISSING else None
         if is_a(model, torch.nn.Module) and _is_reentrant(model):
-            asked = tuple(_asked(scene))
+            asked = tuple(asked_for(scene))
             read = tuple(name.text for name in _names(scene, spot))
             found = UnrecordedCheckpoint(asked, read, True)
             return (found, spot.text) if asked else None
@@ -59,7 +61,16 @@ def _names(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
         yield spot.inside(target)
 
 
-def _asked(scene: Scene) -> Iterator[ExprAt]:
+def called_by_library(scene: Scene) -> bool:
+    """Whether code of another package than torch stands between the user's line and torch's."""
+    frames = scene.incident.frames
+    own = [i for i, f in enumerate(frames) if scene.program.source_of(f.code) is not None]
+    between = frames[own[-1] + 1 :] if own else ()
+    names = (str(f.frame.f_globals.get("__name__", "")) for f in between)
+    return any(name.partition(".")[0] not in _OWN for name in names)
+
+
+def asked_for(scene: Scene) -> Iterator[ExprAt]:
     """The `True` of `use_reentrant`, in a dict or as an argument; else the calls that switch
     checkpoints on without saying which kind."""
     said = [
@@ -71,7 +82,7 @@ def _asked(scene: Scene) -> Iterator[ExprAt]:
     if not said:
         for source, call in scene.index.nodes(ast.Call):
             name = getattr(call.func, "attr", "")
-            if name.startswith(_SWITCH) and name.endswith("enable") and not call.keywords:
+            if name.endswith(_SWITCH) and not call.keywords:
                 yield scene.slicer.at(source, call)
 
 

@@ -16,6 +16,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import called_name
 
 _RUN_BY_CALL = ("forward", "__call__", "__init__")
+_GOES_BACK = ("backward", "grad")
 
 
 def untrained_makers(scene: Scene, copied: ExprAt, tensor: torch.Tensor) -> tuple[Place, ...]:
@@ -50,7 +51,8 @@ def _may_be_trained(scene: Scene, leaf: torch.Tensor, optimizers: list[Optimizer
     groups = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
     if any(parameter is leaf for group in groups for parameter in group):
         return True
-    return not groups and any(True for _ in scene.index.calls("backward", "grad"))
+    calls = scene.index.nodes(ast.Call, naming=_GOES_BACK)
+    return not groups and any(called_name(call) in _GOES_BACK for _, call in calls)
 
 
 def _path(scene: Scene, copied: ExprAt, result: torch.Tensor) -> tuple[Place, ...]:

@@ -22,7 +22,8 @@ from autograd_explain.model import Place
 @dataclass(frozen=True)
 class Inside:
     """The statements from `first` to `last` are to be recorded.  In inference mode that takes
-    more: `modes` name the mode of the user's, `options` are calls that take it as an argument."""
+    more: `modes` name the mode of the user's, `options` are calls that take it as an argument.
+    `asking` are names of tensors that it is differentiated by and that may not require grad."""
 
     first: Place
     last: Place
@@ -31,6 +32,7 @@ class Inside:
     enabled: bool = False  #: they stand under `enable_grad()`, to no effect
     modes: tuple[Place, ...] = ()
     options: tuple[Place, ...] = ()
+    asking: tuple[str, ...] = ()
 
 
 def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
@@ -43,6 +45,7 @@ def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
     if off is None and found.mode is None:
         return None
     derivative = asked.called == "grad"
+    asking = tuple(_differentiated_by(scene, asked)) if derivative and found.mode else ()
     asked, inner = _whole_way(scene, found.root, asked)
     same = off is not None and off.scope.body is asked.scope.body
     if same and off is not None:
@@ -58,7 +61,22 @@ def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
         mode is not None and mode.enabled,
         () if off is None else scene.places_at(_modes(off)),
         () if mode is None else scene.places_at(_options(scene)),
+        asking,
     )
+
+
+def _differentiated_by(scene: Scene, derivative: ExprAt) -> Iterator[str]:
+    """The names that a derivative is taken by, where their tensors are leaves: a library that
+    turns recording off hands over such, and the next ones may not ask for it."""
+    given = derivative.argument(1, "inputs")
+    nodes = () if given is None else getattr(given.node, "elts", (given.node,))
+    own = (n for n in ast.walk(derivative.scope.body) if isinstance(n, ast.Attribute))
+    asked = {ast.unparse(n.value) for n in own if n.attr in ("requires_grad", "requires_grad_")}
+    names = (derivative.inside(node) for node in nodes if isinstance(node, ast.Name))
+    for name in names:
+        tensor = None if name.text in asked else scene.slicer.tensor(name)
+        if tensor is not None and tensor.is_leaf:
+            yield name.text
 
 
 def _is_inside(scene: Scene, asked: ExprAt, off: Off) -> bool:

@@ -37,7 +37,8 @@ def _enabled(site: Site[Details]) -> Edits | None:
     program, inside = site.program, site.details.inside
     if inside is None:
         return None
-    wrapped = () if inside.enabled else recorded_run(program, inside.first, inside.last)
+    asking = inside.asking
+    wrapped = () if inside.enabled else recorded_run(program, inside.first, inside.last, asking)
     if wrapped is None or not inside.inference:
         return wrapped
     modes = [p for place in inside.modes for p in _no_grad_instead(program, place)]

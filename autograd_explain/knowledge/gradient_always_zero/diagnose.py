@@ -1,4 +1,5 @@
-"""Every way from the loss to a parameter leads through an operation whose derivative is 0."""
+"""Every way from the loss to a parameter leads through an operation whose derivative is 0, or one
+does that leads through a random draw."""
 
 import ast
 from dataclasses import dataclass
@@ -30,16 +31,20 @@ EXAMPLE = {
 }
 _AWAITED = 4
 _ROUNDING = "rounding_mode"
+_SAMPLER = "grid_sample"  #: also torch.grid_sampler
 
 
 @dataclass(frozen=True)
 class Details:
     """The call's operand; `whole` says that all of the loss is computed of what such operations
-    give, `divides` that the call is a division which rounds."""
+    give, `divides` that the call is a division which rounds.  `mode` is the one place of the
+    program that says "nearest", where that is why."""
 
     operand: Place | None
     whole: bool
     divides: bool
+    function: str = ""  #: torch's name of it
+    mode: Place | None = None
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -52,6 +57,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     names = tuple(name_of(scene, p) for p in lost) or shapes
     operand, divides = _operand(scene, place)
     failed = event(scene, What.FAILED, "backward")
+    partly, function = bool(scene.incident.evidence.get("partly")), made.op.strip("_")
+    sampled = function.startswith(_SAMPLER)
+    drawn = (*filter(None, (made.target,)), *made.operands) if partly else ()
     return Finding(
         cause="gradient_always_zero",
         confidence=Confidence.PROVEN,
@@ -60,15 +68,28 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "parameters": listed(names),
             "operation": text_of(scene, place),
             "operand": "" if operand is None else text_of(scene, operand),
-            "function": made.op.strip("_"),
+            "function": function,
             "place": label(place),
             "backward": "" if failed is None or failed.place is None else failed.place.source,
         },
-        tensors=(culprit(scene, next(iter(lost), None), *names[:_AWAITED]),),
+        tensors=(culprit(scene, next(iter(lost), None), *names[:_AWAITED], *drawn),),
         events=tuple(e for e in (event(scene, What.CAUSE, "operation"), failed) if e is not None),
-        details=Details(operand, bool(scene.incident.evidence.get("whole")), divides),
-        awaited=names[:_AWAITED],
+        variant="nearest" if sampled else "partly" if partly else "",
+        details=Details(
+            None if sampled else operand,
+            bool(scene.incident.evidence.get("whole")),
+            divides,
+            function,
+            _only_nearest(scene) if sampled else None,
+        ),
+        awaited=() if partly else names[:_AWAITED],
     )
+
+
+def _only_nearest(scene: Scene) -> Place | None:
+    constants = scene.index.nodes(ast.Constant)
+    found = [s.place(n.lineno, None, n) for s, n in constants if n.value == "nearest"]
+    return found[0] if len(found) == 1 else None
 
 
 def _operand(scene: Scene, place: Place) -> tuple[Place | None, bool]:

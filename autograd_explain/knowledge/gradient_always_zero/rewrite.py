@@ -11,12 +11,18 @@ from autograd_explain.rewrite.engine.cst_tools import expression, repeatable, st
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Tree, tree_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
-from autograd_explain.rewrite.transforms.uncut import code_of, node_at
+from autograd_explain.rewrite.transforms.uncut import (
+    apply_patches,
+    code_of,
+    node_at,
+    replacement,
+)
 
 from .diagnose import Details
 
 _WHOLE = (cst.Assign, cst.AnnAssign, cst.Return, cst.Arg)
 _WISH = "value"
+_TWO = 2
 
 
 def _left_out(site: Site[Details]) -> Edits | None:
@@ -61,7 +67,28 @@ def _stands_alone(site: Site[Details]) -> bool:
     return source is None or node is None or isinstance(source.parents.get(node), ast.Expr)
 
 
+def _computed_of_noise(site: Site[Details]) -> Edits | None:
+    """`torch.normal(mean, std)` -> `mean + std * torch.randn_like(mean)`: the same numbers."""
+    call = node_at(site.program, site.place)
+    given = call.args if isinstance(call, ast.Call) and not call.keywords else []
+    if site.details.function != "normal" or site.place is None or len(given) != _TWO:
+        return None
+    mean, std = (f"({code_of(site.program, site.place, a)})" for a in given)
+    like = std if isinstance(given[0], ast.Constant) else mean
+    plain = [isinstance(a, (ast.Name, ast.Attribute, ast.Call, ast.Constant)) for a in given]
+    mean, std = (c[1:-1] if p else c for c, p in zip((mean, std), plain, strict=True))
+    like = like if like in (mean, std) else like[1:-1]
+    code = f"{mean} + {std} * torch.randn_like({like})"
+    return apply_patches(replacement(site.program, site.place, code))
+
+
+def _between_pixels(site: Site[Details]) -> Edits | None:
+    return apply_patches(replacement(site.program, site.details.mode, '"bilinear"'))
+
+
 propose: Propose[Details] = by_table(
+    Fix("of_noise", _computed_of_noise, changes=True),
+    Fix("bilinear", _between_pixels, when=lambda d: d.mode is not None, changes=True),
     Fix("left_out", _left_out, when=lambda d: d.whole, changes=True),
     Fix("straight_through", _straight_through, changes=True),
     Fix("left_out", _left_out, changes=True),

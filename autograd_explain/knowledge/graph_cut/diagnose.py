@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from autograd_explain.inspect.dataflow import Cut, CutKind
+from autograd_explain.inspect.dataflow import Cut, CutKind, GradientTrace
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
@@ -28,12 +28,18 @@ from autograd_explain.model import (
 )
 
 from .accuracy import accuracy_objective
+from .left_gradients import REFUSED, LeftGradients, left_gradients
 from .loaded_frozen import loaded_frozen
 from .part_to_train import part_to_train
 from .shared_module import shared_module
 from .uncut_value import uncut_value
 
-PATTERNS = ("no-grad-fn", "backward-on-non-tensor")
+PATTERNS = ("no-grad-fn", "backward-on-non-tensor", REFUSED)
+
+MESSAGES = {
+    REFUSED: "Gradient tensor {index:int} does not have grad_fn. When calling loss.backward(), "
+    "make sure the option create_graph is set to True."
+}
 
 EXAMPLE = {
     "root": "loss",
@@ -64,6 +70,7 @@ class Details:
     cuts: tuple[Place, ...] = ()
     kind: CutKind | None = None  #: how they cut, where a repair is known
     later: tuple[tuple[CutKind, Place | None], ...] = ()  #: what would cut once more
+    left: tuple[Place, ...] = ()  #: the backwards that left the gradient
     use: Place | None = None  #: where the cut value is used
     instead: str = ""  #: the value before it
     objective: Place | None = None  #: an accuracy that was to be differentiated
@@ -77,9 +84,13 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    found = find(scene)
+    refused = scene.match.pattern == REFUSED
+    found = _refused() if refused else find(scene)
     if found is None or found.recording_off:
         return None
+    left = left_gradients(scene, found)
+    if left is not None or refused:
+        return _of_left(scene, found, left)
     if found.cut is not None:
         return _of_cut(scene, found, found.cut)
     if unrecorded(scene, found) is not None:
@@ -148,6 +159,30 @@ def _together(scene: Scene, found: NoGraph, cut: Cut) -> Iterator[Cut]:
             whole = whole_cut(scene, other)
             if whole.kind is cut.kind:
                 yield whole
+
+
+def _refused() -> NoGraph:
+    """What is known where code looked for the graph of a gradient, and said that there is none."""
+    return NoGraph(None, TensorFact(Role.ROOT, (".grad",)), GradientTrace(False))
+
+
+def _of_left(scene: Scene, found: NoGraph, left: LeftGradients | None) -> Finding[Details]:
+    """Code behind a backward differentiates what that left in `.grad`."""
+    if left is None:
+        return _finding(scene, found, (), [], Confidence.GENERAL, "", Details())
+    causes = [scene.event(What.CAUSE, moment) for moment in reversed(left.backwards)]
+    events = [event for event in causes if event is not None]
+    return _finding(
+        scene,
+        found,
+        left.gradient.names,
+        events,
+        Confidence.PROVEN,
+        "left",
+        Details(left=tuple(moment.place for moment in left.backwards)),
+        tensor=next(iter(left.gradient.names), ""),
+        operation=left.backwards[-1].place.source,
+    )
 
 
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:

@@ -22,7 +22,8 @@ from autograd_explain.rewrite.transforms.create_graph import (
 )
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
-from autograd_explain.rewrite.transforms.numpy_detour import stays_in_numpy
+from autograd_explain.rewrite.transforms.numpy_detour import in_torch, stays_in_numpy
+from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -43,6 +44,9 @@ from .thaw import thawed_in_turn
 def _uncut(site: Site[Details]) -> Edits | None:
     """Leave out the call that cut, and what would cut once more behind it."""
     program, causes = site.program, list(site.details.cuts)
+    detours = [_detour(program, place) for place in causes]
+    if all(detours):
+        return apply_patches(patch for detour in detours for patch in detour)
     groups = [without_cut(program, p) for p in causes]
     later = [(kind, p) for kind, p in site.details.later if not _within(p, causes)]
     groups += [_passing(program, kind, p) for kind, p in later]
@@ -50,6 +54,13 @@ def _uncut(site: Site[Details]) -> Edits | None:
     if any(stays_in_numpy(program, p, patches) for p in causes):
         return None
     return apply_patches(patches)
+
+
+def _detour(program: Program, place: Place) -> list[Patch]:
+    """What NumPy computes of the value, computed in torch, where a tensor is made of it again."""
+    node = node_at(program, place)
+    gone = node is not None and called_name(node) == "numpy"
+    return in_torch(program, place, node) or [] if gone and node is not None else []
 
 
 def _within(place: Place | None, outer: list[Place]) -> bool:
@@ -162,11 +173,11 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
     node, source = node_at(program, call.place), program.source_at(call.place)
     if not isinstance(node, ast.Call) or source is None or call.place.span is None:
         return []
-    owner = node.func if call.of_module else getattr(node.func, "value", None)
-    span = source.span(node.func)
-    if owner is None or span is None:
+    owner: ast.expr | None = node.func if call.of_module else getattr(node.func, "value", None)
+    owner, span = None if call.alone else owner, source.span(node.func)
+    if span is None or (owner is None and not call.alone):
         return []
-    given = [owner, *node.args, *node.keywords]
+    given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
     inner = ", ".join(code_of(program, call.place, g) for g in given)
     method = ".forward" if call.of_module else ""
     return [Patch(source, call.place.span.since(span), f"{method}.__wrapped__({inner})")]
@@ -223,6 +234,7 @@ def _has_part(details: Details) -> bool:
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 propose: Propose[Details] = by_table(
+    Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix(
         "no_copy",
@@ -236,13 +248,15 @@ propose: Propose[Details] = by_table(
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(
         "create_graph",
-        at_place(lambda p, at: with_create_graph(p, derivatives_from(p, at))),
-        when=lambda d: d.kind is CutKind.GRADIENT,
+        lambda s: with_create_graph(
+            s.program, s.details.left or derivatives_from(s.program, s.place)
+        ),
+        when=lambda d: d.kind is CutKind.GRADIENT or d.left != (),
     ),
     Fix(
         "repair_derivative_itself",
         at_place(derivative_taken),
-        when=lambda d: d.kind in (CutKind.GRADIENT, None),
+        when=lambda d: d.kind in (CutKind.GRADIENT, None) and not d.left,
     ),
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(

@@ -76,7 +76,7 @@ def _to_be(scene: Scene, call: ExprAt) -> list[str]:
     named = [
         n for t in getattr(statement, "targets", ()) for n in outer_names(scene, call.inside(t))
     ]
-    given = call.argument(0, "data", "object")
+    given = call.argument(0, "data", "object") or call.receiver
     made_of = [given.text] if given is not None and isinstance(given.node, ast.Name) else []
     return [*stored_names(scene, call), *named, *made_of]
 

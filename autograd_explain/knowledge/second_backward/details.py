@@ -144,7 +144,7 @@ def _given_back(scene: Scene, part: FreedPart) -> bool:
 def _places(known: Evidence, why: Why) -> Details:
     """Where the old value is made, kept and read, and the statements to compute again."""
     part, reader = known.part, known.part.reader
-    paths = [moment.path for moment in part.made]
+    paths = [moment.path for moment in (*part.made, *part.handed)]
     if why is Why.CLOSURE or (part.whole and why is Why.COMPUTED_ONCE):
         return to_repeat(why, known.failed, None, paths)
     if reader is None and part.read_at is not None and why is Why.COMPUTED_ONCE:

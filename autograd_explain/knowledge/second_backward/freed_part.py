@@ -17,6 +17,7 @@ import torch
 
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
+from autograd_explain.inspect.facts.failing_loops import failing_loops
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
@@ -25,7 +26,8 @@ from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
 
 from .kept_anew import KeptAnew, kept_anew
-from .made_outside import made_outside, read_in_loop
+from .made_outside import made_by_text, made_outside, read_in_loop
+from .memoization import remembered
 
 _SECONDS = 2.0
 
@@ -61,6 +63,7 @@ class FreedPart:
     shared: tuple[Binding, ...]
     read_at: Place | None
     kept: KeptAnew | None = None
+    handed: tuple[TraceEvent, ...] = ()  #: what only gives the old value further names
 
     @property
     def lines(self) -> dict[LineId, bool]:
@@ -129,7 +132,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     newer = scene.makers(n for n in graph.nodes if id(n) not in known)
     bindings = [binding_of(scene.program, m) for m in makers]
     shared = tuple({b.place.line_id: b for b in bindings}.values())
-    return FreedPart(
+    part = FreedPart(
         boundary=boundary,
         carrier=carrier,
         first=calls[-1] if calls else None,
@@ -146,6 +149,51 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         read_at=None if carrier is None else read_in_loop(scene, carrier.name),
         kept=kept,
     )
+    return _computed_before(scene, part)
+
+
+def _computed_before(scene: Scene, part: FreedPart) -> FreedPart:
+    """With the statements before the loop that the text tells of the old value.  They tell all of
+    it where nothing else does; and where what a round has made of the value (a cache that grows) is
+    on the only way to what is trained: no end of the graph there would leave anything to train."""
+    inside = part.maker is not None and failing_loops(scene).hold(part.maker)
+    made = () if part.maker is None else part.maker.path
+    if inside and (part.leads_on or remembered(scene.program, made, scene.path)):
+        return part
+    nodes = tuple(scene.graph.inner) if inside else part.old
+    read, before = _read_from_outside(scene, nodes)
+    if read is None:
+        return part
+    if part.maker is not None and not inside:
+        lines = {place.line_id for moment in part.made for place in moment.path}
+        return replace(part, handed=tuple(m for m in before if m.place.line_id not in lines))
+    return replace(
+        part,
+        carrier=read,
+        maker=before[-1],
+        binding=binding_of(scene.program, before[-1]),
+        reader=None,
+        whole=False,
+        carried="",
+        made=before,
+        read_at=read_in_loop(scene, read.name),
+        kept=None,
+    )
+
+
+def _read_from_outside(
+    scene: Scene, nodes: tuple[GraphNode, ...]
+) -> tuple[NamedTensor | None, tuple[TraceEvent, ...]]:
+    """A tensor of these nodes that the loop reads under a name of before, and what made that."""
+    known = {id(n.node) for n in nodes}
+    roots = {id(r) for r in scene.roots}
+    for named in scene.names.tensors:
+        grad_fn: Any = None if named.tensor.is_leaf else named.tensor.grad_fn
+        if id(grad_fn) in known and id(named.tensor) not in roots:
+            if read_in_loop(scene, named.name) is not None:
+                if made := made_by_text(scene, named.name):
+                    return named, made
+    return None, ()
 
 
 def _below(graph: Graph, node: GraphNode) -> list[GraphNode]:

@@ -11,6 +11,7 @@ import torch
 from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
 from autograd_explain.inspect.facts.failing_loops import loops_around
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
@@ -48,6 +49,53 @@ def read_in_loop(scene: Scene, name: str) -> Place | None:
     return None
 
 
+def made_by_text(scene: Scene, name: str) -> tuple[TraceEvent, ...]:
+    """The statements before the loop that gave `layers` of `layers[0][1]` its value, and what that
+    is computed from with a graph, where the loop only reads it: as the text tells, oldest first.
+    () where a name has several values, or one that stands elsewhere."""
+    root = _OWN_NAME.match(name)
+    for live, source, loop in _loops(scene) if root is not None else ():
+        nodes = [n for s in loop.body for n in ast.walk(s)]
+        if root is None or root[0] in {changed for node in nodes for changed in _works_with(node)}:
+            return ()
+        found = _assigned(scene, source.function_around(loop), root[0])
+        before = [(s, n) for s, n in found or () if s is not source or n.lineno < loop.lineno]
+        if found is None or len(before) != len(found):
+            return ()
+        function = live.code.co_name if source.function_around(loop) else None
+        places = [s.place(n.lineno, function, n) for s, n in found]
+        outer = scene.path[: scene.incident.user_frames.index(live)]
+        orders = range(-len(places), 0)  # before all that the history knows
+        pairs = zip(orders, places, strict=True)
+        return tuple(TraceEvent(order, p, "assign", outer) for order, p in pairs)
+    return ()
+
+
+def _assigned(
+    scene: Scene, scope: ast.AST | None, name: str
+) -> list[tuple[Source, ast.Assign]] | None:
+    """The one statement that assigns each of the names with a graph that a name comes from."""
+    inside = {id(n.node) for n in scene.graph.inner}
+    graphs = [n.name for n in scene.names.tensors if id(n.tensor.grad_fn) in inside]
+    carrying = {found[0] for n in graphs if (found := _OWN_NAME.match(n)) is not None}
+    pending, statements = [name], dict[str, tuple[Source, ast.Assign]]()
+    while pending:
+        name = pending.pop()
+        made = [(s, n) for s, n in scene.index.nodes(ast.Assign) if name in _bound(n)]
+        here = [(s, n) for s, n in made if s.function_around(n) is scope]
+        if len(here) != 1:
+            return None
+        statements[name] = here[0]
+        read = {n.id for n in ast.walk(here[0][1].value) if isinstance(n, ast.Name)}
+        pending += [n for n in sorted(read & carrying) if n not in statements and n not in pending]
+    return sorted(statements.values(), key=lambda found: (found[0].cell or 0, found[1].lineno))
+
+
+def _bound(statement: ast.Assign) -> set[str]:
+    stores = (n for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name))
+    return {n.id for n in stores if isinstance(n.ctx, ast.Store)}
+
+
 def _fixed_names(scene: Scene) -> Iterator[str]:
     """The names of tensors and containers that the loops around the failing lines only read."""
     for live, _, loop in _loops(scene):
@@ -65,6 +113,13 @@ def _loops(scene: Scene) -> Iterator[tuple[LiveFrame, Source, ast.For | ast.Whil
         source = scene.program.source_of(live.code)
         if source is not None:
             yield from ((live, source, loop) for loop in loops_around(source, live.line))
+
+
+def _works_with(node: ast.AST) -> Iterator[str]:
+    """The names that a node changes, and those that it calls: a module may keep a value."""
+    yield from _changed(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        yield node.func.id
 
 
 def _changed(node: ast.AST) -> Iterator[str]:

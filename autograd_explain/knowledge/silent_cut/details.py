@@ -14,6 +14,15 @@ from .recording_off import RecordingOff
 
 
 @dataclass(frozen=True)
+class Swapped:
+    """A sum `passed + (value - passed).detach()`, in which the two are to change places."""
+
+    place: Place
+    value: str
+    passed: str
+
+
+@dataclass(frozen=True)
 class Details:
     """What the rewrites go by."""
 
@@ -22,6 +31,7 @@ class Details:
     off: RecordingOff | None = None
     by_library: bool = False  #: inside of a call of an installed library
     drawn: Place | None = None  #: where a distribution draws a sample
+    swapped: Swapped | None = None
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

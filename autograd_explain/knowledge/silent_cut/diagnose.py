@@ -1,5 +1,7 @@
 """A value left the graph on its way into the loss: parameters before it never get a gradient."""
 
+import ast
+
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -15,7 +17,7 @@ from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
 
-from .details import Details, kept_as, widest
+from .details import Details, Swapped, kept_as, widest
 from .missing import of_missing_gradient
 from .partial import of_partial_cut
 from .recording_off import as_events, behind, recording_off
@@ -39,6 +41,8 @@ EXAMPLE = {
     "step": "optimizer.step()",
     "inside": "",
     "inside_place": "?",
+    "value": "",
+    "passed": "",
 }
 
 
@@ -82,6 +86,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "inside": "" if inside is None else inside.source,
             "inside_place": label(inside),
             "place": label(call or first.place),
+            "value": str(scene.incident.evidence.get("value", "")),
+            "passed": str(scene.incident.evidence.get("passed", "")),
             "optimizer": optimizer_name(scene),
             "step": step.place.source if step else "",
         },
@@ -89,14 +95,31 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=variant,
         details=Details(
-            repairable=variant not in ("no_grad", "operation", "sample", "function", "library"),
+            repairable=variant not in _WITHOUT_REWRITE,
             off=off,
             by_library=variant in ("function", "library"),
+            swapped=_swapped(scene, first),
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
-        # Where a second cut stands in the way, no rewrite of the first alone gives a gradient.
-        awaited=() if scene.incident.evidence.get("cut_again") or not lost else names[:1],
+        awaited=names[:1] if lost and _is_awaited(scene, variant) else (),
     )
+
+
+def _swapped(scene: Scene, cut: TraceEvent) -> Swapped | None:
+    """The sum around a `detach` that is the wrong way round."""
+    evidence, source = scene.incident.evidence, scene.program.source_at(cut.place)
+    if evidence.get("way") != "swapped" or source is None or cut.place.span is None:
+        return None
+    nodes = (n for n in source.nodes if isinstance(n, ast.Call))
+    node = next((n for n in nodes if source.span(n) == cut.place.span), None)
+    place = None if node is None else source.place(node.lineno, None, source.parents[node])
+    return None if place is None else Swapped(place, evidence["value"], evidence["passed"])
+
+
+def _is_awaited(scene: Scene, variant: str) -> bool:
+    """Not where a second cut stands in the way, so that no rewrite of the first alone gives a
+    gradient, nor where other terms of the loss give one."""
+    return variant not in ("term", "swapped") and not scene.incident.evidence.get("cut_again")
 
 
 def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
@@ -128,4 +151,5 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     return way if way in _WAYS else "detach"
 
 
-_WAYS = ("copy", "written", "no_grad", "operation", "sample")
+_WAYS = ("copy", "written", "no_grad", "operation", "sample", "term", "swapped")
+_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", "swapped", "function", "library")

@@ -55,6 +55,8 @@ def of_partial_cut(scene: Scene) -> Finding[Details] | None:
             "step": "",
             "inside": "" if first.inside is None else first.inside.source,
             "inside_place": label(first.inside),
+            "value": "",
+            "passed": "",
         },
         tensors=(culprit(scene, tensor, *kept, *value.leaves[1:], *value.lost),),
         events=tuple(e for e in events if e is not None),

@@ -12,6 +12,8 @@ from autograd_explain.rewrite.transforms.functional_layer import parameter_as_ar
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
+from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
 from .details import Details
 from .functional_copy import functional_copy
@@ -40,12 +42,22 @@ def _recorded(site: Site[Details]) -> Edits | None:
     return None
 
 
+def _other_way_round(site: Site[Details]) -> Edits | None:
+    swapped = site.details.swapped
+    if swapped is None:
+        return None
+    code = f"{swapped.value} + ({swapped.passed} - {swapped.value}).detach()"
+    return apply_patches(replacement(site.program, swapped.place, code))
+
+
 _of_table: Propose[Details] = by_table(
+    Fix("codes", at_place(codes_in_loss), changes=True),
     Fix(
         "rsample",
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
         changes=True,
     ),
+    Fix("other_way_round", _other_way_round, changes=True),
     Fix("repair_called_itself", at_place(object_called), changes=True),
     Fix("functional_copy", at_place(functional_copy), changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),

@@ -31,6 +31,8 @@ from autograd_explain.model import (
 )
 from autograd_explain.program import called_name
 
+from .graph_made import GraphMade, graph_made
+
 PATTERNS = ("silent-overwrite", "kept-output-overwritten")
 
 EXAMPLE = {
@@ -65,6 +67,7 @@ class Way(Enum):
     CONTEXT = "context"
     UNRECORDED = "unrecorded"  #: it was counted, but the graph has no node for it
     KEPT = "kept"  #: what a hook keeps of a layer, by a later layer
+    HANDED_OUT = "handed_out"  #: what a graph gives for a node, by a later node
     UNKNOWN = "unknown_write"
 
 
@@ -86,6 +89,7 @@ class Details:
     shared: Place | None = None  #: the call that gave NumPy the memory
     asked: bool = False  #: a function that is called for its result wrote, into a parameter
     handed: Place | None = None  #: the object that it got the parameter with, in that call
+    graph: GraphMade | None = None  #: what handed out values that were written
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -95,6 +99,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _unrecorded(scene)
     if way is Way.KEPT:
         return _kept_by_hook(scene)
+    if way is Way.HANDED_OUT:
+        return _handed_out(scene)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     node, slot = _kept_for(scene, saver)
     backward, worst = moment(scene, "backward"), worst_difference(scene)
@@ -200,6 +206,38 @@ def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
         events=tuple(e for e in events if e is not None),
         variant=Way.KEPT.value,
         details=Details(Way.KEPT, operand=str(evidence["kept"])),
+    )
+
+
+def _handed_out(scene: Scene) -> Finding[Details] | None:
+    """The call that gave out the value is told as the write: the writer is a node of its graph."""
+    write, outputs = moment(scene, "changed"), scene.incident.evidence["outputs"]
+    if write is None:
+        return None
+    made, first = graph_made(scene, write.place), outputs[0]
+    names = (first.key,) if isinstance(first.key, str) else ()
+    tensor = next(iter(tensors(scene, "tensor")), None)
+    fact = culprit(scene, tensor, *names, *(o.node for o in outputs))
+    events = (
+        None if made.place is None else Event(What.CAUSE, made.place),
+        scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
+        event(scene, What.FAILED, "backward"),
+    )
+    return Finding(
+        cause="silent_overwrite",
+        confidence=Confidence.PROVEN,
+        facts=_facts(
+            scene,
+            fact,
+            write,
+            saver=made.name,
+            node=first.node,
+            operand=first.writer,
+        ),
+        tensors=(fact,),
+        events=tuple(e for e in events if e is not None),
+        variant=Way.HANDED_OUT.value,
+        details=Details(Way.HANDED_OUT, graph=made),
     )
 
 

@@ -14,6 +14,7 @@ from autograd_explain.rewrite.transforms.move_statement import move_after
 
 from .alias import through_tensor
 from .diagnose import Details, Way
+from .graph_made import copies_handed_out, layers_not_inplace
 
 _FROM_NUMPY = ("from_numpy", "as_tensor", "asarray")
 
@@ -123,7 +124,23 @@ _of_kept: Propose[Details] = by_table(
 )
 
 
+_of_graph: Propose[Details] = by_table(
+    Fix(
+        "layer_not_inplace",
+        lambda s: layers_not_inplace(s.program, s.details.graph),
+        changes=True,
+        intended_difference=True,
+    ),
+    Fix(
+        "copy_in_graph",
+        lambda s: copies_handed_out(s.program, s.details.graph),
+        changes=True,
+        intended_difference=True,
+    ),
+)
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    tables = {Way.UNRECORDED: _of_unrecorded, Way.KEPT: _of_kept}
+    tables = {Way.UNRECORDED: _of_unrecorded, Way.KEPT: _of_kept, Way.HANDED_OUT: _of_graph}
     table = tables.get(finding.details.way, _of_write)
     return table(finding, program)

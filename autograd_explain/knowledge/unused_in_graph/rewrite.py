@@ -10,14 +10,15 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
     node_at,
     replacement,
-    round_trip_in_torch,
     tensors_instead_of_copy,
     without_cut,
+    without_ending,
 )
 
 from .diagnose import Details
@@ -45,8 +46,9 @@ def _connected(site: Site[Details]) -> Edits | None:
 def _uncut(program: Program, place: Place | None, way: CutKind | OffBy) -> list[Patch]:
     if way in (CutKind.DETACH, CutKind.NUMBER):
         return without_cut(program, place)
+    node = node_at(program, place)
     if way is CutKind.NUMPY:
-        return round_trip_in_torch(program, place)
+        return [] if node is None or place is None else in_torch(program, place, node) or []
     return _without_copy(program, place) if way is CutKind.COPY else []
 
 
@@ -85,7 +87,11 @@ def _without_copy(program: Program, place: Place | None) -> list[Patch]:
         return []
     if called_name(node) == "deepcopy":  # the copy is updated; the module itself may not be
         return []
-    inner = without_cut(program, replace(place, span=source.span(node.args[0])))
+    ends = [n for n in ast.walk(node.args[0]) if isinstance(n, ast.expr)]
+    left = next((n for n in ends if without_ending(n) is not n), node.args[0])
+    if left is not node.args[0]:  # something computes with the values before they are copied
+        return in_torch(program, place, left) or []
+    inner = without_cut(program, replace(place, span=source.span(left)))
     return [*tensors_instead_of_copy(program, place, False), *inner]
 
 

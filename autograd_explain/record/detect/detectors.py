@@ -18,12 +18,15 @@ from ..observe.event_log import EventLog
 from ..observe.tensor_facts import quiet, requiring_grad, tensors_in
 from .contents import Content
 from .finding import CandidateFault, Mark, Weak, weak
+from .frozen_steps import FrozenSteps
 from .graph_cuts import Cuts
+from .graph_outputs import GraphOutputs
 from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
 from .partial_cuts import partial_cut
+from .stopped_gradients import StoppedGradients
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
 
@@ -50,6 +53,9 @@ class Detectors:
         self.gradients = Gradients(log, self.cuts)
         self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
         self.owners = InFunctions()
+        self.frozen = FrozenSteps(log, self.gradients)
+        self.stopped = StoppedGradients(self.gradients, self.cuts)
+        self.outputs = GraphOutputs(log)
         self.nonfinite = NonFiniteLeaves()
         self.handed = HandedGradients()
         self.traces = self.cuts.traces
@@ -233,6 +239,7 @@ class Detectors:
 
     def zeroed(self, optimizer: Any, clock: int, site: int) -> None:
         self.gradients.zeroed(optimizer, Mark(site, clock))
+        self.frozen.cleared(None if optimizer is None else self.gradients.cleared_by(optimizer))
 
     def before_backward(
         self,
@@ -254,6 +261,8 @@ class Detectors:
             self._roots[site] = mark
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
+            self.frozen.before_backward(roots)
+            self.outputs.before_backward(roots, mark)
 
     def after_backward(self) -> None:
         self.handed.backward = None
@@ -275,9 +284,13 @@ class Detectors:
         mark = Mark(site, clock)
         if unbumped and any(group.get("fused") for group in optimizer.param_groups):
             self.overwrites.stepped(parameters, mark)
+        followed = self.gradients.follow(optimizer)
+        # A closure has given gradients by now; when the last step was is still known.
+        self.frozen.after_step(followed, parameters, mark)
+        self.stopped.after_step(followed, parameters, mark)
         self.gradients.after_step(optimizer, parameters, mark)
         self.nonfinite.stepped(parameters, self.gradients.last_backward)
-        self.owners.stepped(self.gradients.followed[id(optimizer)], names, self.gradients)
+        self.owners.stepped(followed, names, self.gradients)
 
     # Judging
 
@@ -294,6 +307,8 @@ class Detectors:
             self.gradients.found += found or self.nonfinite.left_behind()
             self.gradients.found += self.gradients.zeros.left_behind()
             self.gradients.found += self.gradients.by_hand.left_over(backward)
+            self.gradients.found += self.frozen.left_behind()
+            self.gradients.found += self.stopped.left_behind()
 
     def begin(self) -> None:
         """A cell begins: what the last one showed was told."""
@@ -309,6 +324,9 @@ class Detectors:
         self.gradients.stale.begin()
         self.nonfinite.begin()
         self.owners.begin()
+        self.frozen.begin()
+        self.stopped.begin(self._told)
+        self.outputs.begin()
         self.cuts.begin(self._told)
         self.handed.written.clear()
         self._roots.clear()
@@ -335,11 +353,14 @@ class Detectors:
     def suspects(self) -> tuple[CandidateFault, ...]:
         """What the cell that ended showed, one suspect per name and guilty site."""
         known = {m.site for s in self.overwrites.found for m in s.marks.get("changed", ())}
+        cuts = self.gradients.graph_cuts()
+        told = {mark.site for suspect in cuts for mark in suspect.marks["cut"]}
+        terms = self.gradients.terms_without_gradient(self._told)
         unrecorded = [s for s in self.unrecorded.found if s.marks["written"][0].site not in known]
         found = (
             *(*self.overwrites.found, *unrecorded),
-            *(*self.gradients.found, *self.gradients.stale.found),
-            *self.gradients.graph_cuts(),
+            *(*self.gradients.found, *self.gradients.stale.found, *self.outputs.found),
+            *(*cuts, *(t for t in terms if t.marks["cut"][0].site not in told)),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
         recent = [s for s in unique.values() if _last(s) > self._told]

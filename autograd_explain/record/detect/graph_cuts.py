@@ -57,6 +57,7 @@ class CutSite:
     #: Of what ran in the `forward` of a custom Function: the code down from there, innermost first.
     within: tuple[CodeType, ...] = ()
     added: int = 0  #: when a loss last had what left in the round as a term without a graph
+    wide: bool = False  #: what it was added to is no number: perhaps what it was computed of
     own: frozenset[int] = field(init=False)  #: its site alone
 
     def __post_init__(self) -> None:
@@ -252,7 +253,11 @@ class Cuts:
             return
         with quiet():
             for out in tensors_in((result,)):
-                self._trace(out, found, _added(given, found, out))
+                added = _added(given, found, out)
+                self._trace(out, found, added)
+                if added and out.requires_grad and out.dim():
+                    for site in added:
+                        self.cuts[site].wide = True
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         for tensor in roots if self.cuts else ():
@@ -289,6 +294,15 @@ class Cuts:
         """Where tensors left after a time that went into a loss."""
         reached = (site for site, backward in self.reached.items() if backward.clock > since)
         return [cut for site in reached if (cut := self.cuts[site]).above]
+
+    def choices_added(self, since: int) -> list[CutSite]:
+        """Operations without a derivative that alone lead, after a time, to a number that is a
+        term of a loss, in which nothing has a graph; of several in a row the last one."""
+        added = (cut for cut in self.cuts.values() if cut.added > since and not cut.wide)
+        terms = [cut for cut in added if cut.above]
+        inner = _NOTHING.union(*(cut.behind for cut in terms))
+        last = [cut for cut in terms if cut.site not in inner and not cut.within]
+        return [cut for cut in last if cut.way == "operation"]
 
     def behind(self, tensor: Tensor) -> list[CutSite]:
         """Where the values of a tensor left the graph, the last call first."""

@@ -19,9 +19,14 @@ def flows_into(cut: CodePosition, root: CodePosition, *, held: bool = False) -> 
     function = source.function_around(cut.statement)
     if function is not source.function_around(root.statement or cut.statement):
         return False
-    within = ast.walk(function or source.tree)
-    assignments = [n for n in within if isinstance(n, _ASSIGNING)]
-    return loss in spread(assignments, set(_targets(cut.statement, held)), held=held)
+    known = set(_targets(cut.statement, held))
+    return loss in spread(assignments_around(cut), known, held=held)
+
+
+def assignments_around(spot: CodePosition) -> list[ast.AST]:
+    """Those of the function that it stands in, or of its cell."""
+    function = None if spot.statement is None else spot.source.function_around(spot.statement)
+    return [n for n in ast.walk(function or spot.source.tree) if isinstance(n, _ASSIGNING)]
 
 
 def spread(assignments: Sequence[ast.AST], known: set[str], *, held: bool = False) -> set[str]:

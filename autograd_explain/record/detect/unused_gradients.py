@@ -178,7 +178,7 @@ class Gradients:
             for followed in self.followed.values():
                 followed.cleared = True
             return
-        followed = self._follow(optimizer)
+        followed = self.cleared_by(optimizer)
         fresh = self._fresh_gradient(followed, optimizer)
         self._changed_too_late(followed, optimizer, mark)
         followed.cleared = followed.ever_cleared = True
@@ -194,10 +194,10 @@ class Gradients:
 
     def given(self, optimizer: Optimizer) -> None:
         """An optimizer got parameters: those of its constructor, or a group more."""
-        self._follow(optimizer).given = self.log.tick()
+        self.follow(optimizer).given = self.log.tick()
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
-        followed = self._follow(optimizer)
+        followed = self.follow(optimizer)
         self.zeros.before_step(parameters)
         self._thrown_away(followed, parameters, mark)
         self._left_over(followed, parameters, mark)
@@ -205,7 +205,7 @@ class Gradients:
         self._lacking(followed, parameters, mark)
 
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
-        followed = self._follow(optimizer)
+        followed = self.follow(optimizer)
         if not followed.steps:
             self.by_hand.stepped(parameters)
             self._hold(parameters)
@@ -220,7 +220,16 @@ class Gradients:
         followed.probe = None if probe is None else weak(probe)
         followed.probe_version = 0 if probe is None else version(probe)
 
-    def _follow(self, optimizer: Optimizer) -> Followed:
+    def cleared_by(self, optimizer: Optimizer) -> Followed:
+        """Whose gradients an optimizer clears: where nothing was seen of it but that, it may wrap
+        one that steps the same groups (Lightning hands out such)."""
+        groups = optimizer.param_groups
+        for other in () if id(optimizer) in self.followed else self.followed.values():
+            if getattr(other.optimizer(), "param_groups", None) is groups:
+                return other
+        return self.follow(optimizer)
+
+    def follow(self, optimizer: Optimizer) -> Followed:
         key = id(optimizer)
         known = self.followed.get(key)
         if known is None or known.optimizer() is not optimizer:
@@ -255,7 +264,7 @@ class Gradients:
         if zeroed is None or backward is None or backward.clock > zeroed.clock:
             return
         with unseen():
-            nothing = all(p.grad is None or _is_zero(p.grad) for p in parameters)
+            nothing = all(p.grad is None or is_zero(p.grad) for p in parameters)
         if nothing:
             marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
             evidence = {"optimizer": followed.optimizer}
@@ -269,7 +278,7 @@ class Gradients:
             return
         late = self._writes(gradient, followed.stepped.clock) if followed.steps else []
         with unseen():
-            if not late or _is_zero(gradient):
+            if not late or is_zero(gradient):
                 return
         first = Mark(late[-1].site, late[-1].clock, made=False)
         if first.site in followed.too_late:
@@ -405,6 +414,16 @@ class Gradients:
                 found.append(replace(suspect, evidence=evidence))
         return found
 
+    def terms_without_gradient(self, since: int) -> Iterator[CandidateFault]:
+        """Terms of a loss that are computed of what is trained, and change no gradient."""
+        for cut in self.cuts.choices_added(since):
+            leaves = {k: w for k, w in cut.above.items() if k in self.held and w() is not None}
+            if leaves and cut.site in self.cuts.reached:
+                marks: Marks = {"cut": (Mark(cut.site, cut.clock),)}
+                marks["backward"] = (self.cuts.reached[cut.site],)
+                evidence = {"way": "term", "parameters": tuple(leaves.values())}
+                yield CandidateFault("graph-cut", marks, evidence)
+
     def _cut_suspect(self, sites: list[int], lost: list[int], followed: Followed) -> CandidateFault:
         every = (self.cuts.cuts[site] for site in sites)
         cuts = sorted(every, key=lambda c: (c.way in _WITHOUT_A_WORD, c.clock))
@@ -450,6 +469,6 @@ def _release(kept: dict[int, Any], key: int, _: object) -> None:
     kept.pop(key, None)
 
 
-def _is_zero(gradient: Tensor) -> bool:
+def is_zero(gradient: Tensor) -> bool:
     """Whether it is known to be; what a subclass or a sparse one holds is not looked at."""
     return is_plain(gradient) and not bool(gradient.any())

@@ -1,4 +1,5 @@
-"""Leaves whose every way to the loss leads through an operation whose derivative is 0."""
+"""Leaves whose every way to the loss leads through an operation whose derivative is 0, and random
+draws in a loss that other terms lead past."""
 
 from __future__ import annotations
 
@@ -16,30 +17,46 @@ from .finding import CandidateFault, Mark, Marks, Weak, weak
 #: Nodes that hand back zeros (`zeros_like(grad)` in torch's derivatives.yaml, tried on torch 2.13).
 _STEPS = frozenset(
     "RoundBackward0 RoundBackward1 FloorBackward0 CeilBackward0 TruncBackward0 "
-    "SignBackward0".split()
+    "SignBackward0 SgnBackward0".split()
 )
+#: torch.normal, torch.bernoulli and torch.poisson of what has a graph.
+_DRAWS = ("NormalBackward", "BernoulliBackward", "PoissonBackward")
+#: grid_sample: of the image and the grid; 1 is the mode "nearest" (`GridSamplerInterpolation`).
+_SAMPLER, _MODE, _GRID = "GridSampler", "_saved_interpolation_mode", 1
 _DIVISION = "DivBackward"
 _ROUNDING = "_saved_rounding_mode"  #: torch.div(x, y, rounding_mode="floor")
+_SUMS = ("AddBackward", "SubBackward", "RsubBackward")
 _MAX_NODES = 5_000
 
 
 class _Behind(NamedTuple):
     """A leaf that only gets zeros: the call that made the last such operation on its way to the
-    loss, the backward, and whether the whole loss is computed of what such operations give."""
+    loss, the backward, and whether the whole loss is computed of what such operations give.
+    `partly`: the operation is a draw, and the leaf gets the gradient of other terms."""
 
     leaf: Weak
     shape: str
     operation: Mark
     backward: Mark
     whole: bool
+    partly: bool = False
 
 
 def has_zero_derivative(node: Any) -> bool:
-    """Whether a node's derivative is 0 wherever there is one."""
+    """Whether a node's derivative is 0 wherever there is one, for one of its inputs at least."""
     name = type(node).__name__
-    if name in _STEPS:
+    if name in _STEPS or name.startswith(_DRAWS):
         return True
-    return name.startswith(_DIVISION) and getattr(node, _ROUNDING, None) is not None
+    if name.startswith(_DIVISION):
+        return getattr(node, _ROUNDING, None) is not None
+    return name.startswith(_SAMPLER) and getattr(node, _MODE, 0) == 1
+
+
+def _hands_zeros(node: Any, number: int) -> bool:
+    """Whether it hands zeros to the input of this number."""
+    if not has_zero_derivative(node):
+        return False
+    return number == _GRID or not type(node).__name__.startswith(_SAMPLER)
 
 
 @dataclass
@@ -49,11 +66,13 @@ class ZeroGradients:
     log: EventLog
     _behind: dict[int, _Behind] = field(default_factory=dict)
     _confirmed: set[int] = field(default_factory=set)
+    _partly: dict[int, _Behind] = field(default_factory=dict)
 
     def begin(self) -> None:
         """A cell begins."""
         self._behind.clear()
         self._confirmed.clear()
+        self._partly.clear()
 
     def look(self, roots: Iterable[Tensor], backward: Mark) -> None:
         """A backward begins on a graph that has such operations."""
@@ -69,6 +88,20 @@ class ZeroGradients:
                 mark = Mark(made.site, made.clock)
                 shape = str(list(leaf.shape))
                 self._behind[id(leaf)] = _Behind(weak(leaf), shape, mark, backward, whole)
+        for draw in _draws(entry):
+            self._drawn(draw, leaves, entry, backward)
+
+    def _drawn(
+        self, draw: Any, leaves: dict[Any, Tensor], entry: dict[Any, Any], backward: Mark
+    ) -> None:
+        """The leaves behind a draw that get the gradient of other terms."""
+        made = self.log.maker_of(draw._sequence_nr())
+        inside = {r.node for r in GraphTraversal((draw,), limit=_MAX_NODES)}
+        for node, leaf in leaves.items() if made is not None else ():
+            if node in inside and entry[node] is None and made is not None:
+                mark, shape = Mark(made.site, made.clock), str(list(leaf.shape))
+                behind = _Behind(weak(leaf), shape, mark, backward, False, True)
+                self._partly.setdefault(id(leaf), behind)
 
     def before_step(self, parameters: Iterable[Tensor]) -> None:
         if self._behind:
@@ -96,6 +129,9 @@ class ZeroGradients:
         for key, behind in self._behind.items():
             if key in self._confirmed:
                 by_site.setdefault(behind.operation.site, []).append(behind)
+        for behind in self._partly.values():
+            if behind.leaf() is not None:
+                by_site.setdefault(behind.operation.site, []).append(behind)
         for found in by_site.values():
             marks: Marks = {"operation": (found[0].operation,), "backward": (found[0].backward,)}
             evidence = {
@@ -103,6 +139,7 @@ class ZeroGradients:
                 "shapes": tuple(b.shape for b in found),
                 "count": len(found),
                 "whole": all(b.whole for b in found),
+                "partly": all(b.partly for b in found),
             }
             yield CandidateFault("zero-gradient", marks, evidence)
 
@@ -118,10 +155,45 @@ def _entries(
         node = reached.node
         if isinstance(leaf := getattr(node, "variable", None), Tensor):
             leaves[node] = leaf
-        given = entry[node]
-        if given is None and has_zero_derivative(node):
-            given = node
-        for child, _ in node.next_functions:
+        for number, (child, _) in enumerate(node.next_functions):
+            given = node if entry[node] is None and _hands_zeros(node, number) else entry[node]
             if child is not None and (child not in entry or entry[child] is not None):
                 entry[child] = given
     return entry, leaves
+
+
+def _draws(entry: dict[Any, Any]) -> Iterator[Any]:
+    """The draws that a gradient reaches and that no density weighs: the score function takes the
+    draw and what it was drawn with apart (`x - mean`) and needs no gradient of it."""
+    found = [n for n, given in entry.items() if given is None and _is_draw(n)]
+    sums = [n for n in entry if type(n).__name__.startswith(_SUMS)] if found else []
+    for draw in found:
+        own = {child for child, _ in draw.next_functions if child is not None}
+        if not any(_weighs(node, draw, own) for node in sums):
+            yield draw
+
+
+def _is_draw(node: Any) -> bool:
+    return type(node).__name__.startswith(_DRAWS)
+
+
+def _weighs(node: Any, draw: Any, own: set[Any]) -> bool:
+    """Whether a sum takes the draw, or a view or multiple of it, and what it was drawn with."""
+    sides = [_single(child) for child, _ in node.next_functions if child is not None]
+    behind = [{r.node for r in GraphTraversal(side, limit=_MAX_NODES)} for side in sides]
+    with_draw = [draw in side for side in sides]
+    return any(
+        drawn
+        and any(not other and own & nodes for other, nodes in zip(with_draw, behind, strict=True))
+        for drawn in with_draw
+    )
+
+
+def _single(node: Any) -> tuple[Any, ...]:
+    """A node and those behind it as long as each has one input."""
+    found = [node]
+    while len(behind := [n for n, _ in found[-1].next_functions if n is not None]) == 1:
+        found.append(behind[0])
+        if _is_draw(found[-1]):
+            break
+    return tuple(found)

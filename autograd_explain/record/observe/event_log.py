@@ -88,6 +88,14 @@ class Born(NamedTuple):
     switched: bool  #: it was there before, and its flag was off
 
 
+class Frozen(NamedTuple):
+    """A leaf, held weakly, whose flag was switched off, and the last call that did so."""
+
+    tensor: Weak
+    site: int
+    clock: int
+
+
 @dataclass
 class EventLog:
     """Everything noted, oldest first, in rings: when one is full its oldest entries go.
@@ -108,6 +116,7 @@ class EventLog:
     landmarks: deque[Landmark] = field(default_factory=lambda: deque(maxlen=MAX_LANDMARKS))
     living: dict[int, tuple[Weak, int]] = field(default_factory=dict)  #: aliases by address
     born: dict[int, Born] = field(default_factory=dict)
+    frozen: dict[int, Frozen] = field(default_factory=dict)  #: what required a gradient before
     clock: int = 0
     user_code_in_backward: bool = False  #: a hook or a custom Function was seen
 
@@ -133,6 +142,17 @@ class EventLog:
         """When the tensor at this address was made to require a gradient, as far as seen."""
         born = self.born.get(where)
         return born if born is not None and born.tensor() is tensor else None
+
+    def freeze(self, where: int, tensor: torch.Tensor, site: int, switched: bool) -> None:
+        """The flag of a leaf is off now; `switched`: it was on before."""
+        if switched or self.frozen_at(where, tensor) is not None:
+            gone = Weak(tensor, lambda _: self.frozen.pop(where, None))
+            self.frozen[where] = Frozen(gone, site, self.tick())
+
+    def frozen_at(self, where: int, tensor: torch.Tensor) -> Frozen | None:
+        """When the tensor at this address was last frozen, as far as seen; perhaps thawed since."""
+        frozen = self.frozen.get(where)
+        return frozen if frozen is not None and frozen.tensor() is tensor else None
 
     def alias(
         self,

@@ -246,8 +246,11 @@ class Special:
         """Factories and `requires_grad_`: a tensor from which gradients start."""
         __tracebackhide__ = True
         off = requires_grad_at_sight(args[:1]) is False
+        before = sequence()
         result = func(*args, **kwargs)
-        made = is_unasked(result) and not result.requires_grad
+        if func in _SAMPLES:
+            self._recorder.noted(before, sequence(), args, result, frame, operation)
+        made = is_unasked(result) and not result.requires_grad and result is not _first(args)
         if not made or func in _SAMPLES:  # else it is a factory, and no gradient starts there
             self._note_leaf(Call(func, args, kwargs, frame, operation), result, off)
         return result
@@ -256,12 +259,14 @@ class Special:
         with Noting(self._recorder):
             made = result if isinstance(result, Tensor) else call.args[0] if call.args else None
             if call.func in _SAMPLES:
-                if any(t.requires_grad for t in tensors_in(call.args)):
-                    self._suspicion.ended(call.args, result, self._site(call))
                 self._suspicion.spread(call.args, call.kwargs, result)
-            if isinstance(made, Tensor) and made.requires_grad:
-                switched = off and made is call.args[0]
-                self._log.leaf(address(made), made, self._site(call), switched)
+            if not isinstance(made, Tensor):
+                return
+            was_there = made is _first(call.args)
+            if made.requires_grad:
+                self._log.leaf(address(made), made, self._site(call), off and was_there)
+            elif was_there:
+                self._log.freeze(address(made), made, self._site(call), not off)
 
     # Gradients
 
@@ -306,6 +311,10 @@ class Special:
         __tracebackhide__ = True
         self._log.user_code_in_backward = True
         return call.run()
+
+
+def _first(args: tuple[Any, ...]) -> Any:
+    return args[0] if args else None
 
 
 def _taking_apart(method: Callable[[Call], Any]) -> Callable[..., Any]:

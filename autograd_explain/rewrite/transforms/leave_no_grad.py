@@ -3,7 +3,7 @@ should."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +11,8 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, positional_parameters
+from ..analysis.effects import bound_in
+from ..engine.cst_tools import dotted, positional_parameters, statement
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
@@ -44,9 +45,12 @@ def out_of_block(
     return remove_grad_switch(program, block)
 
 
-def recorded_run(program: Program, place: Place, last_place: Place) -> Edits | None:
+def recorded_run(
+    program: Program, place: Place, last_place: Place, asking: Iterable[str] = ()
+) -> Edits | None:
     """The statements from `place` to `last_place` under `with torch.enable_grad():`; where one of
-    them stands deeper, the statement of the other's block that holds it."""
+    them stands deeper, the statement of the other's block that holds it.  The tensors named in
+    `asking` are to require grad first, unless these statements make them."""
     tree, first = statement_at(program, place)
     last = tree.statement(last_place)
     guard = imports_at(program, place).local("torch.enable_grad")
@@ -56,9 +60,23 @@ def recorded_run(program: Program, place: Place, last_place: Place) -> Edits | N
     for outer in around:
         block = tree.block_of(outer)
         level = None if block is None else lifted(tree, first, block)
-        if level is not None and run_between(tree, level, outer):
-            return Draft(tree).wrap(level, outer, lambda body: with_guard(guard, body)).edits()
+        run = [] if level is None else run_between(tree, level, outer)
+        if level is not None and run:
+            made = set().union(*map(bound_in, run))
+            flags = [_asking(name) for name in asking if name not in made]
+            return Draft(tree).wrap(level, outer, partial(_recorded, guard, flags)).edits()
     return None
+
+
+def _asking(name: str) -> cst.SimpleStatementLine:
+    call = statement("{x}.requires_grad_()", x=cst.Name(name))
+    return cst.SimpleStatementLine([call])
+
+
+def _recorded(
+    guard: str, first: Sequence[cst.SimpleStatementLine], body: cst.IndentedBlock
+) -> cst.With:
+    return with_guard(guard, body.with_changes(body=[*first, *body.body]))
 
 
 def mode_of_caller(program: Program, block: Place) -> Edits | None:

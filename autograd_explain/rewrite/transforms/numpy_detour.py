@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...arguments import bound_arguments, parameters
-from ...forward_flow import contains, is_read, is_simple, reads
+from ...forward_flow import bound, contains, is_read, is_simple, reads
 from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
@@ -19,10 +19,12 @@ from ..engine.imports import Imports
 from .uncut import (
     Patch,
     code_of,
+    in_call,
     node_at,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
     without_cut,
+    without_ending,
 )
 
 _LEAVES = frozenset({"detach", "numpy", "cpu", "data"})
@@ -37,40 +39,105 @@ _AXES = frozenset({"axis", "keepdims"})
 #: What NumPy only asks of any object, and what gives one number.
 _NO_FUNCTION = frozenset({"shape", "ndim", "size"})
 _NUMBERS = frozenset({"len", "int", "float", "item"})
+_FLOATS = ("float16", "float32", "float64")
+#: What scalers of scikit-learn compute of an operand (`\\0`), and its inverse, with `{0}` their
+#: scale and `{1}` what they shift by.
+_CENTERED = ("(\0 - {1}) / {0}", "\0 * {0} + {1}")
+_SCALERS = {
+    "StandardScaler": _CENTERED,
+    "RobustScaler": _CENTERED,
+    "MinMaxScaler": _CENTERED[::-1],
+    "MaxAbsScaler": ("\0 / {0}", "\0 * {0}"),
+}
+_SHIFTS = {
+    "StandardScaler": "mean",
+    "RobustScaler": "center",
+    "MinMaxScaler": "min",
+    "MaxAbsScaler": "scale",
+}
+_OPTIONS = frozenset({"copy", "feature_range", "quantile_range"})  #: told by what they learn
+_DEEP = 3  #: functions that hand an array on
 
 
 @dataclass(frozen=True, eq=False)
-class _Text:
-    """A source and the scope of it that the computation runs in."""
+class _Detour:
+    """The statements of one scope that a value passes through which leaves torch in `left`, and
+    the names of the arrays on its way; some are tensors again behind the line told."""
 
     program: Program
     source: Source
     scope: ast.AST
     place: Place
+    left: ast.expr
+    parts: tuple[ast.stmt, ...]
+    arrays: frozenset[str]
+    tensors: Mapping[str, int]
 
     def at(self, node: ast.AST) -> Place:
         return replace(self.place, span=self.source.span(node))
+
+    def computes(self, node: ast.AST) -> bool:
+        """Whether an expression is computed of the arrays."""
+        return contains(node, self.left) or reads(node, self.arrays)
+
+    @property
+    def returns(self) -> list[ast.Call]:
+        """The calls that make a tensor of what comes from the arrays."""
+        return [c for s in self.parts for c in _back(s, self.left, self.arrays)]
+
+    @property
+    def computing(self) -> Iterator[ast.expr]:
+        """What is computed of the arrays, before it is a tensor again."""
+        returns, inside = self.returns, {id(n) for n in ast.walk(self.left)}
+        for node in (n for s in self.parts for n in ast.walk(s)):
+            if isinstance(node, ast.expr) and id(node) not in inside and self.computes(node):
+                if node in returns or not any(contains(node, call) for call in returns):
+                    yield node
 
 
 def in_torch(program: Program, place: Place, left: ast.expr) -> list[Patch] | None:
     """The whole detour that begins with `left` (`c.detach().numpy()`) in torch; [] where no tensor
     is made of it again, None where a part of it cannot be said in torch."""
+    source = program.source_at(place)
+    at = place if source is None else replace(place, span=source.span(left))
+    return _in_torch(program, place, left, without_cut(program, at))
+
+
+def _in_torch(
+    program: Program, place: Place, left: ast.expr, own: list[Patch], deep: int = 0
+) -> list[Patch] | None:
     detour = _detour(program, place, left)
     if detour is None:
         return None
-    text, parts, arrays = detour
-    if not any(_back(s, left, arrays) for s in parts):
-        return []
-    if _read_elsewhere(text, parts, arrays) or any(_writes(s, arrays) for s in parts):
+    back = [] if detour.returns else _given_back(detour, deep)
+    if back is None or not (back or detour.returns):
+        return back
+    if _read_elsewhere(detour) or any(_writes(s, detour.arrays) for s in detour.parts):
         return None
-    patches, inside = without_cut(program, text.at(left)), {id(n) for n in ast.walk(left)}
-    for call in (n for s in parts for n in ast.walk(s) if isinstance(n, ast.Call)):
-        if id(call) not in inside and _computes(call, left, arrays):
-            found = _call(text, call)
-            if found is None:
-                return None
-            patches += found
-    return None if stays_in_numpy(program, place, patches) else patches
+    patches = [*own, *back]
+    for node in detour.computing:
+        found = _call(detour, node) if isinstance(node, ast.Call) else _operands(detour, node)
+        if found is None:
+            return None
+        patches += found
+    return None if _stays(detour, patches) else patches
+
+
+def _given_back(detour: _Detour, deep: int) -> list[Patch] | None:
+    """The detour goes on where the function is called that returns the array."""
+    program, function = detour.program, detour.scope
+    returned = [s for s in detour.parts if isinstance(s, ast.Return)]
+    if not isinstance(function, ast.FunctionDef) or not returned or deep == _DEEP:
+        return []
+    patches: list[Patch] = []
+    for source, call in index_of(program).calls_of(function.name):
+        around = source.function_around(call)
+        name = None if around is None else around.name
+        found = _in_torch(program, source.place(call.lineno, name, call), call, [], deep + 1)
+        if not found:
+            return found
+        patches += found
+    return patches
 
 
 def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
@@ -79,15 +146,96 @@ def _writes(statement: ast.stmt, arrays: frozenset[str]) -> bool:
     return any(isinstance(t, ast.Subscript) and reads(t, arrays) for t in targets)
 
 
-def _call(text: _Text, call: ast.Call) -> list[Patch] | None:
+def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     """What is computed of an array, in torch."""
-    name = called_name(call)
+    name, program = called_name(call), detour.program
     if name in _RETURNS:
-        return tensors_instead_of_copy(text.program, text.at(call), False) or None
+        return tensors_instead_of_copy(program, detour.at(call), False) or None
+    if name in ("transform", "inverse_transform"):
+        return _scaled(detour, call)
+    if name == "astype":
+        return _cast(detour, call)
     if name in _ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
-        found = torch_instead_of_numpy(text.program, text.at(call))
+        found = torch_instead_of_numpy(program, detour.at(call))
         return found or ([] if name in _METHODS else None)
     return [] if name in _METHODS else None
+
+
+def _cast(detour: _Detour, call: ast.Call) -> list[Patch] | None:
+    """`.astype(np.float32)` -> `.to(torch.float32)`"""
+    imports = Imports.of(detour.program, detour.source)
+    torch, given = imports.local("torch"), call.args[0] if len(call.args) == 1 else None
+    kind = given.value if isinstance(given, ast.Constant) else last_name(given)
+    whole, owner = detour.source.span(call), detour.source.span(getattr(call.func, "value", None))
+    if torch is None or kind not in _FLOATS or whole is None or owner is None:
+        return None
+    return [Patch(detour.source, whole.since(owner), f".to({torch}.{kind})")]
+
+
+def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
+    """`scaler.transform(x)` -> the same arithmetic with what the scaler has learned."""
+    torch = Imports.of(detour.program, detour.source).local("torch")
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    kind = _scaler(detour.program, last_name(owner)) if len(call.args) == 1 else ""
+    if torch is None or owner is None or not kind or call.keywords:
+        return None
+    given, inverse = call.args[0], called_name(call) == "inverse_transform"
+    code = detour.source.segment(without_ending(given)) or ""
+    like = f".to({code})" if isinstance(without_ending(given), ast.Name) else ".float()"
+    scaler = detour.source.segment(owner) or ast.unparse(owner)
+    whole, inner = detour.source.span(call), detour.source.span(given)
+    before, after = (
+        _SCALERS[kind][inverse]
+        .format(
+            *(f"{torch}.as_tensor({scaler}.{name}_){like}" for name in ("scale", _SHIFTS[kind]))
+        )
+        .split("\0")
+    )
+    if whole is None or inner is None:
+        return None
+    around = detour.source.parents.get(call)
+    own = isinstance(around, ast.stmt) or any(k.arg == "dtype" for k in _keywords(around))
+    left, right = ("", "") if own else ("(", ")")  # with a dtype it is put in parentheses anyway
+    return [
+        Patch(detour.source, whole.until(inner), f"{left}{before}"),
+        Patch(detour.source, whole.since(inner), f"{after}{right}"),
+    ]
+
+
+def _keywords(node: ast.AST | None) -> list[ast.keyword]:
+    return node.keywords if isinstance(node, ast.Call) else []
+
+
+def _scaler(program: Program, name: str) -> str:
+    """The one class of scikit-learn whose object, made without options that change what it
+    computes, has this name; "" where that is not known."""
+    kinds: set[str] = set()
+    seen, pending = set[str](), [name]
+    while pending:
+        seen.add(name := pending.pop())
+        for source, value in _given(program, name):
+            imports, parts = Imports.of(program, source), list(ast.walk(value))
+            made = [n for n in parts if isinstance(n, ast.Call) and called_name(n) in _SCALERS]
+            for call in made:
+                plain = imports.full(ast.unparse(call.func)).startswith("sklearn.")
+                plain = plain and not call.args and {k.arg for k in call.keywords} <= _OPTIONS
+                kinds.add(called_name(call) if plain else "")
+            if not made:
+                pending += {last_name(n) for n in parts} - seen - {"self", ""}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
+    """The arrays from elsewhere that an array is computed with, as tensors."""
+    torch = Imports.of(detour.program, detour.source).local("torch")
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+    others = [n for n in sides if isinstance(n, (ast.Name, ast.Attribute))]
+    arrays = [n for n in others if not (detour.computes(n) or _is_operand(detour, n))]
+    tensor = without_ending(detour.left)
+    on_device = ".cpu" in ast.unparse(detour.left) and isinstance(tensor, (ast.Name, ast.Attribute))
+    device = f", device={ast.unparse(tensor)}.device" if on_device else ""
+    function = f"{torch}.as_tensor"
+    return [p for n in arrays if torch for p in in_call(detour.source, n, function, device)]
 
 
 def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> bool:
@@ -95,62 +243,56 @@ def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> 
     in a call that no patch changes, or with an array."""
     left = node_at(program, place)
     detour = None if left is None else _detour(program, place, left)
-    if left is None or detour is None:
-        return False
-    text, parts, arrays = detour
-    source = text.source
-    imports = Imports.of(program, source)
+    return detour is not None and _stays(detour, patches)
+
+
+def _stays(detour: _Detour, patches: Iterable[Patch]) -> bool:
+    source = detour.source
+    imports = Imports.of(detour.program, source)
     changed = {p.span for p in patches if p.source is source}
-    for node in (n for s in parts for n in ast.walk(s)):
-        used = isinstance(node, ast.expr) and _computes(node, left, arrays)
-        if used and isinstance(node, ast.Call) and _is_numpy_call(imports, node):
+    for node in detour.computing:
+        if isinstance(node, ast.Call) and _is_numpy_call(imports, node):
             if source.span(node.func) not in changed:
                 return True
-        if used and isinstance(node, ast.BinOp):
-            sides = [s for s in (node.left, node.right) if not _computes(s, left, arrays)]
+        if isinstance(node, ast.BinOp):
+            sides = [s for s in (node.left, node.right) if not detour.computes(s)]
             names = [s for s in sides if isinstance(s, (ast.Name, ast.Attribute))]
-            if not all(_is_operand(text, name, arrays) for name in names):
+            spans = [source.span(n) for n in names if not _is_operand(detour, n)]
+            if any(s is None or s.start not in changed for s in spans):
                 return True
     return False
 
 
-def _read_elsewhere(text: _Text, parts: tuple[ast.stmt, ...], arrays: frozenset[str]) -> bool:
+def _read_elsewhere(detour: _Detour) -> bool:
     """Whether anything else uses an array: a condition, an earlier line of a loop, another cell."""
-    inside = {id(n) for p in parts for n in ast.walk(p)}
-    local = not isinstance(text.scope, ast.Module)
-    sharing = index_of(text.program).namespace(text.source)
-    roots = [text.scope] if local else [text.source.tree, *(s.tree for s in sharing)]
-    return any(is_read(n, arrays) and id(n) not in inside for r in roots for n in ast.walk(r))
+    inside = {id(n) for p in detour.parts for n in ast.walk(p)}
+    local = not isinstance(detour.scope, ast.Module)
+    sharing = index_of(detour.program).namespace(detour.source)
+    roots = [detour.scope] if local else [detour.source.tree, *(s.tree for s in sharing)]
+    read = (n for r in roots for n in ast.walk(r) if is_read(n, detour.arrays))
+    others = (n for n in read if isinstance(n, ast.Name) and id(n) not in inside)
+    return any(not local or n.lineno <= detour.tensors.get(n.id, n.lineno) for n in others)
 
 
-def _detour(
-    program: Program, place: Place, left: ast.expr
-) -> tuple[_Text, tuple[ast.stmt, ...], frozenset[str]] | None:
-    """The statements of the function that the value leaving in `left` passes through, and the
-    names of the arrays on its way."""
+def _detour(program: Program, place: Place, left: ast.expr) -> _Detour | None:
     source = program.source_at(place)
     if source is None:
         return None
-    text = _Text(program, source, source.function_at(place) or source.tree, place)
-    statements = [n for n in own_nodes(text.scope) if isinstance(n, ast.stmt)]
+    scope = source.function_at(place) or source.tree
+    statements = [n for n in own_nodes(scope) if isinstance(n, ast.stmt)]
     first = next((s for s in statements if is_simple(s) and contains(s, left)), None)
     if first is None:
         return None
-    arrays, reading = _followed(statements, first, left)
-    return text, (first, *reading), arrays
-
-
-def _followed(
-    statements: list[ast.stmt], first: ast.stmt, left: ast.expr
-) -> tuple[frozenset[str], list[ast.stmt]]:
-    """The names of the arrays, and the further statements that read one."""
-    arrays = _names_of(first, left, frozenset())
-    reading: list[ast.stmt] = []
+    arrays = left_names = _names_of(first, left, frozenset())
+    reading, tensors = list[ast.stmt](), dict[str, int]()
     for statement in statements[statements.index(first) + 1 :]:
-        if is_simple(statement) and reads(statement, arrays):
+        if is_simple(statement) and reads(statement, left_names):
             reading.append(statement)
-            arrays |= _names_of(statement, left, arrays)
-    return arrays, reading
+            new = _names_of(statement, left, left_names)
+            again = bound(statement) & left_names - new  # `z = torch.from_numpy(z)`
+            arrays, left_names = arrays | new, (left_names | new) - again
+            tensors |= dict.fromkeys(again, statement.end_lineno or statement.lineno)
+    return _Detour(program, source, scope, place, left, (first, *reading), arrays, tensors)
 
 
 def _names_of(statement: ast.stmt, left: ast.expr, arrays: frozenset[str]) -> frozenset[str]:
@@ -169,25 +311,21 @@ def _back(root: ast.AST, left: ast.expr, arrays: frozenset[str]) -> list[ast.Cal
     ]  # fmt: skip
 
 
-def _computes(node: ast.expr, left: ast.expr, arrays: frozenset[str]) -> bool:
-    return contains(node, left) or reads(node, arrays)
-
-
-def _is_operand(text: _Text, node: ast.expr, arrays: frozenset[str]) -> bool:
+def _is_operand(detour: _Detour, node: ast.expr) -> bool:
     """Whether it is one of the arrays, or a number; an array from elsewhere is none."""
     if isinstance(node, ast.UnaryOp):
-        return _is_operand(text, node.operand, arrays)
+        return _is_operand(detour, node.operand)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (int, float))
-    if isinstance(node, ast.Name) and node.id in arrays:
+    if isinstance(node, ast.Name) and node.id in detour.arrays:
         return True
-    imports = Imports.of(text.program, text.source)
-    code = code_of(text.program, text.place, node)
+    imports = Imports.of(detour.program, detour.source)
+    code = code_of(detour.program, detour.place, node)
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return False
     if imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
         return True
-    return not _may_be_array(text.program, code.rpartition(".")[2])
+    return not _may_be_array(detour.program, code.rpartition(".")[2])
 
 
 def _may_be_array(program: Program, name: str) -> bool:

@@ -115,12 +115,14 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     node = node_at(program, place)
     if node is None or place is None:
         return []
-    inner, behind = _inner(node), ""
+    inner, behind = without_ending(node), ""
+    if both := _to_both(program, place, node, inner):
+        return both
     if inner is not node and (through := _straight_through(program, place, inner)):
         return replacement(program, place, through)
     copied = _copied(inner)
-    if copied is not None and _inner(copied) is not copied:
-        inner, behind = _inner(copied), ".clone()"
+    if copied is not None and without_ending(copied) is not copied:
+        inner, behind = without_ending(copied), ".clone()"
     if inner is node:
         if called_name(node) == "state_dict":
             return keyword_added(program, place, "keep_vars", "True")
@@ -144,6 +146,24 @@ def _straight_through(program: Program, place: Place, sum_of: ast.expr) -> str:
             first, last = (code_of(program, place, n) for n in (kept, other))
             return f"({first} + ({last}).detach())"
     return ""
+
+
+def _to_both(program: Program, place: Place, node: ast.expr, inner: ast.expr) -> list[Patch]:
+    """`z + (q - z).detach()`, whose gradient `z` alone gets, -> `q + (z - z.detach())`, where both
+    do; without any end `z` would get none."""
+    source = program.source_at(place)
+    total = None if source is None else source.parents.get(node)
+    if inner is node or source is None or not isinstance(total, ast.BinOp):
+        return []
+    other = total.left if total.right is node else total.right
+    added = isinstance(total.op, ast.Add) and isinstance(inner, ast.BinOp)
+    if not added or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
+        return []
+    if ast.dump(inner.right) != ast.dump(other) or not isinstance(other, (ast.Name, ast.Attribute)):
+        return []
+    first, kept = code_of(program, place, inner.left), code_of(program, place, other)
+    code = f"{first} + ({kept} - {kept}.detach())"
+    return replacement(program, replace(place, span=source.span(total)), code)
 
 
 def _computed_around(program: Program, place: Place, node: ast.expr) -> list[Patch] | None:
@@ -216,10 +236,10 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
         return []
     called = f"{torch}.{_OTHER.get(name, name)}"
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
-    inside = [*_in_call(source, node.args[0], f"{torch}.stack")] if listed else []
+    inside = [*in_call(source, node.args[0], f"{torch}.stack")] if listed else []
     if name in _OF_TENSORS:
         numbers = (n for n in node.args if _is_number(_given(source, place, n)))
-        inside += [p for n in numbers for p in _in_call(source, n, f"{torch}.as_tensor")]
+        inside += [p for n in numbers for p in in_call(source, n, f"{torch}.as_tensor")]
     return [Patch(source, span, called), *keywords_renamed(source, node, _KEYWORDS), *inside]
 
 
@@ -281,7 +301,7 @@ def unwrapped(source: Source, call: ast.Call) -> list[Patch]:
 
 def _in_torch(program: Program, source: Source, place: Place, call: ast.Call) -> list[Patch]:
     """`np.exp(…)` under torch's name, `x.numpy()` without its ending; [] for other calls."""
-    tensor = _inner(call)
+    tensor = without_ending(call)
     if tensor is call:
         return torch_instead_of_numpy(program, place)
     kept, whole = source.span(tensor), source.span(call)
@@ -332,7 +352,7 @@ def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
     for element in [node.elt] if isinstance(node, ast.ListComp) else getattr(node, "elts", ()):
         nested = isinstance(element, (ast.List, ast.Tuple, ast.ListComp))
         if nested or _is_number(element):
-            yield from _in_call(source, element, f"{torch}.{'stack' if nested else 'tensor'}")
+            yield from in_call(source, element, f"{torch}.{'stack' if nested else 'tensor'}")
         if nested:
             yield from _joined(source, element, torch)
 
@@ -342,11 +362,12 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(inner, ast.Constant)
 
 
-def _in_call(source: Source, node: ast.expr, function: str) -> Iterator[Patch]:
+def in_call(source: Source, node: ast.expr, function: str, more: str = "") -> Iterator[Patch]:
+    """`function(x)` in the place of `x`, with `more` behind it."""
     span = source.span(node)
     if span is not None:
         yield Patch(source, span.start, f"{function}(")
-        yield Patch(source, span.end, ")")
+        yield Patch(source, span.end, f"{more})")
 
 
 def flag_removed(program: Program, place: Place | None) -> list[Patch]:
@@ -404,7 +425,8 @@ def numbers_in(node: ast.expr) -> bool:
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Constant)
 
 
-def _inner(node: ast.expr) -> ast.expr:
+def without_ending(node: ast.expr) -> ast.expr:
+    """`x` of `x.detach().cpu().numpy()`, of `float(x)`; the node itself where nothing ends."""
     while True:
         if isinstance(node, ast.Attribute) and node.attr == "data":
             node = node.value

@@ -536,4 +536,123 @@ for _ in range(2):
         "computed_once",
         "    def tangent(self):",
     ),
+    "an optimizer of second order with a closure": (
+        """
+class Newton(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+    def curvature(self, p):
+        return torch.autograd.grad((p.grad * torch.ones_like(p)).sum(), p)[0]
+    def step(self, closure):
+        with torch.enable_grad():
+            loss = closure()
+            found = {p: self.curvature(p) for p in self.param_groups[0]["params"]}
+        with torch.no_grad():
+            for p, h in found.items():
+                p -= p.grad / h.abs().clamp(min=1.0)
+        return loss
+# %%
+w = nn.Parameter(torch.rand(3))
+opt = Newton([w])
+def closure():
+    opt.zero_grad()
+    loss = w.pow(4).sum()
+    loss.backward()
+    return loss
+# %%
+opt.step(closure)
+""",
+        "graph_cut",
+        "left",
+        "    loss.backward(create_graph=True)",
+    ),
+    "a penalty of the gradients that two backwards left": (
+        """
+net = nn.Linear(2, 1)
+def flatness(module):
+    params = list(module.parameters())
+    norm = sum(p.grad.square().sum() for p in params)
+    for p, g in zip(params, torch.autograd.grad(norm, params, allow_unused=True)):
+        p.grad = p.grad.detach() if g is None else p.grad.detach() + g
+# %%
+opt = torch.optim.SGD(net.parameters(), 0.1)
+out = net(torch.rand(4, 2))
+opt.zero_grad()
+out.pow(4).mean().backward(retain_graph=True)
+out.exp().mean().backward()
+flatness(net)
+opt.step()
+""",
+        "graph_cut",
+        "left",
+        "out.exp().mean().backward(create_graph=True)",
+    ),
+    "a gradient read on the way, and an argmax": (
+        """
+net = nn.Linear(3, 2)
+def shifted(x):
+    x = x.clone().requires_grad_()
+    net(x).square().sum().backward()
+    return x.detach() + x.grad.sign()
+# %%
+guess = net(shifted(torch.rand(4, 3))).argmax(1).float()
+loss = guess.square().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "integer",
+        "",
+    ),
+    "a cache filled of a prompt once, which every round grows": (
+        """
+class Cache:
+    def __init__(self):
+        self.kept = torch.empty(0, 3)
+    def add(self, k):
+        self.kept = torch.cat([self.kept, k])
+        return self.kept
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(3, 3)
+    def forward(self, x, cache):
+        k = cache.add(self.key(x))
+        return torch.softmax(x @ k.T, -1) @ k
+net = Net().requires_grad_(False)
+prompt = nn.Parameter(torch.rand(2, 3))
+def filled():
+    cache = Cache()
+    net(prompt, cache)
+    return cache
+# %%
+opt = torch.optim.SGD([prompt], lr=0.1)
+cache = filled()
+for x in torch.rand(3, 1, 3):
+    loss = net(x, cache).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        "    cache = filled()",
+    ),
+    "a list that only gives names to what was computed once": (
+        """
+net = nn.Linear(3, 3).requires_grad_(False)
+prompt = nn.Parameter(torch.rand(2, 3))
+opt = torch.optim.SGD([prompt], lr=0.1)
+prefix = {"k": net(prompt), "v": net(prompt).tanh()}
+layers = [prefix["k"], prefix["v"]]
+# %%
+for x in torch.rand(3, 1, 3):
+    loss = (torch.softmax(x @ layers[0].T, -1) @ layers[1]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        "computed_once",
+        '    layers = [prefix["k"], prefix["v"]]',
+    ),
 }

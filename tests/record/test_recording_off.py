@@ -1,0 +1,59 @@
+"""Whose word it was that turned recording off: the program's, or a library's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from notebook import installed
+from watching import signals
+
+LIBRARY = """\
+import torch
+
+class Critic(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.features, self.value = features, torch.nn.Linear(3, 1)
+
+    def forward(self, x):
+        with torch.no_grad():
+            h = self.features(x)
+        return self.value(h)
+"""
+HEAD = (
+    "import torch\nfrom torch import nn\nimport somelib\ntorch.manual_seed(0)\n"
+    "class Features(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.net = nn.Linear(2, 3)\n    def forward(self, x):\n        return self.net(x)\n"
+    "critic, x = somelib.Critic(Features()), torch.randn(5, 2)\n"
+    "opt = torch.optim.SGD(critic.parameters(), lr=0.1)"
+)
+STEP = "for _ in range(2):\n    opt.zero_grad()\n    {}critic(x).mean().backward()\n    opt.step()"
+OWN = (
+    "def frozen(x):\n    with torch.no_grad():\n        return critic.features(x)\n"
+    "for _ in range(2):\n    opt.zero_grad()\n    critic.value(frozen(x)).mean().backward()\n"
+    "    opt.step()"
+)
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: Path) -> Iterator[None]:
+    with installed(tmp_path, "somelib", LIBRARY):
+        yield
+
+
+def test_of_what_a_library_turned_off_the_program_says_nothing() -> None:
+    (found,) = signals((HEAD, STEP.format("")))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "no_grad")
+
+
+def test_a_block_elsewhere_says_nothing_of_it() -> None:
+    log = "with torch.no_grad():\n        shown = critic(x)\n    "
+    assert len(signals((HEAD, STEP.format(log)))) == 1
+
+
+@pytest.mark.parametrize("cell", [OWN, "quiet = torch.no_grad\n" + STEP.format("")])
+def test_the_program_is_taken_at_its_word(cell: str) -> None:
+    assert signals((HEAD, cell)) == []
+    assert len(signals((HEAD, cell), sure=False)) == 1
