@@ -45,14 +45,16 @@ def _leaves(held: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
 
 def _may_be_trained(scene: Scene, leaf: torch.Tensor, optimizers: list[Optimizer]) -> bool:
     """Whether somebody may want a gradient of a leaf: one that is no parameter was given the flag
-    for that; a parameter is there to be trained where no optimizer is left that trains others."""
+    for that; a parameter is trained by hand where the program goes back without an optimizer."""
     if not isinstance(leaf, torch.nn.Parameter) or leaf.grad is not None:
         return True
     groups = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
     if any(parameter is leaf for group in groups for parameter in group):
         return True
+    if any(True for _ in scene.names.optimizers()):
+        return False
     calls = scene.index.nodes(ast.Call, naming=_GOES_BACK)
-    return not groups and any(called_name(call) in _GOES_BACK for _, call in calls)
+    return any(called_name(call) in _GOES_BACK for _, call in calls)
 
 
 def _path(scene: Scene, copied: ExprAt, result: torch.Tensor) -> tuple[Place, ...]:
