@@ -94,7 +94,7 @@ def _late_for(scene: Scene, root: ExprAt, tensor: ExprAt | None) -> LateFlag | N
         use = _use_before(steps, number, flag.source, wanted)
         if use is not None:
             early = _used(scene, _spot(scene, use), _spot(scene, steps[number]), flag.source)
-            if _was_leaf(scene, early.spot, flag.source):
+            if flag.by_call and _was_leaf(scene, early.spot, flag.source):
                 return None
             return replace(late, use=early.spot, callers=(early,) if flag.by_call else ())
         again = _copies(root.scope, steps[:number], flag.source)

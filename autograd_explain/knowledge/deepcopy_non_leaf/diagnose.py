@@ -48,7 +48,6 @@ class Details:
     looks_back: bool  #: the stored value is only looked at: its graph is kept for nothing
     norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
     asked: tuple[Place, ...]  #: for that function
-    of_module: bool = False  #: that stores what it computes anew in each forward pass
     makers: tuple[Place, ...] = ()  #: the statements that made it, where no gradient is wanted
 
 
@@ -98,12 +97,17 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             and _looks_back(scene, attribute, stored),
             norm=norm.function if norm is not None and norm.replaceable else "",
             asked=() if norm is None else scene.places_at(norm.asked),
-            of_module=isinstance(root, torch.nn.Module),
             makers=()
-            if norm is not None or copied is None or root is tensor
+            if norm is not None or copied is None or _computes_anew(root)
             else untrained_makers(scene, copied, tensor),
         )
     )
+
+
+def _computes_anew(root: Any) -> bool:
+    """Whether what is copied is the result itself, or a module, which stores it in every forward
+    pass, those of a training that is yet to come too."""
+    return isinstance(root, (torch.Tensor, torch.nn.Module))
 
 
 def _by_maker(scene: Scene, stored: list[ExprAt], tensor: torch.Tensor) -> list[ExprAt]:

@@ -69,8 +69,7 @@ propose: Propose[Details] = by_table(
     Fix("detach", at_place(call_behind, "detach"), when=lambda d: d.looks_back),
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
-    Fix("drop", _dropped, when=lambda d: d.stored and d.of_module),
     Fix("no_grad", _unrecorded),
-    Fix("drop", _dropped, when=lambda d: d.stored and not d.of_module),
+    Fix("drop", _dropped, when=lambda d: d.stored),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )
