@@ -34,11 +34,11 @@ from .part_to_train import part_to_train
 from .shared_module import shared_module
 from .uncut_value import uncut_value
 
-PATTERNS = ("no-grad-fn", "backward-on-non-tensor", REFUSED)
+PATTERNS = ("no-grad-fn", "backward-on-non-tensor", "gradient-without-graph-refused")
 
 MESSAGES = {
-    REFUSED: "Gradient tensor {index:int} does not have grad_fn. When calling loss.backward(), "
-    "make sure the option create_graph is set to True."
+    "gradient-without-graph-refused": "Gradient tensor {index:int} does not have grad_fn. When "
+    "calling loss.backward(), make sure the option create_graph is set to True."
 }
 
 EXAMPLE = {
