@@ -7,7 +7,6 @@ import gc
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch.optim import Optimizer
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.live.graph import Graph
@@ -23,9 +22,7 @@ def untrained_makers(scene: Scene, copied: ExprAt, tensor: torch.Tensor) -> tupl
     """One statement for each result that the copied object holds; () where one is not known, or
     where what they lead back to may be trained."""
     held = _results(scene, copied, tensor)
-    # Those of a library's trainer have no name of the user's.
-    optimizers = [o for o in gc.get_objects() if issubclass(type(o), Optimizer)]
-    if any(_may_be_trained(scene, leaf, optimizers) for leaf in _leaves(held)):
+    if any(_may_be_trained(scene, leaf) for leaf in _leaves(held)):
         return ()
     found = [_outside_shared_code(scene, _path(scene, copied, result)) for result in held]
     known = [place for place in found if place is not None]
@@ -43,18 +40,23 @@ def _leaves(held: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
     return (n.variable for n in Graph(tuple(held)).nodes if n.variable is not None)
 
 
-def _may_be_trained(scene: Scene, leaf: torch.Tensor, optimizers: list[Optimizer]) -> bool:
+def _may_be_trained(scene: Scene, leaf: torch.Tensor) -> bool:
     """Whether somebody may want a gradient of a leaf: one that is no parameter was given the flag
     for that; a parameter is trained by hand where the program goes back without an optimizer."""
-    if not isinstance(leaf, torch.nn.Parameter) or leaf.grad is not None:
-        return True
-    groups = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-    if any(parameter is leaf for group in groups for parameter in group):
+    if not isinstance(leaf, torch.nn.Parameter) or leaf.grad is not None or _is_stepped(leaf):
         return True
     if any(True for _ in scene.names.optimizers()):
         return False
     calls = scene.index.nodes(ast.Call, naming=_GOES_BACK)
     return any(called_name(call) in _GOES_BACK for _, call in calls)
+
+
+def _is_stepped(leaf: torch.Tensor) -> bool:
+    """Whether a group of some optimizer holds it: that of a library's trainer has no name of the
+    user's."""
+    lists = [held for held in gc.get_referrers(leaf) if type(held) is list]
+    groups = (group for held in lists for group in gc.get_referrers(held) if type(group) is dict)
+    return any(any(group.get("params") is held for held in lists) for group in groups)
 
 
 def _path(scene: Scene, copied: ExprAt, result: torch.Tensor) -> tuple[Place, ...]:

@@ -34,7 +34,7 @@ EXAMPLE = {
     "call": "model[0].merge()",
     "call_place": "In[2]:6",
     "write": "self.base.weight.data += self.up @ self.down",
-    "write_place": "In[1]:18",
+    "write_place": "In[1]:17",
     "inside": "",
     "opposite": "unmerge",
     "backward": "loss.backward()",
