@@ -175,7 +175,7 @@ def squashed(x):
 squashed(torch.ones(3, requires_grad=True)).sum().backward()
 """,
         "numpy",
-        [],
+        ["a = x", "a = torch.tanh(a)", "return a"],
     ),
     "an array times another that is given": (
         """
@@ -187,7 +187,7 @@ def weighted(x, w):
 weighted(torch.ones(3, requires_grad=True), np.ones(3)).sum().backward()
 """,
         "numpy",
-        [],
+        ["a = x", "b = torch.sin(a) * torch.as_tensor(w)", "return b"],
     ),
     "values sorted into bins": (
         """
