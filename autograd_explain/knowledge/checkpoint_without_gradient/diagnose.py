@@ -1,5 +1,6 @@
 """Reentrant checkpoint without an input that requires grad."""
 
+from autograd_explain.inspect.facts.called_back import library_asked
 from autograd_explain.inspect.facts.checkpointed import (
     UnrecordedCheckpoint,
     is_frozen,
@@ -11,7 +12,7 @@ from autograd_explain.inspect.facts.no_graph import NoGraph, find
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Role, TensorFact, What
 
-from .in_library import asked_for, asked_of_library, called_by_library
+from .in_library import asked_for, asked_of_library
 
 PATTERNS = (
     "checkpoint-no-input-requires-grad",
@@ -39,7 +40,7 @@ def diagnose(scene: Scene) -> Finding | None:
             return _of_backward(scene, found, off, off.calls[0].text)
         asked = asked_of_library(scene, found)
         return None if asked is None else _of_backward(scene, found, *asked)
-    if called_by_library(scene):
+    if library_asked(scene) is not None:
         return _of_library(scene)
     # The other kind of checkpoint would give a frozen module no gradient either.
     other = scene.match.pattern == "checkpoint-not-necessary" or is_frozen(scene)

@@ -19,8 +19,6 @@ from autograd_explain.isolation.type_checks import is_a, items, table_of
 
 #: transformers' `PreTrainedModel.gradient_checkpointing_enable`, `activation_checkpointing_enable`.
 _SWITCH = "checkpointing_enable"
-#: torch's own code, and the recorder's between it and the user.
-_OWN = ("torch", "autograd_explain")
 
 
 def asked_of_library(scene: Scene, loss: NoGraph) -> tuple[UnrecordedCheckpoint, str] | None:
@@ -59,15 +57,6 @@ def _names(scene: Scene, spot: ExprAt) -> Iterator[ExprAt]:
     statement = scene.slicer.statement(spot)
     for target in statement.targets if isinstance(statement, ast.Assign) else ():
         yield spot.inside(target)
-
-
-def called_by_library(scene: Scene) -> bool:
-    """Whether code of another package than torch stands between the user's line and torch's."""
-    frames = scene.incident.frames
-    own = [i for i, f in enumerate(frames) if scene.program.source_of(f.code) is not None]
-    between = frames[own[-1] + 1 :] if own else ()
-    names = (str(f.frame.f_globals.get("__name__", "")) for f in between)
-    return any(name.partition(".")[0] not in _OWN for name in names)
 
 
 def asked_for(scene: Scene) -> Iterator[ExprAt]:

@@ -1,7 +1,7 @@
 """A value saved for backward was overwritten in a way that no version counter notices."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -149,20 +149,28 @@ def _unrecorded(scene: Scene) -> Finding[Details] | None:
         scene.event(What.CREATED, apart, certainty=Certainty.OBSERVED, relation=Relation.ALIAS),
         event(scene, What.FAILED, "backward"),
     )
+    facts = _facts(
+        scene,
+        fact,
+        write,
+        alias=read[0] + ".data" if read else "",
+        used=used.place.source if used is not None else "",
+    )
+    return _unsaved(fact, facts, events, Details(Way.UNRECORDED))
+
+
+def _unsaved(
+    fact: TensorFact, facts: dict[str, str], events: Iterable[Event | None], details: Details
+) -> Finding[Details]:
+    """The finding about a write that harmed nothing saved."""
     return Finding(
         cause="silent_overwrite",
         confidence=Confidence.PROVEN,
-        facts=_facts(
-            scene,
-            fact,
-            write,
-            alias=read[0] + ".data" if read else "",
-            used=used.place.source if used is not None else "",
-        ),
+        facts=facts,
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
-        variant=Way.UNRECORDED.value,
-        details=Details(Way.UNRECORDED),
+        variant=details.way.value,
+        details=details,
     )
 
 
@@ -191,22 +199,15 @@ def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
         scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
         event(scene, What.FAILED, "backward"),
     )
-    return Finding(
-        cause="silent_overwrite",
-        confidence=Confidence.PROVEN,
-        facts=_facts(
-            scene,
-            fact,
-            write,
-            saver=place.source,
-            saver_place=label(place),
-            node=str(evidence["node"]),
-        ),
-        tensors=(fact,),
-        events=tuple(e for e in events if e is not None),
-        variant=Way.KEPT.value,
-        details=Details(Way.KEPT, operand=str(evidence["kept"])),
+    facts = _facts(
+        scene,
+        fact,
+        write,
+        saver=place.source,
+        saver_place=label(place),
+        node=str(evidence["node"]),
     )
+    return _unsaved(fact, facts, events, Details(Way.KEPT, operand=str(evidence["kept"])))
 
 
 def _handed_out(scene: Scene) -> Finding[Details] | None:
@@ -223,22 +224,8 @@ def _handed_out(scene: Scene) -> Finding[Details] | None:
         scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
         event(scene, What.FAILED, "backward"),
     )
-    return Finding(
-        cause="silent_overwrite",
-        confidence=Confidence.PROVEN,
-        facts=_facts(
-            scene,
-            fact,
-            write,
-            saver=made.name,
-            node=first.node,
-            operand=first.writer,
-        ),
-        tensors=(fact,),
-        events=tuple(e for e in events if e is not None),
-        variant=Way.HANDED_OUT.value,
-        details=Details(Way.HANDED_OUT, graph=made),
-    )
+    facts = _facts(scene, fact, write, saver=made.name, node=first.node, operand=first.writer)
+    return _unsaved(fact, facts, events, Details(Way.HANDED_OUT, graph=made))
 
 
 def _details(scene: Scene, way: Way) -> Details:

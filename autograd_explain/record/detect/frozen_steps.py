@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..observe.event_log import EventLog, Frozen
-from ..observe.tensor_facts import address, is_plain, unseen
+from ..observe.tensor_facts import address, unseen
 from .finding import CandidateFault, Mark, Marks, Weak
-from .unused_gradients import Followed, Gradients
+from .unused_gradients import Followed, Gradients, is_zero
 
 _MAX_STEPS = 100
 
@@ -178,4 +178,4 @@ def told_with_others(found: list[CandidateFault]) -> list[CandidateFault]:
 def _have_gradient(parameters: list[Tensor]) -> bool:
     given = [p.grad for p in parameters if p.grad is not None]
     with unseen():
-        return any(not is_plain(g) or bool(g.any()) for g in given)
+        return not all(map(is_zero, given))

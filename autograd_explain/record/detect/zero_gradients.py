@@ -179,14 +179,11 @@ def _is_draw(node: Any) -> bool:
 
 def _weighs(node: Any, draw: Any, own: set[Any]) -> bool:
     """Whether a sum takes the draw, or a view or multiple of it, and what it was drawn with."""
-    sides = [_single(child) for child, _ in node.next_functions if child is not None]
-    behind = [{r.node for r in GraphTraversal(side, limit=_MAX_NODES)} for side in sides]
-    with_draw = [draw in side for side in sides]
-    return any(
-        drawn
-        and any(not other and own & nodes for other, nodes in zip(with_draw, behind, strict=True))
-        for drawn in with_draw
-    )
+    children = [child for child, _ in node.next_functions if child is not None]
+    others = [child for child in children if draw not in _single(child)]
+    if len(others) == len(children):
+        return False
+    return any(r.node in own for r in GraphTraversal(others, limit=_MAX_NODES))
 
 
 def _single(node: Any) -> tuple[Any, ...]:
