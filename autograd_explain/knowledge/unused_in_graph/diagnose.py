@@ -31,6 +31,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, What, label
 
 from .cut_between import CutBetween, copied_modules, cut_event, cuts_between
+from .dead_value import DeadValue, dead_values
 from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
@@ -45,7 +46,19 @@ EXAMPLE = {
     "cut": "",
     "cut_place": "",
     "inputs": "1",
+    "dead": "",
+    "reader": "",
+    "reader_place": "",
 }
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A value made of the input, and where the result reads another one in its place."""
+
+    name: str
+    made: Place
+    read: Place
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,7 @@ class Details:
     several: bool  #: inputs, and nothing is known of this one
     whole: str = ""  #: of which parts are asked for that were taken beside the graph
     parts: tuple[PartAsked, ...] = ()
+    dead: tuple[Unread, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -92,6 +106,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     variant = "cut" if cuts else _variant(tensor, used, other)
     taken = () if parts is None else parts.makers
     variant = "derived" if taken else variant
+    dead = () if variant or parts is not None else dead_values(scene, roots, shown)
+    variant = "dead" if dead else variant
+    in_place_of = [v.read for v in dead]
     same = bool(visible) and used is not tensor and _same_numbers(tensor, used)
     nameable = shown is not None and same
     return finding_from_message(
@@ -103,12 +120,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "index": str(index),
             "root": roots[0].text if roots else asked_by_library(scene),
             "maker": next((m.text for m in (*taken, made) if m is not None), ""),
-            "used": other,
+            "used": dead[0].original if dead else other,
             "cut": "" if cut_place is None else _cut_text(cuts[0], cut_place),
             "cut_place": "" if cut_place is None else label(cut_place),
             "inputs": str(len(differentiated(scene))),
+            **_unread_facts(scene, dead),
         },
-        at=cut_place or next(iter(taken), None) or shown or given or of_library,
+        at=cut_place or next(iter((*taken, *in_place_of)), None) or shown or given or of_library,
         variant=variant,
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
@@ -126,6 +144,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             several=len(differentiated(scene)) != 1 and not variant,
             whole="" if parts is None else parts.whole,
             parts=() if parts is None else parts.asked,
+            dead=tuple(
+                Unread(v.name, scene.slicer.place(v.made), scene.slicer.place(v.read)) for v in dead
+            ),
         )
     )
 
@@ -156,6 +177,13 @@ def _taken_in(cuts: tuple[Cut, ...]) -> str:
 
 def _cut_text(cut: CutBetween, place: Place) -> str:
     return cut.spot.text if cut.off is None else place.source
+
+
+def _unread_facts(scene: Scene, dead: tuple[DeadValue, ...]) -> dict[str, str]:
+    if not dead:
+        return {}
+    reader = scene.slicer.place(dead[0].read)
+    return {"dead": dead[0].name, "reader": reader.source, "reader_place": label(reader)}
 
 
 def _index(scene: Scene) -> int:

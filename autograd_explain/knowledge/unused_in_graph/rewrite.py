@@ -23,6 +23,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 from .diagnose import Details
 from .side_part import PartAsked
+from .unread import read_instead
 from .unused import counted_as_zero, unused_allowed, unused_as_zeros
 
 
@@ -99,6 +100,12 @@ propose: Propose[Details] = by_table(
     Fix("record", _recorded, intended_difference=True),
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
     Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
+    Fix(
+        "use_dead",
+        lambda s: read_instead(s.program, s.details.dead),
+        when=lambda d: d.dead != (),
+        changes=True,
+    ),
     Fix(
         "use_source",
         lambda s: expression_replaced(s.program, s.place, s.details.source),
