@@ -82,7 +82,7 @@ net[2] = nn.Linear(4, 2)
 class Tuner:
     def __init__(self, net):
         self.net = net
-        self.opt = self.configure(net)
+        self.opt = self.configure(self.net)
         self.net[2] = nn.Linear(4, 2)
     def configure(self, net):
         made = torch.optim.SGD(net.parameters(), lr=0.1)

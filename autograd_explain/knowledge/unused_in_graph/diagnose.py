@@ -13,6 +13,7 @@ from autograd_explain.inspect.facts.called_back import (
     cuts_of_what_was_handed_in,
     unrecorded_for_library,
 )
+from autograd_explain.inspect.facts.dead_value import DeadValue, Unread, dead_values
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
@@ -31,7 +32,6 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, What, label
 
 from .cut_between import CutBetween, copied_modules, cut_event, cuts_between
-from .dead_value import DeadValue, dead_values
 from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
@@ -50,15 +50,6 @@ EXAMPLE = {
     "reader": "",
     "reader_place": "",
 }
-
-
-@dataclass(frozen=True)
-class Unread:
-    """A value made of the input, and where the result reads another one in its place."""
-
-    name: str
-    made: Place
-    read: Place
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     variant = "cut" if cuts else _variant(tensor, used, other)
     taken = () if parts is None else parts.makers
     variant = "derived" if taken else variant
-    dead = () if variant or parts is not None else dead_values(scene, roots, shown)
+    dead = () if variant or parts is not None else _dead(scene, roots, shown)
     variant = "dead" if dead else variant
     in_place_of = [v.read for v in dead]
     same = bool(visible) and used is not tensor and _same_numbers(tensor, used)
@@ -144,9 +135,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             several=len(differentiated(scene)) != 1 and not variant,
             whole="" if parts is None else parts.whole,
             parts=() if parts is None else parts.asked,
-            dead=tuple(
-                Unread(v.name, scene.slicer.place(v.made), scene.slicer.place(v.read)) for v in dead
-            ),
+            dead=tuple(v.place(scene) for v in dead),
         )
     )
 
@@ -177,6 +166,14 @@ def _taken_in(cuts: tuple[Cut, ...]) -> str:
 
 def _cut_text(cut: CutBetween, place: Place) -> str:
     return cut.spot.text if cut.off is None else place.source
+
+
+def _dead(scene: Scene, roots: list[ExprAt], shown: ExprAt | None) -> tuple[DeadValue, ...]:
+    """The values made of the input that nothing reads, in the function that names both."""
+    if shown is None or shown.key is None or len(roots) != 1:
+        return ()
+    same = roots[0].scope.body is shown.scope.body
+    return dead_values(scene, roots[0], (shown.key,))[1] if same else ()
 
 
 def _unread_facts(scene: Scene, dead: tuple[DeadValue, ...]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 from autograd_explain.rewrite.transforms.numpy_detour import in_torch
+from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -23,7 +24,6 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 from .diagnose import Details
 from .side_part import PartAsked
-from .unread import read_instead
 from .unused import counted_as_zero, unused_allowed, unused_as_zeros
 
 

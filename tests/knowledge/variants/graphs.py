@@ -143,6 +143,36 @@ torch.autograd.backward([first, errors])
         "",
         "torch.autograd.backward([first, errors.mean()])",
     ),
+    "a frozen model that is given what the prompt was not added to": (
+        """
+net = nn.Linear(3, 2).requires_grad_(False)
+prompt = nn.Parameter(torch.zeros(3))
+x = torch.rand(4, 3)
+# %%
+tokens = x + prompt
+shape = tokens.shape
+loss = net(x).square().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "dead",
+        "loss = net(tokens).square().mean()",
+    ),
+    "a frozen model beside a prompt of another use": (
+        """
+net = nn.Linear(3, 2).requires_grad_(False)
+prompt = nn.Parameter(torch.zeros(3))
+x = torch.rand(4, 3)
+# %%
+tokens = x + prompt
+size = tokens.square().mean().item()
+loss = net(x).square().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "frozen",
+        "",
+    ),
     "edges of what was not deformed": (
         """
 def near(pos, cell):

@@ -1,4 +1,4 @@
-"""A value computed of the input, and the value beside it that the result was computed from.
+"""A value computed of what is to get a gradient, and the one beside it that the result reads.
 
 `pos_def = pos @ deform` depends on the strain, and `energy = model(pos)` reads `pos`: nothing reads
 `pos_def`, or only its shape.
@@ -10,18 +10,19 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 
-from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.cut_kinds import is_about_shape
-from autograd_explain.inspect.dataflow.expression import Scope
-from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS, key_of
-from autograd_explain.inspect.dataflow.syntax import statements_of
-from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import is_a
-from autograd_explain.program import Source, called_name
+from ...isolation.type_checks import is_a
+from ...model import Place
+from ...program import Source, called_name
+from ..dataflow import ExprAt
+from ..dataflow.cut_kinds import is_about_shape
+from ..dataflow.expression import Scope
+from ..dataflow.reaching_definitions import FUNCTIONS, key_of
+from ..dataflow.syntax import statements_of
+from ..scene import Scene
 
 _MOST = 2000  #: statements that are looked at
 
@@ -34,6 +35,18 @@ class DeadValue:
     original: str
     made: ExprAt
     read: ExprAt
+
+    def place(self, scene: Scene) -> Unread:
+        """The same without anything live."""
+        return Unread(self.name, scene.slicer.place(self.made), scene.slicer.place(self.read))
+
+
+class Unread(NamedTuple):
+    """A value that nothing reads, where it is made, and where another is read in its place."""
+
+    name: str
+    made: Place
+    read: Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +64,31 @@ class _Definition:
 _Found: TypeAlias = tuple[DeadValue, _Definition | None]
 
 
-def dead_values(scene: Scene, roots: list[ExprAt], shown: ExprAt | None) -> tuple[DeadValue, ...]:
-    """The values that depend on the input, each of which stands beside one of the same form that
-    the result was computed from, all read in one statement; () where any of this is not sure."""
-    if shown is None or shown.key is None or len(roots) != 1:
-        return ()
-    if roots[0].scope.body is not shown.scope.body:
-        return ()
-    made = _Definitions(scene, shown.scope)
-    derived = made.derived_from(shown.key)
-    reads = made.behind(roots[0].node)
-    if not derived or any(d in derived for d in reads.values()):
-        return ()
-    found = list(_nearest(made, _beside(made, derived, reads)))
+def dead_values(
+    scene: Scene, root: ExprAt, keys: Iterable[str]
+) -> tuple[str, tuple[DeadValue, ...]]:
+    """The first of the names in the scope of a result that values depend on each of which stands
+    beside one of the same form that the result was computed from, all read in one statement, and
+    these values; "" and () where any of this is not sure."""
+    made = _Definitions(scene, root.scope)
+    reads = made.behind(root.node)
+    for key in keys:
+        derived = made.derived_from(key)
+        if derived and not any(d in derived for d in reads.values()):
+            if found := _together(scene, made, list(_nearest(made, _beside(made, derived, reads)))):
+                return key, found
+    return "", ()
+
+
+def _together(scene: Scene, made: _Definitions, found: list[_Found]) -> tuple[DeadValue, ...]:
+    """The values in the order in which one statement reads others in their place; () where these
+    are several statements, or the values are read elsewhere."""
     statements = {id(scene.slicer.statement(v.read)) for v, _ in found}
     distinct = len({v.name for v, _ in found}) == len(found) and len(statements) == 1
     if not distinct or all(made.is_read(v.name) for v, _ in found):
         return ()
-    at = [(v.read.node.lineno, v.read.node.col_offset) for v, _ in found]
-    return tuple(v for _, (v, _) in sorted(zip(at, found, strict=True), key=lambda pair: pair[0]))
+    values = [v for v, _ in found]
+    return tuple(sorted(values, key=lambda v: (v.read.node.lineno, v.read.node.col_offset)))
 
 
 def _beside(
