@@ -18,6 +18,9 @@ from .model import Edit
 from .program import Program, Source
 from .program_index import index_of
 
+#: Methods of tensors that rewrites bring in.
+_METHODS = frozenset({"clone", "detach", "retain_grad", "contiguous"})
+
 
 def asked_of_no_tensor(slicer: Slicer, edits: Iterable[Edit]) -> bool:
     """Whether one of the edits brings in a method of tensors for what surely has none: a live
@@ -51,7 +54,7 @@ def _methods(tree: ast.AST) -> Iterator[tuple[ast.Attribute, ast.AST | None]]:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _of_tensors():
+            if node.func.attr in _METHODS:
                 yield node.func, parents.get(node)
 
 
@@ -81,14 +84,20 @@ def _is_none(slicer: Slicer, source: Source, method: ast.Attribute, parent: ast.
 
 
 def _lacks(slicer: Slicer, source: Source, node: ast.expr, method: str) -> bool:
-    """Whether what an expression names is live and has no such method."""
+    """Whether what an expression names is live and has no such method.
+
+    An array, a number or a list may be a tensor after the edit.
+    """
     spot = slicer.at(source, node)
-    value, kind = slicer.value(spot), type(slicer.value(spot))
-    if value is MISSING or value is None or class_attribute(kind, method) is not None:
+    value = slicer.value(spot)
+    if value is MISSING or class_attribute(type(value), method) is not None:
         return False
     if is_a(value, torch.nn.Module):
         return True
-    return _is_bound_once(slicer, spot) and class_attribute(kind, "__getattr__") is None
+    package = type(value).__module__.partition(".")[0]
+    plain = package in ("builtins", "numpy", "torch")
+    other = not plain and class_attribute(type(value), "__array__") is None
+    return other and _is_bound_once(slicer, spot)
 
 
 def _is_bound_once(slicer: Slicer, spot: ExprAt) -> bool:

@@ -22,6 +22,7 @@ posterior = net.encode(x).latent
 z = half(x)
 parts = [x]
 count = len(parts)
+text = str(kept)
 last = x
 last = last.tolist()
 """
@@ -29,7 +30,7 @@ WRONG = {
     "a module that a function is given": ("return model.user", "return model.clone().user"),
     "a module": ("score(net, x)", "score(net.clone(), x)"),
     "a result with attributes": ("net.encode(x).latent", "net.encode(x).clone().latent"),
-    "a list": ("len(parts)", "len(parts.detach())"),
+    "an object": ("str(kept)", "str(kept.detach())"),
 }
 RIGHT = {
     "a tensor": ("score(net, x)", "score(net, x.clone())"),
@@ -37,6 +38,7 @@ RIGHT = {
     "what a method gives": ("model.items().t()", "model.items().clone().t()"),
     "a result whose shape is read": ("net.encode(x).latent", "net.encode(x).clone().shape"),
     "what was a tensor then": ("last = last.tolist()", "last = last.detach().tolist()"),
+    "what may be a tensor then": ("len(parts)", "len(parts.detach())"),
     "an unknown name": ("score(net, x)", "score(net, other.clone())"),
 }
 
@@ -45,13 +47,17 @@ class Net(nn.Module):
     """What the cell calls `net`."""
 
 
+class Kept:
+    """What the cell calls `kept`."""
+
+
 @pytest.mark.parametrize("name", [*WRONG, *RIGHT])
 def test_asked_of_no_tensor(name: str) -> None:
     old, new = {**WRONG, **RIGHT}[name]
     assert TEXT.count(old) == 1
     python = TEXT.replace("%matplotlib inline", "pass")
     x = torch.ones(2)
-    names = {"net": Net(), "x": x, "z": x, "parts": [x], "last": [1.0], "nn": nn}
+    names = {"net": Net(), "x": x, "z": x, "parts": [x], "kept": Kept(), "last": [1.0], "nn": nn}
     program = Program([Source(1, None, TEXT, python, "<cell 1>")], names)
     slicer = Slicer(program, Incident(Kind.ERROR, "", program, names))
     edit = Edit(1, None, TEXT, TEXT.replace(old, new))
