@@ -26,7 +26,7 @@ from .objects import spelled, walk
 from .own_gradients import own_gradients
 from .plan import IgnoredGradient, NonFinite
 from .redefine import Redefinition, redefine
-from .reference import SavedCopies, retained_graphs
+from .reference import Saved, SavedCopies, retained_graphs
 from .rounds import Moved, Round
 from .running import RunningFunctions
 from .sandbox import ForbiddenEffect, Sandbox
@@ -250,15 +250,16 @@ class ReplaySession:
             ignored=tuple(ignored.found),
             hid=self.sandbox.hid,
         )
-        return self._with_state(result, job, ledger, copies) if result.completed else result
+        overwritten = [*copies.overwritten, *lenient.overwritten]
+        return self._with_state(result, job, ledger, overwritten) if result.completed else result
 
     def _with_state(
-        self, result: Result, job: Job, ledger: GradientLog, copies: SavedCopies
+        self, result: Result, job: Job, ledger: GradientLog, overwritten: list[Saved]
     ) -> Result:
         space = self.namespace
         found = None
         if job.keep:
-            found = take_snapshot(space, ledger, copies.overwritten, job.limit)
+            found = take_snapshot(space, ledger, overwritten, job.limit)
         agreements = tuple(compare(s, space, ledger) for s in job.against)
         awaited = _awaited(job, space, ledger)
         nonfinite = {n for n, g in awaited.items() if g is not None and is_wrong(g)}
