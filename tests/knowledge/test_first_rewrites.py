@@ -28,6 +28,17 @@ class Program:
     watched: bool = False
 
 
+CLASSIFIER = """
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.out = nn.Embedding(20, 6), nn.Linear(6, 3)
+    def forward(self, ids):
+        return self.out(self.emb(ids).mean(1))
+model = Classifier()
+ids = torch.randint(0, 20, (2, 5))
+# %%"""
+
 PROGRAMS = (
     Program(
         "a loop writes to the elements of a list that a module has returned",
@@ -257,6 +268,66 @@ assert noise_net[0].weight.grad is not None
 """,
         "second_backward",
         ("likelihood.noise = noise_net(x) + 1e-3",),
+    ),
+    Program(
+        "token ids are to require grad",
+        CLASSIFIER
+        + """
+ids.requires_grad_()
+score = model(ids)[:, 1].sum()
+score.backward()
+saliency = ids.grad.abs().sum(-1)
+assert saliency.shape == (2, 5) and model.emb.weight.grad is not None
+""",
+        "requires_grad_on_integer",
+        (
+            "embeds = model.emb(ids)",
+            "embeds.retain_grad()",
+            "handle = model.emb.register_forward_hook(lambda module, args, output: embeds)",
+            "handle.remove()",
+            "saliency = embeds.grad.abs().sum(-1)",
+        ),
+    ),
+    Program(
+        "a derivative by token ids",
+        CLASSIFIER
+        + """
+def saliency(model, tokens):
+    vectors = model.emb(tokens)
+    score = model.out(vectors.mean(1))[:, 1].sum()
+    return torch.autograd.grad(score, tokens)[0].abs().sum(-1)
+assert saliency(model, ids).shape == (2, 5)
+""",
+        "input_without_grad",
+        ("return torch.autograd.grad(score, vectors)[0].abs().sum(-1)",),
+    ),
+    Program(
+        "a model that takes the vectors instead is given a dict with the ids",
+        """
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe, self.out = nn.Embedding(20, 6), nn.Embedding(5, 6), nn.Linear(6, 3)
+    def get_input_embeddings(self):
+        return self.wte
+    def forward(self, input_ids=None, mask=None, inputs_embeds=None):
+        x = self.wte(input_ids) if inputs_embeds is None else inputs_embeds
+        return self.out(((x + self.wpe(torch.arange(5))) * mask[..., None]).mean(1))
+model = Tower().requires_grad_(False)
+batch = dict(input_ids=torch.randint(0, 20, (2, 5)), mask=torch.ones(2, 5))
+# %%
+ids = batch["input_ids"]
+ids.requires_grad = True
+model(**batch)[:, 0].sum().backward()
+assert ids.grad.shape == (2, 5, 6)
+""",
+        "requires_grad_on_integer",
+        (
+            "embeds = model.get_input_embeddings()(ids).detach().requires_grad_()",
+            "model(**{k: v for k, v in batch.items() if k != 'input_ids'}, inputs_embeds=embeds)"
+            "[:, 0].sum().backward()",
+            "assert embeds.grad.shape == (2, 5, 6)",
+        ),
     ),
     Program(
         "the loop goes on with the element",
