@@ -330,6 +330,28 @@ assert ids.grad.shape == (2, 5, 6)
         ),
     ),
     Program(
+        "a scaler steps the optimizer between two backwards",
+        """
+G, D = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+optG, optD = torch.optim.SGD(G.parameters(), 0.1), torch.optim.SGD(D.parameters(), 0.1)
+scalerG, scalerD = torch.amp.GradScaler("cpu"), torch.amp.GradScaler("cpu")
+def step(z):
+    fake = G(z)
+    score = D(fake)
+    optD.zero_grad()
+    scalerD.scale(F.softplus(score).mean()).backward(retain_graph=True)
+    scalerD.step(optD)
+    g_loss = F.softplus(-score).mean()
+    optG.zero_grad()
+    scalerG.scale(g_loss).backward()
+    scalerG.step(optG)
+# %%
+step(torch.randn(4, 3))
+""",
+        "step_between_backwards",
+        (),
+    ),
+    Program(
         "the loop goes on with the element",
         """
 w = torch.rand(3, requires_grad=True)
