@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import ast
 import re
+import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import torch
+
+from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Place
+from autograd_explain.program import Source
 
 from .freed_part import FreedPart
 from .made_outside import fixed_in, loops
@@ -40,7 +46,7 @@ def constants(scene: Scene, part: FreedPart) -> Constants | None:
     for live, source, loop in sorted(loops(scene), key=lambda found: found[2].lineno):
         if read and roots <= fixed_in(live, loop):
             before = source.place(loop.lineno, live.code.co_name, loop)
-            return Constants(tuple(read), before, _runs_again(scene, part, loop))
+            return Constants(tuple(read), before, _runs_again(scene, part, source, loop))
     return None
 
 
@@ -75,18 +81,24 @@ def _leaves_of_new(scene: Scene, old: Sequence[GraphNode]) -> set[int]:
     return leaves
 
 
-def _runs_again(scene: Scene, part: FreedPart, loop: ast.For | ast.While) -> bool:
+def _runs_again(scene: Scene, part: FreedPart, source: Source, loop: ast.For | ast.While) -> bool:
     """Whether a call that computed the old values stands in the loop as well: `policy(obs)`."""
     places = {place for moment in part.made for place in moment.path}
     before = (scene.program.statement_at(place) for place in places)
-    old = {text for s in before if s is not None and s not in loop.body for text in _calls(s)}
-    return bool(old & {text for statement in loop.body for text in _calls(statement)})
+    old = {text for s in before if s is not None and s not in loop.body for text, _ in _calls(s)}
+    again = [n for statement in loop.body for text, n in _calls(statement) if text in old]
+    return any(_is_of_model(scene, scene.slicer.at(source, node)) for node in again)
 
 
-def _calls(node: ast.AST) -> set[str]:
+def _calls(node: ast.AST) -> list[tuple[str, ast.Call]]:
     found = (n for n in ast.walk(node) if isinstance(n, ast.Call) and n.args)
-    return {ast.unparse(n) for n in found if not _is_of_torch(n.func)}
+    return [(ast.unparse(n), n) for n in found]
 
 
-def _is_of_torch(function: ast.expr) -> bool:
-    return ast.unparse(function).startswith("torch.")
+def _is_of_model(scene: Scene, call: ExprAt) -> bool:
+    """Whether a call runs a module, a method of one, or a function of the program's: what torch
+    computes (`F.softplus(rho)`) may stand in two places and mean nothing by it."""
+    owners = [scene.slicer.value(o) for o in (call.callable, call.receiver) if o is not None]
+    functions = [o for o in owners if isinstance(o, types.FunctionType)]
+    own = any(scene.program.source_of(f.__code__) is not None for f in functions)
+    return own or any(is_a(o, torch.nn.Module) for o in owners)

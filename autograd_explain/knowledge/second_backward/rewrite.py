@@ -98,6 +98,9 @@ def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
         found = site.details.constants
         if found is None or found.again is not again:
             return None
+        others = (_detached_in_memory, _given_again, _every_round_or_call)
+        if not again and any(other(site) for other in others):
+            return None  # who can compute them anew may want to train through them
         code = "".join(f"{name} = {name}.detach()\n" for name in found.names)
         return line_before(site.program, found.before, code)
 
@@ -107,6 +110,8 @@ def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
 def _detached_in_memory(site: Site[Details]) -> Edits | None:
     """All that a memory of earlier rounds is given with a graph."""
     stored = site.details.stored
+    if stored is None:
+        return None
     places = dict.fromkeys((stored, *site.details.stored_beside))
     return detached_at(site.program, *places) or detached_at(site.program, stored)
 
