@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 #: How far back the graph of a failure is followed to see whether it was made under watch.
 _MAX_NODES = 5_000
+_UNNUMBERED = 2**63  #: numbers from here on are none (torch 2.13 gives the largest there is)
 
 
 #: Roles of marks that are no operation, and what they are.
@@ -364,11 +365,12 @@ def _arrays(moments: SiteReader, shared: tuple[Mark, ...]) -> frozenset[str]:
 
 
 def _graph_sequences(incident: Incident) -> Iterator[int]:
-    """Sequence numbers of the graph behind a failed backward, leaves left out."""
+    """Sequence numbers of the graph behind a failed backward; leaves have none, nor has what stands
+    for a derivative that is not implemented."""
     from ..inspect.live.roots import roots_of
 
     with quiet():
         starts = [start_of(root) for root in roots_of(incident.frames)]
     for found in GraphTraversal(starts, limit=_MAX_NODES):
-        if not hasattr(found.node, "variable"):
+        if found.sequence < _UNNUMBERED:
             yield found.sequence

@@ -45,12 +45,22 @@ quantize(torch.ones(2, requires_grad=True), 4).sum().backward()
 """
 
 
+NO_FORMULA = """# %%
+import torch
+from torch.distributions import Gamma
+log_shape, rate = torch.zeros((), requires_grad=True), torch.ones(3, requires_grad=True)
+# %%
+Gamma(log_shape.exp(), rate).cdf(torch.ones(3)).sum().backward()
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "names", "said"),
     [
         (INTEGERS_IN_A_CLASS, ("self.xs", "xs"), "`self.xs` holds whole numbers (int64)"),
         (INTEGERS_AT_THE_TOP, ("knots",), "`knots` holds whole numbers (int64)"),
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
+        (NO_FORMULA, ("log_shape",), "`log_shape` was to get a gradient through it"),
         (FUNCTION, ("Round", "quantize"), "`Round.backward` does not return one gradient"),
     ],
 )

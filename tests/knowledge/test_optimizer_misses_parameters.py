@@ -47,6 +47,53 @@ net[2] = nn.Linear(4, 1)
         "move_optimizer",
         [],
     ),
+    "a function makes the optimizer and another exchanges the layer": (
+        """
+def optimizer_of(model, lr=0.1):
+    groups = [{"params": [p for p in model.parameters() if p.dim() > 1]},
+              {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=lr)
+def widen(model):
+    model[2] = nn.Linear(4, 2)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = optimizer_of(net)
+# %%
+widen(net)
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
+    "a library makes the optimizer, by a name that says nothing": (
+        """
+import functools
+get = functools.partial(torch.optim.SGD, lr=0.1)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = get(net.parameters())
+# %%
+net[2] = nn.Linear(4, 2)
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
+    "a method makes the optimizer": (
+        """
+class Tuner:
+    def __init__(self, net):
+        self.net = net
+        self.opt = self.configure(self.net)
+        self.net[2] = nn.Linear(4, 2)
+    def configure(self, net):
+        made = torch.optim.SGD(net.parameters(), lr=0.1)
+        return made
+tuner = Tuner(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)))
+net, opt = tuner.net, tuner.opt
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
     "a method replaces the layer after the optimizer": (
         """
 class Tuner:

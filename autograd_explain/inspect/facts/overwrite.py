@@ -226,7 +226,7 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
         if len(operands) < 2:
             return ""  # the layer's own, which its call does not spell
     bases = {_base(o) for o in operands}
-    if len(operands) > 1 and len(bases) == 1:
+    if len(operands) > 1 and len(bases) == 1 and not any(_is_owner(b, names) for b in bases):
         return bases.pop()
     at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
     return operands[at] if at < len(operands) <= 2 else ""

@@ -23,6 +23,7 @@ from autograd_explain.rewrite.transforms.create_graph import (
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.numpy_detour import in_torch, stays_in_numpy
+from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -234,6 +235,12 @@ def _has_part(details: Details) -> bool:
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 propose: Propose[Details] = by_table(
+    Fix(
+        "use_dead",
+        lambda s: read_instead(s.program, s.details.dead),
+        when=lambda d: d.dead != (),
+        changes=True,
+    ),
     Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix(

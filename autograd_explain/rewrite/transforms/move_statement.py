@@ -24,15 +24,18 @@ def move_after(
     last_place: Place | None = None,
     *,
     unseen: bool = False,
+    checked: bool = True,
 ) -> Edits | None:
     """Move the statement at `place` (or the run up to `last_place`) behind the one at the target.
 
     Within one block, or between cells at the top level; where the target stands deeper, in a
     loop, the statement goes behind the loop.  None where a statement in between reads or writes
     what the moved one writes, or writes what it reads; where what a call changes is to be
-    `unseen` by the target, that one may read it.
+    `unseen` by the target, that one may read it.  Unless `checked`, whatever stands between.
     """
-    return _move(program, place, target_place, last_place, after=True, unseen=unseen)
+    return _move(
+        program, place, target_place, last_place, after=True, checked=checked, unseen=unseen
+    )
 
 
 def move_before(
@@ -43,7 +46,7 @@ def move_before(
     *,
     checked: bool = True,
 ) -> Edits | None:
-    """Like `move_after`, to right before the target; unless `checked`, whatever stands between."""
+    """Like `move_after`, to right before the target."""
     return _move(program, place, target_place, last_place, after=False, checked=checked)
 
 
