@@ -30,7 +30,8 @@ def recompute_before(
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  None where a name that the statements read has another value there.
+    by then.  What was used in between and is read behind the backward, too, keeps its value:
+    `_, loss = losses()`.  None where a name that the statements read has another value there.
     """
     tree, goal = _goal(program, backward_place)
     origins = [_statement(program, place) for place in assignment_places]
@@ -41,7 +42,29 @@ def recompute_before(
         return None
     if not all(repeatable(program, o, (tree, goal), known) for o in known):
         return None
-    return Draft(tree).before(goal, [bare(statement) for _, statement in known]).edits()
+    run = [statement for _, statement in known]
+    again = [_leaving_used(program, origin, (tree, goal), run) for origin in known]
+    return Draft(tree).before(goal, again).edits()
+
+
+def _leaving_used(program: Program, origin: _At, goal: _At, run: Sequence[Statement]) -> Statement:
+    """A copy of one of the statements in `run` that leaves alone what has been used by then."""
+    tree, target = goal
+    following = tree.statements[position(tree.statements, target) + 1 :]
+    behind = [s for s in following if tree.scope_of(s) is tree.scope_of(target)]
+    between = [s for s in _between(program, origin, goal) or () if not any(s is r for r in run)]
+    again = bare(origin[1])
+    if any(_reads(s, {"_"}) for s in (*between, target, *behind)):
+        return again
+    for leaf in [leaf for t in targets(again) for leaf in unpacked(t) if leaf is not t]:
+        names = {dotted(leaf) or ""}
+        needed = any(_reads(s, names) for s in (target, *run))
+        used = any(_reads(s, names) for s in between) and any(_reads(s, names) for s in behind)
+        if used and not needed:
+            changed = again.deep_replace(leaf, cst.Name("_"))
+            assert isinstance(changed, type(again))
+            again = changed
+    return again
 
 
 def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:
