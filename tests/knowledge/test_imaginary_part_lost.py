@@ -63,6 +63,7 @@ def test_program(name: str) -> None:
     assert finding.tensors[0].names[0] == first
     assert finding.events[0].place is not None
     assert finding.events[0].place.source == blamed
+    assert all(e.relation is None for e in finding.events)  # no real tensor "had a graph"
     repaired = edited(cells, rewrites[0])
     assert brought in repaired[1].splitlines()
     run(repaired)

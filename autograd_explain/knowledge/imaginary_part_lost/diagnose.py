@@ -15,7 +15,6 @@ from autograd_explain.model import (
     Confidence,
     Finding,
     Place,
-    Relation,
     Role,
     TensorFact,
     What,
@@ -73,7 +72,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     shown = at.text if buffer is None or statement is None else ast.unparse(statement)
     events = [replace(cause, certainty=Certainty.OBSERVED)]
     if made is not None:
-        events.append(scene.event_at(What.CREATED, made, relation=Relation.OPERAND))
+        events.append(scene.event_at(What.CREATED, made))
     return Finding(
         cause="imaginary_part_lost",
         confidence=Confidence.PROVEN,
