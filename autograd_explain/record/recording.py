@@ -21,6 +21,8 @@ from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
 from .detect.frozen_steps import told_with_others
 from .detect.kept_outputs import overwritten_outputs
+from .detect.kept_readers import read_by_second_name
+from .detect.last_rounds import last_round_alone
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
@@ -210,6 +212,11 @@ class Recording:
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since
             )
+            told = {m.site for s in found for m in s.marks.get("changed", ())}
+            kept = [v for v in self.suspicion.kept.read if v.writes[0].site not in told]
+            found += read_by_second_name(kept, self.sites, self.program)
+            looks, step = self.suspicion.rounds.looks, gradients.last_step
+            found += last_round_alone(looks, step, self.sites, self.program)
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, gradients, self.log)
                 owners = [s for s in owners if are_weights(s, self.program)]
