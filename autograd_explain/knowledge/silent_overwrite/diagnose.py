@@ -227,7 +227,7 @@ def _second_name(scene: Scene, way: Way) -> Finding[Details] | None:
     place = copied[0][0] if copied and way is Way.HELD else None
     events = (
         scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
-        place and Event(What.CREATED, place, relation=Relation.ALIAS),
+        None if place is None else Event(What.CREATED, place, relation=Relation.ALIAS),
         event(scene, What.FAILED, "backward"),
     )
     facts = _facts(

@@ -172,7 +172,8 @@ def _is_of_one_round(loop: ast.For, bound: ast.Assign, name: str) -> bool:
         return False
     reads = (n for n in inner if isinstance(n, ast.Name) and n.id == name)
     parents = {child: n for n in inner for child in ast.iter_child_nodes(n)}
-    return all(_only_shows(n, parents, {bound, *others}) for n in reads)
+    own: set[ast.stmt] = {bound, *others}
+    return all(_only_shows(n, parents, own) for n in reads)
 
 
 def _flat(body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -181,7 +182,7 @@ def _flat(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return [statement for each in inner for statement in each]
 
 
-def _only_shows(node: ast.Name, parents: dict[ast.AST, ast.AST], own: set[ast.Assign]) -> bool:
+def _only_shows(node: ast.Name, parents: dict[ast.AST, ast.AST], own: set[ast.stmt]) -> bool:
     """Whether a name is read only to be shown, to be summed, or to be bound to itself again."""
     if isinstance(node.ctx, ast.Store):
         return True

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograd_explain.model import Place
-from autograd_explain.program import Function, Program, Source, last_name, own_nodes
-from autograd_explain.program_index import ProgramIndex, index_of
+from ...model import Place
+from ...program import Function, Program, Source, last_name, own_nodes
+from ...program_index import ProgramIndex, index_of
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
 
@@ -97,12 +97,29 @@ def _guarded(lines: list[_Line], index: ProgramIndex) -> Memoized | None:
 
 
 def _guard(line: _Line, statement: ast.Assign, target: ast.expr) -> ast.If | None:
-    for node in own_nodes(line.function or line.source.tree):
+    nodes = [*own_nodes(line.function or line.source.tree)]
+    names = [target, *_taken(nodes, target)]
+    for node in nodes:
         if isinstance(node, ast.If) and not node.orelse:
-            inside = any(n is statement for n in node.body) and _absent(node.test, target)
+            absent = any(_absent(node.test, name) for name in names)
+            inside = any(n is statement for n in node.body) and absent
             if inside or (_returns(node, target) and node.lineno < statement.lineno):
                 return node
     return None
+
+
+def _taken(nodes: list[ast.AST], target: ast.expr) -> Iterator[ast.expr]:
+    """The names that a function gives to what is remembered: `known = cache.get(key)`."""
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        value, name = node.value, node.targets[0]
+        asked = isinstance(value, ast.Call) and _last(value) == "get" and value.args
+        item = isinstance(target, ast.Subscript) and isinstance(value, ast.Call) and asked
+        container = getattr(getattr(value, "func", None), "value", None)
+        got = item and _is_item(target, container, value.args[0])
+        if isinstance(name, ast.Name) and (got or _same(value, target)):
+            yield name
 
 
 def _absent(test: ast.expr, target: ast.expr) -> bool:
