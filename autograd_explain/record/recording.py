@@ -29,7 +29,7 @@ from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
-from .detect.recording_off import is_by_program, is_only_shown
+from .detect.recording_off import is_by_program, is_in_memory, is_only_shown
 from .detect.stopped_gradients import left_so
 from .detect.straight_through import swapped
 from .observe.backwards import Backwards
@@ -266,10 +266,12 @@ class Recording:
             return suspect
         site = self.sites.all[suspect.marks["cut"][0].site]
         lines = [spot_of(self.program, step) for step in site.steps]
-        meant = is_by_program(lines, self.program) and not is_only_shown(
-            self._apart(site, suspect), self.program
-        )
-        return suspect if meant else replace(suspect, sure=True)
+        if not is_by_program(lines, self.program):
+            return replace(suspect, sure=True)
+        hidden = is_only_shown(self._apart(site, suspect), self.program)
+        if not hidden and not is_in_memory(lines, self.program):
+            return suspect
+        return replace(suspect, sure=True, evidence={**suspect.evidence, "kept": True})
 
     def _apart(self, site: CallSite, suspect: CandidateFault) -> CodePosition | None:
         """Where what ran without recording parts from what led to the backward."""

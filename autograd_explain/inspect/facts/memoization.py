@@ -114,11 +114,11 @@ def _taken(nodes: list[ast.AST], target: ast.expr) -> Iterator[ast.expr]:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         value, name = node.value, node.targets[0]
-        asked = isinstance(value, ast.Call) and _last(value) == "get" and value.args
-        item = isinstance(target, ast.Subscript) and isinstance(value, ast.Call) and asked
-        container = getattr(getattr(value, "func", None), "value", None)
-        got = item and _is_item(target, container, value.args[0])
-        if isinstance(name, ast.Name) and (got or _same(value, target)):
+        got = _same(value, target)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.args:
+            asked = value.func.attr == "get"
+            got = asked and _is_item(target, value.func.value, value.args[0])
+        if isinstance(name, ast.Name) and got:
             yield name
 
 
@@ -159,12 +159,21 @@ def _filled_elsewhere(index: ProgramIndex, statement: ast.Assign) -> bool:
     """Whether something else gives the target a value: then it is a state, not a memory."""
     target = statement.targets[0]
     for node in _assignments(index):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        leaves = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple) else [t]))
-        if any(_same(t, target) for t in leaves) and node.value is not None:
-            if ast.unparse(node) != ast.unparse(statement) and not _empty(node.value):
-                return True
+        given = [value for leaf, value in _pairs(node) if _same(leaf, target)]
+        if given and ast.unparse(node) != ast.unparse(statement) and not all(map(_empty, given)):
+            return True
     return False
+
+
+def _pairs(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a statement gives to what: `a, b = 1, None` taken apart."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        leaves = target.elts if isinstance(target, ast.Tuple) else [target]
+        apart = isinstance(node.value, ast.Tuple) and isinstance(target, ast.Tuple)
+        values = node.value.elts if apart and isinstance(node.value, ast.Tuple) else [node.value]
+        if len(values) != len(leaves):
+            values = [node.value] * len(leaves) if node.value is not None else []
+        yield from ((leaf, v) for leaf, v in zip(leaves, values, strict=False) if v is not None)
 
 
 def _assignments(index: ProgramIndex) -> Iterator[ast.Assign | ast.AugAssign | ast.AnnAssign]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from ...inspect.facts.memoization import remembered
 from ...program import Program, Source, called_name, last_name
 from ...program_index import index_of
 from ..observe.code_positions import CodePosition
@@ -61,6 +62,15 @@ def is_only_shown(ran: CodePosition | None, program: Program) -> bool:
     reads = index_of(program).nodes(ast.Name, naming=tuple(names))
     used = ((source, n) for source, n in reads if isinstance(n.ctx, ast.Load) and n.id in names)
     return plain and all(_is_shown(node, source) for source, node in used)
+
+
+def is_in_memory(lines: Sequence[CodePosition | None], program: Program) -> bool:
+    """Whether the innermost line has a value computed once and handed out from then on, and only
+    who called it turned recording off: `if self.adj is None: self.adj = …`."""
+    place = lines[0].place(whole=False) if lines and lines[0] is not None else None
+    if place is None or is_by_program(lines[:1], program):
+        return False
+    return remembered(program, (place,)) is not None
 
 
 def _is_shown(node: ast.Name, source: Source) -> bool:
