@@ -86,6 +86,14 @@ RIGHT = {
     ),
     "nested calls": trained("x = torch.sin(self.act(self.second(self.act(x)) + 1))"),
     "the same twice": trained("x = x.clamp(min=0)\nskip = x\nx.clamp_(min=0)\nx = x.mean() + skip"),
+    "layers' outputs of which those behind the activations are read": trained(
+        "every = []\nfor layer in (self.second, self.act, self.last):\n    y = layer(x)\n"
+        "    every.append(y)\n    x = y if y.size(1) == 4 else x\nfeats = [every[1]]"
+    ),
+    "one list for several blocks": trained(
+        "x = torch.stack([block(x) for block in (self.body, self.second)]).sum(0)"
+    ),
+    "a part of an output": trained("x = self.second(x)\nparts = [x]\nx[:, 0] = 0\nx = x * 2"),
     "a running sum": (
         HEAD + "log, total = {}, torch.zeros(())\nlog['total'] = total\nfor t in range(4):\n"
         "    total += (w * t).sum()\n(log['total'] / 4).backward()",

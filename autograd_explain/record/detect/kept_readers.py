@@ -7,6 +7,7 @@ ways, or that a container holds it more than once, says that something else was 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -101,13 +102,16 @@ class _Reading:
         self, holder: Holder, level: _Level, kept: list[Reader], others: bool
     ) -> bool:
         value = self._value
-        if holder.times and (holder.times > 1 or any(r.times > 1 for r in kept)):
-            return True
+        sites = Counter(reader.mark.site for reader in kept for _ in range(reader.times))
+        if holder.times and max(sites.values()) > 1:
+            return True  # several entries, where each was to be another value
         if value.buffer or not others:
             return False
-        if holder.times:
-            return not level.names & _taken_from(level.spot, holder.path)
-        return value.rounds == 1  # else a running value, whose last state is meant
+        if not holder.times:
+            return value.rounds == 1  # else a running value, whose last state is meant
+        # Kept once more after the write, it may be that entry which is read.
+        later = next(_kept_again(level, holder.path), None) is not None
+        return not later and not level.names & _taken_from(level.spot, holder.path)
 
     def _split(self, holder: Holder, level: _Level) -> tuple[list[Reader], list[Reader]]:
         """The readers by a holder's path, and those by the names that were written."""
@@ -270,13 +274,17 @@ def _targets(spot: CodePosition) -> Iterator[str]:
 
 def _bound_between(write: CodePosition, read: CodePosition) -> set[str]:
     """The names that got another value on the lines between a write and a reader."""
-    function = None if read.statement is None else read.source.function_around(read.statement)
-    first, last = write.statement, read.statement
-    if first is None or last is None or read.source is not write.source:
+    if read.source is not write.source or write.statement is None or read.statement is None:
         return set()
-    between = range((first.end_lineno or first.lineno) + 1, last.lineno)
-    nodes = (n for n in ast.walk(function or read.source.tree) if isinstance(n, ast.Assign))
-    targets = (t for n in nodes if n.lineno in between for t in n.targets)
+    first = write.statement.end_lineno or write.statement.lineno
+    return _bound_in(read, first, read.statement.lineno)
+
+
+def _bound_in(spot: CodePosition, first: int, last: int) -> set[str]:
+    """The names that get a value on the lines between two, in a function."""
+    function = None if spot.statement is None else spot.source.function_around(spot.statement)
+    nodes = (n for n in ast.walk(function or spot.source.tree) if isinstance(n, ast.Assign))
+    targets = (t for n in nodes if first < n.lineno < last for t in n.targets)
     return {name for target in targets for name in _names(target)}
 
 
@@ -324,6 +332,17 @@ def _returned(inner: _Level, outer: _Level, paths: set[str]) -> _Returned:
             found.whole = True
             found.kept.update(ast.unparse(t) for t in targets)
     return found
+
+
+def _kept_again(level: _Level, path: str) -> Iterator[ast.expr]:
+    """Where the function keeps what the write gives under a path, behind the write."""
+    spot = level.spot
+    function = None if spot.statement is None else spot.source.function_around(spot.statement)
+    for node in ast.walk(function or spot.source.tree):
+        for kept in _put(node, path):
+            names = {*level.names, *level.result} - _bound_in(spot, spot.line, kept.lineno)
+            if kept.lineno > spot.line and ast.unparse(kept) in names:
+                yield kept
 
 
 def _kept_at(level: _Level, path: str) -> Iterator[tuple[Place, str]]:

@@ -28,6 +28,7 @@ from .finding import Mark, TimeShare, Weak, weak
 
 _LOOKS = 16  #: at the frames of one site
 _MAX_KEPT = 200
+_MAX_WRITES = 500  #: of one tensor
 _MAX_BUFFERS = 1_000
 _MAX_NODES = 50_000
 _MAX_BACKWARDS = 4  #: that a kept value is waited for
@@ -100,34 +101,36 @@ class KeptValues:
     ) -> None:
         """A tensor with a graph was written by a call at these steps, below `frame`."""
         base = root(tensor)
-        node = base.grad_fn
-        if node is None:
-            return
         known = self._by_tensor.get(id(base))
-        if known is not None and known.of() is base:
+        if known is None or known.of() is not base:
+            known = None if self._looks[mark.site] == _LOOKS else self._first(base, mark)
+        elif len(known.writes) < _MAX_WRITES and (node := base.grad_fn) is not None:
             known.writes.append(mark)
             known.makers.add(node._sequence_nr())
-        elif self._may_be_kept(base, node, mark.site):
-            known = KeptValue(weak(base), [mark], sequence(), self._is_buffer(base))
-            known.makers.add(node._sequence_nr())
-        else:
+        if known is None:
             return
         if self._looks[mark.site] < _LOOKS:
             self._looks[mark.site] += 1
             known.holders = (*_holders(base, frame, steps),) or known.holders
-        if known.holders and id(base) not in self._by_tensor:
+        if known.holders and self._by_tensor.get(id(base)) is not known:
             self._add(base, known)
 
-    def _may_be_kept(self, base: Tensor, node: Any, site: int) -> bool:
-        """Whether a write changed values that were computed."""
+    def _first(self, base: Tensor, mark: Mark) -> KeptValue | None:
+        """A tensor whose values were computed, and that was written."""
+        node = base.grad_fn
+        if node is None or not self._changed_values(base, node):
+            return None
+        makers = {node._sequence_nr()}
+        return KeptValue(weak(base), [mark], sequence(), self._is_buffer(base), makers)
+
+    def _changed_values(self, base: Tensor, node: Any) -> bool:
         before = node.next_functions[0][0] if node.next_functions else None
         if before is None:
             if len(self._buffers) == _MAX_BUFFERS:
                 self._buffers.clear()
             self._buffers[id(base)] = weak(base)
             return False
-        again = before.name() == node.name() and node.name().startswith(_IDEMPOTENT)
-        return not again and self._looks[site] < _LOOKS
+        return not (before.name() == node.name() and node.name().startswith(_IDEMPOTENT))
 
     def _is_buffer(self, base: Tensor) -> bool:
         known = self._buffers.get(id(base))
