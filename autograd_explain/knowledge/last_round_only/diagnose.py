@@ -20,10 +20,10 @@ PATTERNS = ("last-round-only",)
 EXAMPLE = {
     "loss": "loss",
     "rounds": "4",
-    "bound": "loss = F.mse_loss(model(x), y)",
-    "bound_place": "In[3]:4",
+    "bound": "loss = nn.functional.mse_loss(model(x), y)",
+    "bound_place": "In[2]:4",
     "backward": "loss.backward()",
-    "place": "In[3]:5",
+    "place": "In[2]:5",
     "step": "optimizer.step()",
     "sum": "",
 }
