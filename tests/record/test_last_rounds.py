@@ -88,6 +88,13 @@ def test_what_the_program_shows(name: str, each: bool, total: str) -> None:
 
 
 RIGHT = {
+    "a model of each round": """
+for rate in (0.1, 0.01):
+    net = nn.Linear(3, 3)
+    opt = torch.optim.SGD(net.parameters(), lr=rate)
+    loss = net(xs[0]).mean() * rate
+"""
+    + END,
     "warm-up without a graph": """
 for x in xs:
     with torch.no_grad():

@@ -163,6 +163,8 @@ def _is_of_one_round(loop: ast.For, bound: ast.Assign, name: str) -> bool:
     if any(isinstance(n, ends) or called_name(n) in trains for n in inner) or loop.orelse:
         return False
     assigned = [n for n in inner if isinstance(n, (ast.Assign, ast.AugAssign, ast.AnnAssign))]
+    if any(called_name(n.value)[:1].isupper() for n in assigned if n.value is not None):
+        return False  # each round may train a model of its own
     others = [n for n in assigned if n is not bound and name in _targets(n)]
     if name in _names(bound.value) or not all(name in _names(n.value) for n in others if n.value):
         return False
