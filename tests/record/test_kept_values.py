@@ -93,6 +93,10 @@ RIGHT = {
     "one list for several blocks": trained(
         "x = torch.stack([block(x) for block in (self.body, self.second)]).sum(0)"
     ),
+    "what a list holds once and is read in a loop": (
+        HEAD + "feats, h = [], w * 1\nfeats.append(h)\nh.mul_(2)\nloss = 0\n"
+        "for k in range(3):\n    loss = loss + (feats[0] * k).sum()\nloss.backward()",
+    ),
     "a part of an output": trained("x = self.second(x)\nparts = [x]\nx[:, 0] = 0\nx = x * 2"),
     "a running sum": (
         HEAD + "log, total = {}, torch.zeros(())\nlog['total'] = total\nfor t in range(4):\n"

@@ -103,14 +103,14 @@ class _Reading:
     ) -> bool:
         value = self._value
         sites = Counter(reader.mark.site for reader in kept for _ in range(reader.times))
-        if holder.times and max(sites.values()) > 1:
+        if max(sites.values()) > 1 and (holder.times > 1 or _may_be_kept_again(level, holder)):
             return True  # several entries, where each was to be another value
         if value.buffer or not others:
             return False
         if not holder.times:
             return value.rounds == 1  # else a running value, whose last state is meant
         # Kept once more after the write, it may be that entry which is read.
-        later = next(_kept_again(level, holder.path), None) is not None
+        later = _kept_again(level, holder.path)
         return not later and not level.names & _taken_from(level.spot, holder.path)
 
     def _split(self, holder: Holder, level: _Level) -> tuple[list[Reader], list[Reader]]:
@@ -208,6 +208,12 @@ class _Returned:
     whole: bool = False
 
 
+def _body(spot: CodePosition) -> ast.AST:
+    """The function that it stands in, or the top level."""
+    function = None if spot.statement is None else spot.source.function_around(spot.statement)
+    return function or spot.source.tree
+
+
 def _operands(node: ast.AST | None) -> list[ast.expr]:
     """What an operation is given as it is, not computed first; entries of a display each."""
     given: list[ast.expr] = []
@@ -282,17 +288,15 @@ def _bound_between(write: CodePosition, read: CodePosition) -> set[str]:
 
 def _bound_in(spot: CodePosition, first: int, last: int) -> set[str]:
     """The names that get a value on the lines between two, in a function."""
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
-    nodes = (n for n in ast.walk(function or spot.source.tree) if isinstance(n, ast.Assign))
+    nodes = (n for n in ast.walk(_body(spot)) if isinstance(n, ast.Assign))
     targets = (t for n in nodes if first < n.lineno < last for t in n.targets)
     return {name for target in targets for name in _names(target)}
 
 
 def _taken_from(spot: CodePosition, path: str) -> set[str]:
     """The names that the function around gives to entries of a container, or to the container."""
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
     names = {path}
-    given = [*_given(function or spot.source.tree)]
+    given = [*_given(_body(spot))]
     while more := {t for value, t in given if _paths(_parts(value)) & names} - names:
         names |= more
     return names - {path}
@@ -316,13 +320,12 @@ def _names(target: ast.expr) -> Iterator[str]:
 
 
 def _returned(inner: _Level, outer: _Level, paths: set[str]) -> _Returned:
-    spot, statement = inner.spot, outer.spot.statement
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
+    statement, body = outer.spot.statement, _body(inner.spot)
     called = isinstance(statement, ast.Assign) and statement.value is outer.spot.node
     targets = statement.targets[:1] if isinstance(statement, ast.Assign) and called else []
     names = [ast.unparse(e) for t in targets for e in getattr(t, "elts", [])]
     found = _Returned()
-    for node in () if function is None else ast.walk(function):
+    for node in ast.walk(body):
         value = node.value if isinstance(node, ast.Return) else None
         if isinstance(value, ast.Tuple) and len(value.elts) == len(names):
             for element, name in zip(value.elts, names, strict=True):
@@ -334,28 +337,38 @@ def _returned(inner: _Level, outer: _Level, paths: set[str]) -> _Returned:
     return found
 
 
-def _kept_again(level: _Level, path: str) -> Iterator[ast.expr]:
-    """Where the function keeps what the write gives under a path, behind the write."""
-    spot = level.spot
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
-    for node in ast.walk(function or spot.source.tree):
-        for kept in _put(node, path):
-            names = {*level.names, *level.result} - _bound_in(spot, spot.line, kept.lineno)
-            if kept.lineno > spot.line and ast.unparse(kept) in names:
-                yield kept
+def _may_be_kept_again(level: _Level, holder: Holder) -> bool:
+    """Whether the function puts the written name into a container in a loop, or at two places."""
+    source = level.spot.source
+    puts = [node for node, _ in _puts(level, holder.path, level.names)] if holder.times else []
+    loops = (n for put in puts for n in source.around(put))
+    return len(puts) > 1 or any(isinstance(n, (ast.For, ast.While)) for n in loops)
+
+
+def _puts(level: _Level, path: str, names: Iterable[str]) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """What the function puts under a path by one of these names, each with what puts it."""
+    given = {*names}
+    for node in ast.walk(_body(level.spot)):
+        yield from ((node, kept) for kept in _put(node, path) if ast.unparse(kept) in given)
+
+
+def _kept_again(level: _Level, path: str) -> bool:
+    """Whether the function keeps what the write gives under a path, behind the write."""
+    line, names = level.spot.line, level.names | level.result
+    later = (kept for _, kept in _puts(level, path, names) if kept.lineno > line)
+    return any(ast.unparse(k) not in _bound_in(level.spot, line, k.lineno) for k in later)
 
 
 def _kept_at(level: _Level, path: str) -> Iterator[tuple[Place, str]]:
     """The expressions in the function by which it kept the tensor under a path, or gave what is
     there the name that was written, with their texts."""
-    spot = level.spot
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
-    name = None if function is None else function.name
-    for node in ast.walk(function or spot.source.tree):
+    body, source = _body(level.spot), level.spot.source
+    name = getattr(body, "name", None)
+    for node in ast.walk(body):
         put = [kept for kept in _put(node, path) if ast.unparse(kept) in level.names]
         taken = (kept for own in level.names for kept in _put(node, own))
         for kept in put or [kept for kept in taken if ast.unparse(kept) == path]:
-            yield spot.source.place(kept.lineno, name, kept), ast.unparse(kept)
+            yield source.place(kept.lineno, name, kept), ast.unparse(kept)
 
 
 def _put(node: ast.AST, path: str) -> list[ast.expr]:
