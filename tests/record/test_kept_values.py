@@ -42,6 +42,13 @@ ROLLED = "def roll(h):\n    states = [h]\n    for _ in range(3):\n        h += v
 
 WRONG = [
     (trained(LIST), "feats"),
+    (
+        trained(
+            "for k, layer in enumerate((self.second, self.act)):\n    x = layer(x)\n"
+            "    if k != 1:\n        feats.append(x)"
+        ),
+        "feats",
+    ),
     (trained(SKIP), "skip"),
     (trained(SKIP.replace("x = self.act(x)", "x.mul_(0.5)")), "skip"),
     (trained("self.seen['h'] = x\nx.mul_(0.5)\nfeats = [self.seen['h']]"), "self.seen"),

@@ -109,8 +109,10 @@ class _Reading:
             return False
         if not holder.times:
             return value.rounds == 1  # else a running value, whose last state is meant
-        # Kept once more after the write, it may be that entry which is read.
-        later = _kept_again(level, holder.path)
+        # Kept once more after the write, it may be that entry which is read; who goes through all
+        # entries and meets the value once has met the one that was kept before.
+        once = max(sites.values()) == 1 and all(self._goes_through(r, holder) for r in kept)
+        later = _kept_again(level, holder.path) and not once
         return not later and not level.names & _taken_from(level.spot, holder.path)
 
     def _split(self, holder: Holder, level: _Level) -> tuple[list[Reader], list[Reader]]:
@@ -167,6 +169,18 @@ class _Reading:
             if attribute[1] and any(path.endswith(f".{attribute[2]}") for path in read):
                 return _By(True, False)
         return _By(False, False)
+
+    def _goes_through(self, reader: Reader, holder: Holder) -> bool:
+        """Whether a reader reads all that a container holds, as far as its text shows it."""
+        inner, *outer = self._levels[holder.level : holder.level + 2]
+        for step in self._sites.all[reader.mark.site].steps:
+            spot, paths = spot_of(self._program, step), {holder.path}
+            if inner and outer and outer[0] and step.shares_names(outer[0].step):
+                paths |= _returned(inner, outer[0], paths).kept
+            given = {ast.unparse(o) for o in _operands(None if spot is None else spot.node)}
+            if spot is not None and given & (paths | _entries(spot, paths)):
+                return True
+        return False
 
     def _told(self, holder: Holder, level: _Level, used: Mark, *, given: bool) -> CandidateFault:
         value = self._value
@@ -300,6 +314,13 @@ def _taken_from(spot: CodePosition, path: str) -> set[str]:
     while more := {t for value, t in given if _paths(_parts(value)) & names} - names:
         names |= more
     return names - {path}
+
+
+def _entries(spot: CodePosition, paths: set[str]) -> set[str]:
+    """The names that a loop over all of what a container holds gives to each."""
+    loops = (n for n in ast.walk(_body(spot)) if isinstance(n, (ast.For, ast.comprehension)))
+    over = (n for n in loops if paths & {ast.unparse(part) for part in _parts(n.iter)})
+    return {name for loop in over for name in _names(loop.target)}
 
 
 def _given(body: ast.AST) -> Iterator[tuple[ast.expr, str]]:
