@@ -49,6 +49,17 @@ WRONG = [
         ),
         "feats",
     ),
+    (
+        (
+            HEAD
+            + "layers = nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True), nn.Linear(3, 3))\n"
+            "def features(x):\n    found = []\n    for k, layer in enumerate(layers):\n"
+            "        x = layer(x)\n        if k != 1:\n            found.append(x)\n"
+            "    return found",
+            "sum(F.mse_loss(a, b) for a, b in zip(features(w), features(v))).backward()",
+        ),
+        "found",
+    ),
     (trained(SKIP), "skip"),
     (trained(SKIP.replace("x = self.act(x)", "x.mul_(0.5)")), "skip"),
     (trained("self.seen['h'] = x\nx.mul_(0.5)\nfeats = [self.seen['h']]"), "self.seen"),

@@ -175,9 +175,13 @@ class _Reading:
         inner, *outer = self._levels[holder.level : holder.level + 2]
         for step in self._sites.all[reader.mark.site].steps:
             spot, paths = spot_of(self._program, step), {holder.path}
+            operands = [] if spot is None else _operands(spot.node)
             if inner and outer and outer[0] and step.shares_names(outer[0].step):
-                paths |= _returned(inner, outer[0], paths).kept
-            given = {ast.unparse(o) for o in _operands(None if spot is None else spot.node)}
+                back = _returned(inner, outer[0], paths)
+                paths |= back.kept
+                if back.whole and outer[0].spot.node in operands:
+                    return True
+            given = {ast.unparse(operand) for operand in operands}
             if spot is not None and given & (paths | _entries(spot, paths)):
                 return True
         return False
