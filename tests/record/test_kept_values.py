@@ -60,6 +60,7 @@ WRONG = [
         ),
         "found",
     ),
+    (trained("x = self.second(x[None])[0]\n" + SKIP), "skip"),
     (trained(SKIP), "skip"),
     (trained(SKIP.replace("x = self.act(x)", "x.mul_(0.5)")), "skip"),
     (trained("self.seen['h'] = x\nx.mul_(0.5)\nfeats = [self.seen['h']]"), "self.seen"),

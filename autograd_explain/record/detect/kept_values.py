@@ -29,6 +29,7 @@ from .finding import Mark, TimeShare, Weak, weak
 _LOOKS = 16  #: at the frames of one site
 _MAX_KEPT = 200
 _MAX_WRITES = 500  #: of one tensor
+_MOST_MADE = 8  #: nodes by one write
 _MAX_BUFFERS = 1_000
 _MAX_NODES = 50_000
 _MAX_BACKWARDS = 4  #: that a kept value is waited for
@@ -100,28 +101,30 @@ class KeptValues:
         self, tensor: Tensor, frame: FrameType, steps: Sequence[CallFrame], mark: Mark
     ) -> None:
         """A tensor with a graph was written by a call at these steps, below `frame`."""
-        base = root(tensor)
-        known = self._by_tensor.get(id(base))
-        if known is None or known.of() is not base:
-            known = None if self._looks[mark.site] == _LOOKS else self._first(base, mark)
-        elif len(known.writes) < _MAX_WRITES and (node := base.grad_fn) is not None:
+        known = self._by_tensor.get(id(tensor))
+        if known is None or known.of() is not tensor:
+            known = None if self._looks[mark.site] == _LOOKS else self._first(tensor, mark)
+        elif len(known.writes) < _MAX_WRITES:
             known.writes.append(mark)
-            known.makers.add(node._sequence_nr())
+            known.makers.update(_made_by_write(tensor))
         if known is None:
             return
         if self._looks[mark.site] < _LOOKS:
             self._looks[mark.site] += 1
-            known.holders = (*_holders(base, frame, steps),) or known.holders
-        if known.holders and self._by_tensor.get(id(base)) is not known:
-            self._add(base, known)
+            known.holders = (*_holders(tensor, frame, steps),) or known.holders
+        if known.holders and self._by_tensor.get(id(tensor)) is not known:
+            self._add(tensor, known)
 
-    def _first(self, base: Tensor, mark: Mark) -> KeptValue | None:
+    def _first(self, tensor: Tensor, mark: Mark) -> KeptValue | None:
         """A tensor whose values were computed, and that was written."""
+        base = root(tensor)
         node = base.grad_fn
         if node is None or not self._changed_values(base, node):
             return None
-        makers = {node._sequence_nr()}
-        return KeptValue(weak(base), [mark], sequence(), self._is_buffer(base), makers)
+        makers = set(_made_by_write(tensor))
+        if not makers:
+            return None
+        return KeptValue(weak(tensor), [mark], sequence(), self._is_buffer(base), makers)
 
     def _changed_values(self, base: Tensor, node: Any) -> bool:
         before = node.next_functions[0][0] if node.next_functions else None
@@ -136,9 +139,9 @@ class KeptValues:
         known = self._buffers.get(id(base))
         return known is not None and known() is base
 
-    def _add(self, base: Tensor, kept: KeptValue) -> None:
+    def _add(self, tensor: Tensor, kept: KeptValue) -> None:
         self._kept.append(kept)
-        self._by_tensor[id(base)] = kept
+        self._by_tensor[id(tensor)] = kept
         if len(self._kept) > _MAX_KEPT:
             self._drop(self._kept[0])
 
@@ -178,6 +181,16 @@ class KeptValues:
                     kept.readers.append(Reader(Mark(made.site, made.clock), times))
 
 
+def _made_by_write(tensor: Tensor) -> range:
+    """The numbers of the nodes that stand for a tensor just written: of a view, whose own node is
+    not asked for, those that the write has made.  None where it was not recorded."""
+    node, end = root(tensor).grad_fn, sequence()
+    first = 0 if node is None else node._sequence_nr()
+    if first < end - _MOST_MADE:
+        return range(0)
+    return range(first, first + 1 if tensor._base is None else end)
+
+
 def _holders(tensor: Tensor, frame: FrameType, steps: Sequence[CallFrame]) -> Iterator[Holder]:
     """By which paths the user's frames held a tensor."""
     inner: FrameType | None = frame
@@ -200,8 +213,9 @@ def _entries(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _paths(tensor: Tensor, entries: list[tuple[str, Any]]) -> Iterator[tuple[str, int]]:
+    base = tensor._base
     for name, value in entries:
-        if value is tensor:
+        if value is tensor or (base is not None and value is base):
             yield name, 0
         elif times := _times(tensor, value):
             yield name, times
