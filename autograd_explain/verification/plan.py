@@ -148,12 +148,15 @@ class CodeRange:
 class Repair:
     """What makes an operation's derivative finite: other values (1) at the elements in question,
     or all of its operand no less than `floor`, no more than `ceiling` ("": no such bound).
-    `result` is the one infinity ("inf", "-inf") that it gives at these elements, if it does."""
+    `result` is the one infinity ("inf", "-inf") that it gives at these elements, if it does.
+    `apart` is the step by which a growing diagonal keeps equal eigenvalues or singular values of a
+    square matrix apart."""
 
     one: bool = False
     floor: str = ""
     ceiling: str = ""
     result: str = ""
+    apart: str = ""
 
 
 UNREPAIRED = Repair()
