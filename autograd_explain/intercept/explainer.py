@@ -356,9 +356,12 @@ def _severed(visit: CellRun, verifier: Verifier, incident: Incident) -> tuple[Se
     """Run once for all that is asked of a cell; once more where there are written stops to look
     at."""
     stops = incident.evidence.get("stops", frozenset())
-    if stops not in visit.severed:
-        visit.severed[stops] = verifier.severed_values(incident)
-    return visit.severed[stops]
+    rounds = incident.evidence.get("rounds", 0)
+    for (looked_at, ran), found in visit.severed.items():
+        if looked_at == stops and ran >= rounds:
+            return found
+    found = visit.severed[stops, rounds] = verifier.severed_values(incident)
+    return found
 
 
 def _shown_by_running(

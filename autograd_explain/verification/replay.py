@@ -70,7 +70,7 @@ class Job:
     `against` are references to compare with; `files` are new texts of the user's files, read when
     they are imported; `redefined` those whose functions live already; `failed` the cells that may
     fail because they had failed in the session.  `limit` are the bytes that a snapshot may take,
-    `megabytes` by how much the process may grow.  `stops`, `device`
+    `megabytes` by how much the process may grow.  `stops`, `rounds`, `device`
     and `hiding` are as in Plan.
     """
 
@@ -92,6 +92,7 @@ class Job:
     shift: Shift | None = None
     moved: Moved | None = None
     stops: frozenset[tuple[str, int]] = frozenset()
+    rounds: int = 0
     device: bool = False
     hiding: bool = True
 
@@ -219,7 +220,7 @@ class ReplaySession:
         running = RunningFunctions(files)
         every = job.mode is Mode.NONFINITE_VALUES
         numbers = NonFiniteGradients(self.namespace, running, values=every)
-        values = SeveredValues(self.namespace, running, job.moved, job.stops)
+        values = SeveredValues(self.namespace, running, job.moved, job.stops, job.rounds)
         mends = job.mode is Mode.OWN_DERIVATIVES
         ignored = IgnoredGradients(self.namespace, running, mends)
         try:

@@ -18,6 +18,7 @@ import torch
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
 from autograd_explain.inspect.facts.failing_loops import failing_loops
+from autograd_explain.inspect.facts.memoization import remembered
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
@@ -27,7 +28,6 @@ from autograd_explain.nodes import GraphTraversal, start_of
 
 from .kept_anew import KeptAnew, kept_anew
 from .made_outside import made_by_text, made_outside, read_in_loop
-from .memoization import remembered
 
 _SECONDS = 2.0
 

@@ -31,7 +31,11 @@ from autograd_explain.rewrite.transforms.recompute import (
     recompute_before,
     repeat_inside,
 )
-from autograd_explain.rewrite.transforms.remove_memoization import always_computed, without_memory
+from autograd_explain.rewrite.transforms.remove_memoization import (
+    always_computed,
+    not_kept,
+    without_memory,
+)
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, keyword_added, node_at
 
 from .as_property import attributes_as_properties
@@ -249,11 +253,8 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
 
 def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """`GCNConv(4, 8, cached=True)` -> the same with False, wherever the program makes one."""
-    options = finding.details.options
-    patches = (keyword_added(program, place, name, "False") for place, name in options)
-    edits = apply_patches(patch for group in patches for patch in group)
-    if edits:
-        facts, changes = {"code": f"{options[0][1]}=False"}, Safety.CHANGES_MEANING
+    for code, edits in not_kept(program, finding.details.options):
+        facts, changes = {"code": code}, Safety.CHANGES_MEANING
         yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
 
 
