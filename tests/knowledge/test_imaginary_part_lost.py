@@ -77,6 +77,7 @@ def test_program(name: str) -> None:
         "shown = torch.fft.ifft(signal).float()\n",
         "with torch.no_grad():\n    seen = torch.fft.fft(gain * signal[0]).float()\n",
         "out = torch.fft.rfft(gain * signal[0])\nprint(out.detach().float())\n",
+        "bins = torch.fft.fft(gain * signal[0]).to(torch.int64)\n",  # nor has it with both parts
         "out = torch.zeros(4, 5, dtype=torch.cfloat)\nout[0] = torch.fft.rfft(gain * signal[0])\n",
         "out = torch.zeros(4, 5)\nout[0] = torch.fft.rfft(gain * signal[0]).real\n",
     ],

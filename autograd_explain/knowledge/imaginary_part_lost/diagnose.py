@@ -7,7 +7,7 @@ from types import ModuleType
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
 from autograd_explain.inspect.facts.value_names import outer_names, read_with_gradient, stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
@@ -31,7 +31,7 @@ EXAMPLE = {
     "dtype": "cfloat",
 }
 
-_CASTS = frozenset("float double half bfloat16 to type type_as as_tensor sum mean int long".split())
+_CASTS = frozenset("float double half bfloat16 to type type_as as_tensor sum mean".split())
 #: Calls that make a tensor of whatever type they are told.
 _MAKERS = frozenset(
     f"{prefix}{name}{end}"
@@ -112,7 +112,7 @@ def _cast(scene: Scene, at: ExprAt) -> _Cast | None:
         given, owner = at.argument(0, "src", "data", "input"), at.receiver
         if at.called == "copy_" and given is not None and owner is not None:
             return _Cast(given, _whole(owner))
-        if at.called not in _CASTS:
+        if at.called not in _CASTS or _is_whole_number(scene, node):
             return None
         value = MISSING if owner is None else scene.slicer.value(owner)
         if owner is None or isinstance(value, ModuleType):
@@ -123,6 +123,13 @@ def _cast(scene: Scene, at: ExprAt) -> _Cast | None:
     if isinstance(statement, ast.Assign) and isinstance(target, ast.Subscript):
         return _Cast(at.inside(statement.value), _whole(at.inside(target)))
     return None
+
+
+def _is_whole_number(scene: Scene, call: ast.Call) -> bool:
+    """Whether the type asked for has no gradient anyway."""
+    given = (*call.args, *(k.value for k in call.keywords))
+    types = (in_frame(node, scene.incident.user_frames[-1].frame) for node in given)
+    return any(type(t) is torch.dtype and not t.is_floating_point for t in types)
 
 
 def _whole(spot: ExprAt) -> ExprAt:
