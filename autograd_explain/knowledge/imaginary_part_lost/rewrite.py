@@ -16,7 +16,8 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
     real = expression_replaced(program, details.value, "{operand}.real")
     magnitude = expression_replaced(program, details.value, "{operand}.abs()")
-    whole = details.made and torch_keyword(program, details.made, "dtype", details.dtype)
+    made = details.made
+    whole = None if made is None else torch_keyword(program, made, "dtype", details.dtype)
     meant = [Proposal("real", real)] if real else []
     if not details.written or details.back:
         yield from meant

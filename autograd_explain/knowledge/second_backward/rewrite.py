@@ -36,7 +36,7 @@ from autograd_explain.rewrite.transforms.remove_memoization import (
     not_kept,
     without_memory,
 )
-from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, keyword_added, node_at
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute

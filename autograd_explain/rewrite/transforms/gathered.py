@@ -83,7 +83,8 @@ def _computed_behind(tree: Tree, own: Statement, owner: cst.BaseExpression) -> I
 def _given_more(tree: Tree, own: Statement, method: cst.CSTNode, until: cst.CSTNode) -> bool:
     """Whether another statement of the block calls the same method up to `until`."""
     inside, _ = tree.siblings(own)
-    last = position(inside, tree.statement_of(until))
+    statement = tree.statement_of(until)
+    last = len(inside) if statement is None else position(inside, statement)
     calls = (getattr(s, "value", None) for s in inside[:last] if s is not own)
     code = tree.code(method)
     return any(same(tree, c.func, code) for c in calls if isinstance(c, cst.Call))
