@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..incident import Incident, LiveFrame, chain_of, frames_of
 from ..isolation.type_checks import message_of, traceback_of
-from ..model import Event, Finding, Kind, LineId, Outcome, Reason, What
+from ..model import Event, Finding, Kind, LineId, Outcome, Place, Reason, What
 from ..program import Program
 from ..settings import ALWAYS, AutogradExplain, Options
 from .apart import Apart
@@ -47,6 +47,7 @@ Recognise = Callable[[Incident, Options], bool]
 #: What keeps proposals for a later moment.
 Postponed = AwaitedVerification | DeferredVerification | LaterVerification
 
+UNKNOWN = "unknown"  #: the report of a message that no cause claims
 _MAX_WARNINGS = 3  #: explained per cell
 #: About an expression in the very line that warns; in torch's own code they are torch's affair.
 _ABOUT_THE_LINE = ("The .grad attribute of a Tensor", "To copy construct from a tensor")
@@ -243,7 +244,8 @@ class Explainer:
         # Trying rewrites here would stop the user's cell for seconds.
         postponed = None if visit.check is None else DeferredVerification()
         found = self._ask(incident, visit, postponed, ())
-        if found is not None:
+        # One that no cause claims concerns no gradient; torch's own words stand there already.
+        if found is not None and found.diagnosis.finding.cause != UNKNOWN:
             visit.warnings.append(Warned(found, postponed))
 
     def tried(self, shown: Explanation, visit: CellRun) -> Explanation | None:
@@ -260,9 +262,13 @@ class Explainer:
 
     def told_once(self, visit: CellRun, alarms: list[Explanation]) -> list[Explanation]:
         """The alarms of a cell; one that blames a line of which torch has warned tells of both, as
-        it has shown what comes of it.  Where it has nothing to offer, the warning alone is told."""
-        found = []
+        it has shown what comes of it.  Where it has nothing to offer, the warning alone is told.
+        What one expression does to several parameters is told of the first."""
+        found: list[Explanation] = []
         for alarm in alarms:
+            blamed = _blamed(alarm)
+            if blamed is not None and blamed in map(_blamed, found):
+                continue
             same = [w for w in visit.warnings if _blames_alike(w.explanation, alarm)]
             if any(w.explanation.diagnosis.rewrites for w in same):
                 if not alarm.diagnosis.rewrites:
@@ -354,9 +360,12 @@ def _severed(visit: CellRun, verifier: Verifier, incident: Incident) -> tuple[Se
     """Run once for all that is asked of a cell; once more where there are written stops to look
     at."""
     stops = incident.evidence.get("stops", frozenset())
-    if stops not in visit.severed:
-        visit.severed[stops] = verifier.severed_values(incident)
-    return visit.severed[stops]
+    rounds = incident.evidence.get("rounds", 0)
+    for (looked_at, ran), found in visit.severed.items():
+        if looked_at == stops and ran >= rounds:
+            return found
+    found = visit.severed[stops, rounds] = verifier.severed_values(incident)
+    return found
 
 
 def _shown_by_running(
@@ -404,6 +413,14 @@ def _blames_alike(warned: Explanation, alarm: Explanation) -> bool:
     findings = warned.diagnosis.finding, alarm.diagnosis.finding
     first, second = (_line(f.event(What.CAUSE)) for f in findings)
     return first is not None and first == second
+
+
+def _blamed(alarm: Explanation) -> tuple[str, Place] | None:
+    """The cause, and the expression that is blamed."""
+    finding = alarm.diagnosis.finding
+    event = finding.event(What.CAUSE)
+    place = None if event is None else event.place
+    return None if place is None or place.span is None else (finding.cause, place)
 
 
 def _lines_of(signal: Signal) -> set[LineId | None]:

@@ -42,9 +42,9 @@ class Plan:
     original program differ from the reference; `against` asks nothing of the trials but what
     speaks against them.  `device`: the session uses one.  `nonfinite` asks only where the numbers
     of the original stop being finite, `severed` which values its gradients lack (`stops` are the
-    files and lines of written stops that it looks at), `ignored` which gradients do not depend on
-    what comes in; `was_nonfinite` and `was_zero` are awaited tensors
-    whose gradient is not finite, or 0.
+    files and lines of written stops that it looks at, `rounds` how many come before the last of
+    what it looks at), `ignored` which gradients do not depend on what comes in; `was_nonfinite` and
+    `was_zero` are awaited tensors whose gradient is not finite, or 0.
     `earlier`: the cells that ran before the state was copied; edits of them and of files give the
     functions that live other code, and the state stays the one that they made.
     `unknown`: whether the original fails, and with what, is what its own run tells; kind, message
@@ -73,6 +73,7 @@ class Plan:
     nonfinite: bool = False
     severed: bool = False
     stops: frozenset[tuple[str, int]] = frozenset()
+    rounds: int = 0
     ignored: bool = False
     was_nonfinite: tuple[str, ...] = ()
     was_zero: tuple[str, ...] = ()

@@ -211,6 +211,50 @@ for step in range(3):
         "add_group",
         [HELD, LATE.format("net")],
     ),
+    "another method puts a layer in": (
+        """
+class Tuner:
+    def __init__(self, net, lr=0.1):
+        self.net = net
+        self.opt = torch.optim.SGD(net[2].parameters(), lr=lr)
+    def widen(self, n):
+        self.net[2] = nn.Linear(4, n)
+tuner = Tuner(nn.Sequential(nn.Linear(3, 4).requires_grad_(False), nn.Tanh(), nn.Linear(4, 2)))
+net, opt = tuner.net, tuner.opt
+# %%
+tuner.widen(3)
+""",
+        "optimizer_misses_parameters",
+        "add_new",
+        [HELD.replace("opt", "self.opt"), LATE.replace("opt", "self.opt").format("self.net[2]")],
+    ),
+    "another method asks the model for a new layer": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4).requires_grad_(False), nn.Linear(4, 2)
+    def reset(self, n):
+        head = nn.Linear(4, n)
+        self.head = head
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x)))
+class Tuner:
+    def __init__(self, lr=0.1):
+        self.net = Net()
+        head = [p for p in self.net.parameters() if p.requires_grad]
+        self.opt = torch.optim.Adam(head, lr=lr)
+    def adapt(self, n):
+        self.net.reset(n)
+        return self
+# %%
+tuner = Tuner().adapt(3)
+net, opt = tuner.net, tuner.opt
+""",
+        "optimizer_misses_parameters",
+        "add_new",
+        [HELD.replace("opt", "self.opt"), LATE.replace("opt", "self.opt").format("self.net")],
+    ),
     "layer's weight computed in forward": (
         MADE
         + """

@@ -12,7 +12,7 @@ from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.dead_value import Unread, dead_values
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
-from autograd_explain.inspect.facts.losing_call import Undecorated, undecorated
+from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
@@ -86,6 +86,7 @@ class Details:
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
     dead: tuple[Unread, ...] = ()
+    gathered: tuple[Place, ...] = ()  #: what gave objects what their values are computed of
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -270,7 +271,10 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
         [] if cause is None else [cause],
         Confidence.PROVEN if observed else Confidence.LIKELY,
         "call" if inside is None else "library",
-        Details(undecorated=undecorated(scene, found.root)),
+        Details(
+            undecorated=undecorated(scene, found.root),
+            gathered=gathering_calls(scene, found.root),
+        ),
         operation=lost.place.source,
         inside="" if inside is None else inside.source,
         inside_place=label(inside),

@@ -4,6 +4,7 @@ import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
+from autograd_explain.rewrite.transforms.embedded_vectors import gradient_of_vectors
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details, Way
@@ -15,6 +16,11 @@ def _flag(site: Site[Details]) -> Edits | None:
     if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _TAKE_FLAG:
         return keyword_set(site.program, site.place, "requires_grad", "True")
     return requires_grad_after(site.program, site.place)
+
+
+def _vectors(site: Site[Details]) -> Edits | None:
+    ids = site.details.ids
+    return None if ids is None else gradient_of_vectors(site.program, ids)
 
 
 #: torch's constructors that take `requires_grad`.
@@ -30,5 +36,6 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.way is Way.FILTER,
         changes=True,
     ),
+    Fix("vectors", _vectors, changes=True),
     Fix("flag", _flag, when=lambda d: d.way is Way.FLAG),
 )

@@ -37,3 +37,5 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     edits, moved = (made_again(program, replaced, moved, made) for moved in (False, True))
     fix = "move_optimizer" if edits != moved else "repeat_optimizer"
     yield from differing(fix, moved)
+    if moved is None:  # it is made where its names are not those of the replacement
+        yield from differing("add_new", group_added(program, made, finding.details.put_in))
