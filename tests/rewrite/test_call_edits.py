@@ -69,7 +69,7 @@ def test_a_keyword_goes_behind_the_parentheses_of_the_last_argument() -> None:
 
 
 def test_an_operand_gets_the_parentheses_that_it_needs() -> None:
-    edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{operand}.detach()")
+    edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{x}.detach()")
     assert "a = f((x + 1).detach())\n" in (result(edits) or "")
 
 
@@ -79,7 +79,7 @@ TEMPLATES = [
     ("{function}()", "y = net.sub.draw()\n"),
     ("{owner}", "y = net.sub\n"),
     ("torch.draw{arguments}", "y = torch.draw(\n    x, k=2)\n"),
-    ("-{operand}", "y = -net.sub.draw(\n    x, k=2)\n"),
+    ("-{x}", "y = -net.sub.draw(\n    x, k=2)\n"),
 ]
 
 

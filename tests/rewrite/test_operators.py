@@ -142,7 +142,7 @@ EDITS = [
         '    @torch.amp.custom_fwd(device_type="cpu")',
     ),
     ("move", "f(x)\nfor i in range(3):\n    g(y)", "for i in range(3):\n    f(x)\n    g(y)"),
-    ("away_from_zero", "y = torch.sqrt(x)", "y = torch.sqrt((x + 1e-8))"),
+    ("away_from_zero", "y = torch.sqrt(x)", "y = torch.sqrt(x + 1e-8)"),
     ("delete", "f(x)\ng(y)", "g(y)"),
     (
         "by_index",

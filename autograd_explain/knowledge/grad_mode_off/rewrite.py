@@ -1,12 +1,9 @@
 """The block that should end, the decorator that should go, the statement that should be outside."""
 
-import ast
-
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Place
-from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
 from autograd_explain.rewrite.transforms.grad_mode import block_instead_of_switch
 from autograd_explain.rewrite.transforms.leave_no_grad import (
     decorated_generator,
@@ -14,14 +11,6 @@ from autograd_explain.rewrite.transforms.leave_no_grad import (
     out_of_block,
     recorded_run,
     without_decorator,
-)
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    keyword_added,
-    node_at,
-    replacement,
 )
 
 from .diagnose import Details
@@ -41,20 +30,9 @@ def _enabled(site: Site[Details]) -> Edits | None:
     wrapped = () if inside.enabled else recorded_run(program, inside.first, inside.last, asking)
     if wrapped is None or not inside.inference:
         return wrapped
-    modes = [p for place in inside.modes for p in _no_grad_instead(program, place)]
-    options = [p for place in inside.options for p in keyword_added(program, place, *_NO_INFERENCE)]
-    instead = apply_patches([*modes, *options])
-    return merge(instead, wrapped) if instead else None
-
-
-_NO_INFERENCE = ("inference_mode", "False")
-
-
-def _no_grad_instead(program: Program, place: Place) -> list[Patch]:
-    node = node_at(program, place)
-    if not isinstance(node, ast.Attribute):
-        return []
-    return replacement(program, place, f"{code_of(program, place, node.value)}.no_grad")
+    modes = [expression_replaced(program, place, "{owner}.no_grad") for place in inside.modes]
+    options = [keyword_set(program, at, "inference_mode", "False") for at in inside.options]
+    return merge(*modes, *options, wrapped) if modes or options else None
 
 
 propose: Propose[Details] = by_table(

@@ -11,6 +11,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.call_edits import (
+    asked_for_gradient,
     expression_replaced,
     keyword_set,
     line_behind,
@@ -27,7 +28,6 @@ from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
-    called,
     code_of,
     is_list,
     node_at,
@@ -185,29 +185,13 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
 
 def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
-    made = index_of(site.program).calls(*_REPARAMETRISED, *_DISCRETE, of="torch")
-    names = {called_name(call) for _, call in made}
-    if not names or names.intersection(_DISCRETE):
+    from torch import distributions
+
+    made = index_of(site.program).calls(*distributions.__all__, of="torch")
+    drawn = [getattr(distributions, called_name(call)) for _, call in made]
+    if not drawn or not all(getattr(kind, "has_rsample", False) for kind in drawn):
         return None
     return expression_replaced(site.program, site.place, "{owner}.rsample{arguments}")
-
-
-_REPARAMETRISED = frozenset({
-    "Normal", "MultivariateNormal", "Laplace", "Uniform", "Beta", "Gamma", "LogNormal", "Dirichlet",
-    "Cauchy", "Gumbel", "StudentT", "Exponential", "RelaxedBernoulli", "RelaxedOneHotCategorical",
-})  # fmt: skip
-_DISCRETE = frozenset({
-    "Categorical", "Bernoulli", "Poisson", "Binomial", "Geometric", "OneHotCategorical",
-})  # fmt: skip
-
-
-def _asked_for_gradient(site: Site[Details]) -> Edits | None:
-    """`requires_grad=True`, or a call where the constructor takes no such argument."""
-    program, place = site.program, site.place
-    node = node_at(program, place)
-    if node is not None and called_name(node) in ("as_tensor", "from_numpy"):
-        return apply_patches(called(program, place, "requires_grad_"))
-    return keyword_set(program, place, "requires_grad", "True")
 
 
 def _thawed_part(site: Site[Details]) -> Edits | None:
@@ -261,7 +245,7 @@ propose: Propose[Details] = by_table(
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(
         "requires_grad",
-        _asked_for_gradient,
+        at_place(asked_for_gradient),
         when=lambda d: d.missing is Missing.FLAG,
     ),
     Fix("trainable", _trainable, intended_difference=True),

@@ -20,7 +20,7 @@ from autograd_explain.rewrite.engine.tree import (
     tree_at,
 )
 from autograd_explain.rewrite.transforms.move_statement import lifted
-from autograd_explain.rewrite.transforms.recompute import bare, repeatable
+from autograd_explain.rewrite.transforms.recompute import repeatable
 
 _Loop = cst.For | cst.While
 #: Methods after which a container holds other things.
@@ -55,7 +55,7 @@ def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> E
     kept = _still_needed(made, between)
     for statement in made:
         if any(statement is k for k in kept):
-            draft.before(first, [bare(statement)])
+            draft.before(first, [statement])
         else:
             draft.before(first, [draft.piece(statement)])
             draft.remove(statement)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from ..engine.cst_tools import (
+    called_on,
     dotted,
     expression,
     head,
@@ -105,9 +106,7 @@ def without_data(node: cst.BaseExpression) -> cst.BaseExpression:
     """`x.data` and `x.detach()` -> `x`: the tensor that is really written."""
     if isinstance(node, cst.Attribute) and node.attr.value == "data":
         return node.value
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return node.func.value if node.func.attr.value == "detach" else node
-    return node
+    return called_on(node, "detach") or node
 
 
 def _link(imports: Imports, node: cst.CSTNode) -> bool:

@@ -87,4 +87,4 @@ def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | N
 
 
 def _moved_off(site: Site, node: cst.BaseExpression) -> Edits | None:
-    return site.replaced(node, expression("({x} + 1e-8)", x=node))
+    return site.replaced(node, expression("{x} + 1e-8", x=node))

@@ -7,7 +7,7 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import dotted, expression, parenthesised
+from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
@@ -98,7 +98,7 @@ def _without_condition(site: Site) -> Iterator[Change]:
 def _negated(asked: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(asked, cst.UnaryOperation) and isinstance(asked.operator, cst.Not):
         return asked.expression
-    return expression("not {x}", x=asked if isinstance(asked, cst.Name) else parenthesised(asked))
+    return expression("not {x}", x=asked)
 
 
 def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:

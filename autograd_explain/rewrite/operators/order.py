@@ -13,7 +13,7 @@ from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.fill_first import filled_first
-from ..transforms.recompute import bare, compute_all_in_loop, recompute_apart, recompute_before
+from ..transforms.recompute import compute_all_in_loop, recompute_apart, recompute_before
 from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most
@@ -160,4 +160,4 @@ def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> 
 
 
 def _repeated(site: Site, other: Statement) -> Edits | None:
-    return Draft(site.tree).before(site.statement, [bare(other)]).edits()
+    return Draft(site.tree).before(site.statement, [other]).edits()

@@ -12,7 +12,16 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import dotted, head, method, statement, stores, whole_value
+from ..engine.cst_tools import (
+    dotted,
+    head,
+    is_label,
+    is_starred,
+    method,
+    statement,
+    stores,
+    whole_value,
+)
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
@@ -71,13 +80,11 @@ class Site:
 
     def _is_value(self, node: cst.Name | cst.Attribute | cst.Subscript | cst.Call) -> bool:
         parent = self.tree.parents[node]
-        if isinstance(parent, cst.Attribute) and parent.attr is node:
-            return False
-        if isinstance(parent, cst.Arg) and (parent.keyword is node or parent.star):
+        if is_label(self.tree, node) or is_starred(self.tree, node):
             return False
         if isinstance(parent, cst.Call) and parent.func is node:
             return False
-        if isinstance(parent, (cst.StarredElement, cst.Annotation, cst.NameItem, cst.Param)):
+        if isinstance(parent, (cst.Annotation, cst.NameItem, cst.Param)):
             return False
         path = dotted(node)
         return path is None or (path not in _NO_VALUES and not self.imports.full(path))

@@ -8,17 +8,15 @@ from ...model import Place
 from ...program import Program
 from ..engine.cst_tools import (
     called_on,
-    expression,
     head,
     keyword,
     same,
-    statement,
     targets,
     unpacked,
 )
-from ..engine.draft import Draft
 from ..engine.proposal import Edits
 from ..engine.tree import statement_at
+from .call_edits import line_behind
 from .uncut import apply_patches, keyword_added
 
 _ENDED = {
@@ -42,12 +40,8 @@ def detach_after(
     program: Program, place: Place | None, *exprs: str, kind: str = "tensor"
 ) -> Edits | None:
     """Lines `h = h.detach()` after the statement at `place`; `kind`: what each is."""
-    tree, found = statement_at(program, place)
-    if found is None:
-        return None
     line = "{x} = " + _ENDED.get(kind, "{x}.detach()")
-    lines = [statement(line, x=expression(expr)) for expr in exprs]
-    return Draft(tree).after(found, lines).edits()
+    return line_behind(program, place, "\n".join(line.format(x=expr) for expr in exprs))
 
 
 def bound_again(program: Program, place: Place, expr: str) -> Place | None:

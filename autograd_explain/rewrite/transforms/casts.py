@@ -10,18 +10,21 @@ from ...model import Place
 from ...program import Program
 from ..analysis.inplace_names import words
 from ..engine.cst_tools import (
+    called_name,
+    called_on,
     dotted,
     keyword,
     literal_bool,
     method,
     method_name,
     walk,
+    whole_value,
     without,
 )
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Tree, tree_at
 from .training_step import is_parameter
 
 _CASTS = words("to cuda cpu type float double half bfloat16 cfloat cdouble")
@@ -37,13 +40,6 @@ class _Leaf:
 
     call: cst.Call
     wrapped: bool = False  #: nn.Parameter(value) instead of requires_grad=True
-
-    def plain(self) -> cst.BaseExpression:
-        """The same values without a gradient."""
-        flag = keyword(self.call, "requires_grad")
-        if self.wrapped:
-            return self.call.args[0].value
-        return self.call if flag is None else without(self.call, flag)
 
     def of(self, value: cst.BaseExpression) -> cst.BaseExpression:
         """A leaf of another value, made in the same way."""
@@ -61,7 +57,7 @@ def requires_grad_last(program: Program, place: Place) -> Edits | None:
     and `nn.Parameter(torch.randn(n)) * s` -> `nn.Parameter(torch.randn(n) * s)`.
     """
     tree, imports = tree_at(program, place), imports_at(program, place)
-    values = (v for s in tree.candidates(place) if (v := _value(s)) is not None)
+    values = (v for s in tree.candidates(place) if (v := whole_value(s)) is not None)
     leaves = ((v, leaf) for v in values if (leaf := _only_leaf(imports, v)) is not None)
     return only(
         _leaf_last(tree, result, leaf)
@@ -70,10 +66,21 @@ def requires_grad_last(program: Program, place: Place) -> Edits | None:
     )
 
 
-def _value(statement: Statement) -> cst.BaseExpression | None:
-    if isinstance(statement, (cst.Assign, cst.AnnAssign, cst.Return)):
-        return statement.value
-    return None
+def flag_removed(program: Program, place: Place | None) -> Edits | None:
+    """The call at a place without what asks for a gradient."""
+    tree = tree_at(program, place)
+    calls = [node for node in tree.at(place) if isinstance(node, cst.Call)][:1]
+    return only(Draft(tree).replace(call, _plain(call)) for call in calls)
+
+
+def _plain(call: cst.Call) -> cst.BaseExpression:
+    """The same values without a gradient: `torch.rand(n)` of `torch.rand(n, requires_grad=True)`,
+    `x` of `nn.Parameter(x)` and of `x.requires_grad_()`."""
+    flag = keyword(call, "requires_grad")
+    if flag is not None:
+        return without(call, flag)
+    wrapped = called_name(call) == "Parameter" and len(call.args) == 1
+    return call.args[0].value if wrapped else called_on(call, "requires_grad_") or call
 
 
 def _leaf(imports: Imports, node: cst.CSTNode) -> _Leaf | None:
@@ -124,6 +131,6 @@ def _arithmetic_on(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression |
 
 
 def _leaf_last(tree: Tree, value: cst.BaseExpression, leaf: _Leaf) -> Draft:
-    inner = value.deep_replace(leaf.call, leaf.plain())
+    inner = value.deep_replace(leaf.call, _plain(leaf.call))
     assert isinstance(inner, cst.BaseExpression)
     return Draft(tree).replace(value, leaf.of(inner))

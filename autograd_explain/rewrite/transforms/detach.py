@@ -13,7 +13,6 @@ from ..engine.cst_tools import (
     is_starred,
     method,
     method_name,
-    parenthesised,
     repeatable,
     same,
     targets,
@@ -149,9 +148,7 @@ def _read(
             return None
         ended = _ended(node, state)
         if or_none:
-            choice = expression("None if {x} is None else {v}", x=node, v=ended)
-            argument = isinstance(tree.parents[node], cst.Arg)
-            ended = choice if argument else parenthesised(choice)
+            ended = expression("None if {x} is None else {v}", x=node, v=ended)
         draft.replace(node, ended)
     return draft
 

@@ -9,12 +9,12 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ..analysis.effects import bound_in, effects
-from ..engine.cst_tools import bare, called_name, method_name, walk
+from ..engine.cst_tools import bare, called_name, method_name, statement, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at
-from .grad_mode import LEARNS, with_guard
+from .grad_mode import LEARNS
 
 
 def filled_first(
@@ -30,8 +30,8 @@ def filled_first(
         guard = Imports.of(program, tree.source).local("torch.no_grad")
         fixed = effects(call).reads.isdisjoint(bound_in(loop))
         if guard is not None and fixed and method_name(call) not in LEARNS:
-            body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Expr(bare(call))])])
-            edits = Draft(tree).before(loop, [with_guard(guard, body)]).edits()
+            before = statement(f"with {guard}():\n    {{c}}", c=bare(call))
+            edits = Draft(tree).before(loop, [before]).edits()
             return None if edits is None else (tree.code(call), edits)
     return None
 

@@ -41,15 +41,14 @@ def under_guard(
 ) -> Edits | None:
     """The same with any context manager called without arguments, or written out."""
     tree = tree_at(program, place)
-    first, last = tree.statement(place), tree.statement(last_place or place)
-    run = [] if first is None or last is None else run_between(tree, first, last)
-    if first is None or last is None or not run:
+    run = run_between(tree, tree.statement(place), tree.statement(last_place or place))
+    if not run:
         return None
     if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
         return None  # a generator would leave the mode on outside; declarations guard nothing
     if any(_is_magic(s) for s in run):
         return None
-    return Draft(tree).wrap(first, last, partial(with_guard, guard)).edits()
+    return Draft(tree).wrap(run[0], run[-1], partial(with_guard, guard)).edits()
 
 
 def last_update(program: Program, place: Place) -> Place:
@@ -130,10 +129,10 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     return None
 
 
-def run_between(tree: Tree, first: Statement, last: Statement) -> list[Statement]:
+def run_between(tree: Tree, first: Statement | None, last: Statement | None) -> list[Statement]:
     """The statements from `first` to `last`; [] where they are not in one block, in this order."""
-    block = tree.block_of(first)
-    if block is None or block is not tree.block_of(last):
+    block = None if first is None else tree.block_of(first)
+    if first is None or last is None or block is None or block is not tree.block_of(last):
         return []
     inside, start = tree.siblings(first)
     return inside[start : position(inside, last) + 1]
@@ -173,13 +172,9 @@ def _switch(imports: Imports, statement: Statement) -> bool | None:
     if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
         return None
     call = statement.value
-    name = imports.full(dotted(call.func)).replace("torch.autograd.grad_mode.", "torch.")
-    if name.replace("torch.autograd.", "torch.") not in {
-        "torch.set_grad_enabled",
-        "torch._C._set_grad_enabled",
-    }:
-        return None
-    return literal_bool(call.args[0].value) if len(call.args) == 1 else None
+    full = imports.full(dotted(call.func))
+    switches = full.startswith("torch.") and full.endswith("set_grad_enabled")
+    return literal_bool(call.args[0].value) if switches and len(call.args) == 1 else None
 
 
 def _is_magic(statement: Statement) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import libcst as cst
+from libcst import matchers as m
 
 from ...model import Place
 from ...program import Program, Source, called_name
@@ -15,7 +16,7 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
-from .uncut import Patch, apply_patches, node_at
+from .uncut import Patch, apply_patches, node_at, surrounded
 
 
 def elements_one_by_one(program: Program, write: Place) -> Edits | None:
@@ -90,10 +91,10 @@ def _text(source: Source, node: ast.AST) -> str:
 
 def list_of_views(program: Program, place: Place) -> list[Patch]:
     """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
-    source = program.source_at(place)
-    if source is None or place.span is None or node_at(program, place) is None:
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
         return []
-    return [Patch(source, place.span.start, "list("), Patch(source, place.span.end, ")")]
+    return surrounded(source, node, node, "list(", ")")
 
 
 def write_before_views(
@@ -166,18 +167,16 @@ _HANDS_OUT = (
 
 def _names_view(statement: Statement, views: set[str]) -> bool:
     """`first = parts[0]`: another name for one of the views."""
-    if not isinstance(statement, cst.Assign) or not _sees(views, statement):
+    if not m.matches(statement, _NAMES) or not _sees(views, statement):
         return False
-    value = statement.value
-    while isinstance(value, cst.Subscript):
-        index = value.slice[0].slice if len(value.slice) == 1 else None
-        if not isinstance(index, cst.Index):
-            return False
-        if not isinstance(index.value, (cst.Integer, cst.SimpleString)):
-            return False
+    value = cst.ensure_type(statement, cst.Assign).value
+    while isinstance(value, cst.Subscript) and m.matches(value, _ITEM):
         value = value.value
-    named = all(isinstance(t.target, cst.Name) for t in statement.targets)
-    return named and isinstance(value, (cst.Name, cst.Attribute))
+    return isinstance(value, (cst.Name, cst.Attribute))
+
+
+_NAMES = m.Assign(targets=[m.AtLeastN(m.AssignTarget(m.Name()), n=1)])
+_ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleString()))])
 
 
 def _sees(views: set[str], statement: Statement) -> bool:

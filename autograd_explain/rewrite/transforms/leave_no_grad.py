@@ -60,7 +60,7 @@ def recorded_run(
     for outer in around:
         block = tree.block_of(outer)
         level = None if block is None else lifted(tree, first, block)
-        run = [] if level is None else run_between(tree, level, outer)
+        run = run_between(tree, level, outer)
         if level is not None and run:
             made = set().union(*map(bound_in, run))
             flags = [_asking(name) for name in asking if name not in made]

@@ -9,13 +9,13 @@ from ...program import Program
 from ..analysis.effects import is_own_variable, used_names
 from ..analysis.inplace_writes import inplace_calls
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import dotted, expression, method_name, parse, right_operand, walk
+from ..engine.cst_tools import dotted, expression, method_name, parse, walk
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at
-from .out_of_place import BINARY
+from .out_of_place import operated
 
 _Written = tuple[str, cst.BaseExpression]
 #: What gives several tensors at once gives a tuple.
@@ -64,9 +64,7 @@ def _may_be_changed(tree: Tree, statement: Statement, elements: str) -> bool:
 def _written(program: Program, tree: Tree, statement: Statement) -> _Written | None:
     """The name that a statement writes in place, and the same value computed anew."""
     if isinstance(statement, cst.AugAssign) and isinstance(statement.target, cst.Name):
-        operator = BINARY[type(statement.operator)]()
-        right = right_operand(statement.value, operator)
-        return statement.target.value, cst.BinaryOperation(statement.target, operator, right)
+        return statement.target.value, operated(statement.target, statement, statement.value)
     if not isinstance(statement, cst.Expr):
         return None
     calls = inplace_calls(tree, Imports.of(program, tree.source), statement)

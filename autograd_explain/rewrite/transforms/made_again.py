@@ -9,13 +9,12 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import effects
+from ..analysis.effects import base_path, effects
 from ..engine.cst_tools import called_name, dotted, targets, unpacked
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_of
-from .recompute import bare
 
 _At = tuple[Tree, cst.Assign]
 
@@ -28,7 +27,7 @@ def made_again(program: Program, place: Place, moved: bool = False) -> Edits | N
     made = [] if own is None else holders(program, tree, own)
     if own is None or not made or tree.block_of(own) is None:
         return None
-    drafts = {tree.source: Draft(tree).after(own, [bare(s.deep_clone()) for _, s in made])}
+    drafts = {tree.source: Draft(tree).after(own, [s for _, s in made])}
     for other, statement in made if moved and not _read_before(program, tree, own, made) else ():
         drafts.setdefault(other.source, Draft(other)).remove(statement)
     return every(drafts.values())
@@ -99,14 +98,8 @@ def _changed(own: Statement) -> set[str]:
 
 def _holder(node: cst.BaseExpression) -> str:
     """`self.net` of `self.net[0].weight`, `net` of `net.head` and of `net`."""
-    if isinstance(node, (cst.Attribute, cst.Subscript)):
-        inner = node.value
-        while isinstance(inner, cst.Subscript) or (
-            isinstance(inner, cst.Attribute) and dotted(inner) is None
-        ):
-            inner = inner.value
-        return dotted(inner) or ""
-    return dotted(node) or ""
+    inner = node.value if isinstance(node, (cst.Attribute, cst.Subscript)) else node
+    return base_path(inner) or ""
 
 
 def _callee(statement: cst.Assign) -> str:

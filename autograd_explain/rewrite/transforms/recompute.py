@@ -41,7 +41,7 @@ def recompute_before(
         return None
     if not all(repeatable(program, o, (tree, goal), known) for o in known):
         return None
-    return Draft(tree).before(goal, [bare(statement) for _, statement in known]).edits()
+    return Draft(tree).before(goal, [statement for _, statement in known]).edits()
 
 
 def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:
@@ -64,7 +64,7 @@ def called_before(program: Program, use_place: Place, call_place: Place) -> Edit
     elsewhere = (s for s in tree.statements if tree.scope_of(s) not in (maker, tree.module))
     if any(targets(s) and _rebinds(s, read) for s in elsewhere):
         return None
-    return Draft(tree).before(goal, [bare(call)]).edits()
+    return Draft(tree).before(goal, [call]).edits()
 
 
 def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Edits | None:
@@ -83,7 +83,7 @@ def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Ed
     args = [_cut_off(arg) for arg in call.args]
     if all(new is old for new, old in zip(args, call.args, strict=True)):
         return None
-    again = bare(origin[1]).with_changes(value=call.with_changes(args=args))
+    again = origin[1].with_changes(value=call.with_changes(args=args))
     return Draft(tree).before(goal, [again]).edits()
 
 
@@ -126,7 +126,7 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
         run.append(statement)
     # From the assignment on the name is the function's own.
     first = _first_reader(tree, scope.body, goal, written)
-    return Draft(tree).before(first, [bare(s) for s in run]).edits()
+    return Draft(tree).before(first, run).edits()
 
 
 def compute_all_in_loop(
@@ -149,7 +149,7 @@ def compute_all_in_loop(
     pieces: list[Statement | BlockItem] = []
     for home, statement, needed in moves:
         leaving = drafts.setdefault(id(home), Draft(home))
-        pieces.append(bare(statement) if needed else leaving.piece(statement))
+        pieces.append(statement if needed else leaving.piece(statement))
         if not needed:
             leaving.remove(statement)
     made = {name for _, statement, _ in moves for name in _writes(statement)}
@@ -329,10 +329,3 @@ def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement
     return isinstance(tree.scope_of(statement), cst.Module) and isinstance(
         other.scope_of(target), cst.Module
     )
-
-
-def bare(statement: Statement) -> Statement:
-    """A copy without what belongs to its line."""
-    if isinstance(statement, cst.BaseSmallStatement):
-        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    return statement

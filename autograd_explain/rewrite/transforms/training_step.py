@@ -42,7 +42,7 @@ def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place
 def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
     tree, step, cleared = _step(program, step_place)
-    return None if step is None else Draft(tree).after(step, cleared).edits()
+    return Draft(tree).after(step, cleared).edits()
 
 
 def zero_grad_before(
@@ -87,8 +87,6 @@ def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[
 def remove_statement(program: Program, place: Place) -> Edits | None:
     """Take the statement at a place out."""
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
     return Draft(tree).remove(statement).edits()
 
 
