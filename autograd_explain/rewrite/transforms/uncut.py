@@ -120,7 +120,7 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     if node is None or place is None:
         return []
     inner, behind = without_ending(node), ""
-    if both := _to_both(program, place, node, inner):
+    if both := _to_both(program, place, node):
         return both
     if inner is not node and (through := _straight_through(program, place, inner)):
         return replacement(program, place, through)
@@ -137,35 +137,41 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     return [] if around is None else [*found, *around]
 
 
-def _straight_through(program: Program, place: Place, sum_of: ast.expr) -> str:
+def passed_through(total: ast.AST | None) -> tuple[ast.expr, ast.expr, ast.BinOp] | None:
+    """`z`, the other side and the difference in it of `z + (q - z).detach()`, either way round and
+    with any end or none."""
+    added = isinstance(total, ast.BinOp) and isinstance(total.op, ast.Add)
+    sides = (total.left, total.right) if added and isinstance(total, ast.BinOp) else ()
+    for kept, other in zip(sides, sides[::-1], strict=True):
+        inner = without_ending(other)
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+            if ast.dump(inner.right) == ast.dump(kept):
+                return kept, other, inner
+    return None
+
+
+def _straight_through(program: Program, place: Place, total: ast.expr) -> str:
     """`(z + (q - z).detach())` for `(z + (q - z)).detach()`: without any end what is added and
     taken away again would leave `z` no gradient."""
-    sides = (sum_of.left, sum_of.right) if isinstance(sum_of, ast.BinOp) else ()
-    for kept, other in zip(sides, sides[::-1], strict=True):
-        added = isinstance(getattr(sum_of, "op", None), ast.Add)
-        if not added or not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.Sub):
-            continue
-        if ast.dump(other.right) == ast.dump(kept):
-            first, last = (code_of(program, place, n) for n in (kept, other))
-            return f"({first} + ({last}).detach())"
-    return ""
+    kept, other, inner = passed_through(total) or (None, None, None)
+    if kept is None or other is not inner:
+        return ""
+    first, last = (code_of(program, place, n) for n in (kept, other))
+    return f"({first} + ({last}).detach())"
 
 
-def _to_both(program: Program, place: Place, node: ast.expr, inner: ast.expr) -> list[Patch]:
+def _to_both(program: Program, place: Place, node: ast.expr) -> list[Patch]:
     """`z + (q - z).detach()`, whose gradient `z` alone gets, -> `q + (z - z.detach())`, where both
     do; without any end `z` would get none."""
     source = program.source_at(place)
     total = None if source is None else source.parents.get(node)
-    if inner is node or source is None or not isinstance(total, ast.BinOp):
+    kept, other, inner = passed_through(total) or (None, None, None)
+    if source is None or other is not node or inner is node or inner is None:
         return []
-    other = total.left if total.right is node else total.right
-    added = isinstance(total.op, ast.Add) and isinstance(inner, ast.BinOp)
-    if not added or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
+    if not isinstance(kept, (ast.Name, ast.Attribute)):
         return []
-    if ast.dump(inner.right) != ast.dump(other) or not isinstance(other, (ast.Name, ast.Attribute)):
-        return []
-    first, kept = code_of(program, place, inner.left), code_of(program, place, other)
-    code = f"{first} + ({kept} - {kept}.detach())"
+    first, last = code_of(program, place, inner.left), code_of(program, place, kept)
+    code = f"{first} + ({last} - {last}.detach())"
     return replacement(program, replace(place, span=source.span(total)), code)
 
 
