@@ -13,9 +13,8 @@ from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result
+from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result, functional_write
 from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
-from autograd_explain.rewrite.transforms.index_write import functional_write
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value_alone

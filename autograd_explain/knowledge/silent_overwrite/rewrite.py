@@ -9,8 +9,8 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.clone import clone_alias, clone_operand
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.index_write import new_tensor
 from autograd_explain.rewrite.transforms.move_statement import move_after
+from autograd_explain.rewrite.transforms.out_of_place import new_tensor
 
 from .alias import through_tensor
 from .diagnose import Details, Way

@@ -173,11 +173,22 @@ def _touched_by_call(value: cst.BaseExpression) -> set[str]:
 
 
 def _overlap(left: set[str], right: set[str]) -> bool:
-    return any(_related(a, b) for a in left for b in right)
+    return _within(left, right) or _within(right, left)
 
 
-def _related(a: str, b: str) -> bool:
-    return a == b or a.startswith(b + ".") or b.startswith(a + ".")
+def _within(paths: set[str], owners: set[str]) -> bool:
+    """Whether one of the paths is, or is an attribute of, one of the others."""
+    return any(f"{path}.".startswith(f"{owner}.") for path in paths for owner in owners)
+
+
+def reads_any(node: cst.CSTNode, names: set[str]) -> bool:
+    """Whether a node reads one of the names, or an attribute of one."""
+    return _within(effects(node).reads, names)
+
+
+def rebinds_any(node: cst.CSTNode, names: set[str]) -> bool:
+    """Whether a node gives one of the names another value (or changes it by its methods)."""
+    return _within(names, effects(node).writes)
 
 
 def used_names(node: cst.CSTNode) -> set[str]:

@@ -117,14 +117,6 @@ def _part_taken_last(
     return site.replaced(outer, given.with_changes(value=outer.with_changes(value=whole)))
 
 
-def part_of_gradient(site: Site) -> Iterator[Change]:
-    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
-    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
-    if any(node.attr.value == "grad" for node in nodes):
-        whole = partial(gradient_of_whole, site.program, site.place)
-        yield site.change("gradient_of_whole", site.statement, whole, group="grad")
-
-
 def derivative_itself(site: Site) -> Iterator[Change]:
     """`loss.backward(create_graph=True)`, then `w.grad` -> the gradients that
     `torch.autograd.grad` gives: `.grad` adds up what every backward leaves there."""
@@ -134,3 +126,11 @@ def derivative_itself(site: Site) -> Iterator[Change]:
     if flag is not None and literal_bool(flag.value):
         given = partial(derivative_taken, site.program, site.place)
         yield site.change("derivative_itself", own, given)
+
+
+def part_of_gradient(site: Site) -> Iterator[Change]:
+    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
+    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
+    if any(node.attr.value == "grad" for node in nodes):
+        whole = partial(gradient_of_whole, site.program, site.place)
+        yield site.change("gradient_of_whole", site.statement, whole, group="grad")

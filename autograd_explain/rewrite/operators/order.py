@@ -37,6 +37,16 @@ def move(site: Site) -> Iterator[Change]:
             yield site.change("move", own, partial(_moved, site, [own], outer, after))
 
 
+def move_run(site: Site) -> Iterator[Change]:
+    """Two or three statements that follow each other, before those above them."""
+    inside, at = site.tree.siblings(site.statement)
+    for length in (2, 3):
+        run = inside[at : at + length]
+        if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
+            for goal in range(max(0, at - 3), at):
+                yield site.change("move", run[0], partial(_moved, site, run, inside[goal], False))
+
+
 def move_into(site: Site) -> Iterator[Change]:
     """The statement into a loop that follows it, so that it runs in each round."""
     own = site.statement
@@ -63,16 +73,6 @@ def _acts(statement: Statement) -> bool:
     if isinstance(statement, cst.Assign):
         return any(isinstance(t.target, cst.Subscript) for t in statement.targets)
     return True
-
-
-def move_run(site: Site) -> Iterator[Change]:
-    """Two or three statements that follow each other, before those above them."""
-    inside, at = site.tree.siblings(site.statement)
-    for length in (2, 3):
-        run = inside[at : at + length]
-        if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
-            for goal in range(max(0, at - 3), at):
-                yield site.change("move", run[0], partial(_moved, site, run, inside[goal], False))
 
 
 def delete(site: Site) -> Iterator[Change]:

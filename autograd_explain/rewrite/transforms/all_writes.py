@@ -13,7 +13,7 @@ from ..engine.cst_tools import dotted, targets
 from ..engine.edits import then
 from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_at
-from .index_write import functional_write
+from .clone import functional_write
 from .out_of_place import out_of_place
 
 _MOST_WRITES = 8

@@ -7,7 +7,13 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
-from ..analysis.inplace_writes import base_of, is_view, without_data
+from ..analysis.inplace_writes import (
+    base_of,
+    inplace_calls,
+    is_view,
+    without_data,
+    written_places,
+)
 from ..analysis.written_target import written_parts
 from ..engine.cst_tools import (
     dotted,
@@ -29,7 +35,7 @@ from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
-from .no_grad_block import outermost_block
+from .grad_mode import outermost_block
 
 
 def clone_before_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
@@ -44,6 +50,24 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
         for statement in tree.candidates(place)
         if (written := _written(program, tree, imports, statement, target)) is not None
     )
+
+
+def functional_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
+    """A write to a part of a tensor that leaves the old one alone: `x = x.clone()` goes on a line
+    before it, which is right for every index and value."""
+    return clone_before_write(program, place, target) if _writes_part(program, place) else None
+
+
+def _writes_part(program: Program, place: Place) -> bool:
+    """Whether the place writes to a part of a tensor: by item, or through `x[0].add_(1)`."""
+    tree = tree_at(program, place)
+    imports = imports_at(program, place)
+    for statement in tree.candidates(place):
+        places = [*written_places(statement)]
+        places += [c.target for c in inplace_calls(tree, imports, statement)]
+        if any(is_view(p) for p in places):
+            return True
+    return False
 
 
 def clone_operand(program: Program, place: Place | None, operand: str) -> Edits | None:

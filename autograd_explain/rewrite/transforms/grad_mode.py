@@ -9,7 +9,17 @@ import libcst as cst
 
 from ...model import Place
 from ...program import Program
-from ..engine.cst_tools import dotted, expression, head, literal_bool, method_name, walk
+from ..engine.cst_tools import (
+    dotted,
+    expression,
+    head,
+    literal_bool,
+    method_name,
+    same,
+    targets,
+    unpacked,
+    walk,
+)
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
@@ -180,3 +190,40 @@ def _switch(imports: Imports, statement: Statement) -> bool | None:
 def _is_magic(statement: Statement) -> bool:
     nodes = (n for n in head(statement) if isinstance(n, cst.SimpleString))
     return any(is_masked(n.value) for n in nodes)
+
+
+def blocks_around(tree: Tree, imports: Imports, statement: Statement) -> list[cst.With]:
+    """The `with torch.no_grad():` blocks of the function around a statement, innermost first."""
+    found: list[cst.With] = []
+    for ancestor in tree.ancestors(statement):
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            break
+        if isinstance(ancestor, cst.With) and is_off(imports, ancestor):
+            found.append(ancestor)
+    return found
+
+
+def outermost_block(
+    tree: Tree, imports: Imports, statement: Statement, name: cst.BaseExpression
+) -> Statement:
+    """The statement before which `name = name.clone()` keeps the graph: the no_grad block around
+    `statement`, unless the name gets its value in there; else `statement` itself."""
+    found = statement
+    for block in blocks_around(tree, imports, statement):
+        if _binds(tree, block, name):
+            break
+        found = block
+    return found
+
+
+def _binds(tree: Tree, block: cst.With, name: cst.BaseExpression) -> bool:
+    """Whether the block gives the name, or what its path begins with, a value."""
+    code = tree.code(name)
+    first = code.replace("[", ".").split(".")[0]
+    return any(
+        same(tree, leaf, code) or same(tree, leaf, first)
+        for node in walk(block)
+        if isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
+        for target in targets(node)
+        for leaf in unpacked(target)
+    )

@@ -9,7 +9,7 @@ from libcst import matchers as m
 
 from ...model import Place
 from ...program import Program, Source, called_name
-from ..analysis.effects import effects, iterated
+from ..analysis.effects import effects, iterated, reads_any
 from ..analysis.inplace_writes import base_of, inplace_calls, written_places
 from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
@@ -119,9 +119,9 @@ def write_before_views(
     for statement in between:
         if _names_view(statement, views):
             views |= effects(statement).writes
-        elif own.conflicts(effects(statement)) or _sees(views, statement):
+        elif own.conflicts(effects(statement)) or reads_any(statement, views):
             return None
-    if last < first or own.barrier or _sees(views, moved) or views & own.writes:
+    if last < first or own.barrier or reads_any(moved, views) or views & own.writes:
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -167,7 +167,7 @@ _HANDS_OUT = (
 
 def _names_view(statement: Statement, views: set[str]) -> bool:
     """`first = parts[0]`: another name for one of the views."""
-    if not m.matches(statement, _NAMES) or not _sees(views, statement):
+    if not m.matches(statement, _NAMES) or not reads_any(statement, views):
         return False
     value = cst.ensure_type(statement, cst.Assign).value
     while isinstance(value, cst.Subscript) and m.matches(value, _ITEM):
@@ -177,9 +177,3 @@ def _names_view(statement: Statement, views: set[str]) -> bool:
 
 _NAMES = m.Assign(targets=[m.AtLeastN(m.AssignTarget(m.Name()), n=1)])
 _ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleString()))])
-
-
-def _sees(views: set[str], statement: Statement) -> bool:
-    """Whether a statement reads one of the views."""
-    read = effects(statement).reads
-    return any(r == w or r.startswith((f"{w}.", f"{w}[")) for w in views for r in read)

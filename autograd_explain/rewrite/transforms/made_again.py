@@ -9,7 +9,7 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import base_path, effects
+from ..analysis.effects import base_path, reads_any
 from ..engine.cst_tools import called_name, dotted, targets, unpacked
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
@@ -42,7 +42,7 @@ def holders(program: Program, tree: Tree, own: Statement) -> Sequence[_At]:
 
     def add(at: _At) -> None:
         for name, listed in lists.items():
-            if listed[1] is not at[1] and listed[1] not in made and _reads(at[1], {name}):
+            if listed[1] is not at[1] and listed[1] not in made and reads_any(at[1], {name}):
                 add(listed)
         made[at[1]] = at
 
@@ -50,13 +50,13 @@ def holders(program: Program, tree: Tree, own: Statement) -> Sequence[_At]:
         if not isinstance(statement, cst.Assign):
             continue
         full = imports_at(program, other.place(statement)).full(_callee(statement))
-        holds = _reads(statement, optimizers)
-        if full.startswith("torch.optim.") and (holds or _reads(statement, {*names, *lists})):
+        holds = reads_any(statement, optimizers)
+        if full.startswith("torch.optim.") and (holds or reads_any(statement, {*names, *lists})):
             add((other, statement))
             optimizers |= _given(statement)
         elif holds and "sched" in _callee(statement).lower():
             add((other, statement))
-        elif _reads(statement, {*names, *lists}):
+        elif reads_any(statement, {*names, *lists}):
             lists |= dict.fromkeys(_given(statement) - names, (other, statement))
     return list(made.values())
 
@@ -66,7 +66,7 @@ def _read_before(program: Program, tree: Tree, own: Statement, made: Sequence[_A
     aside."""
     given = set[str]().union(*(_given(s) for _, s in made))
     for _, statement in _above(program, tree, own):
-        if _reads(statement, given) and all(statement is not m for _, m in made):
+        if reads_any(statement, given) and all(statement is not m for _, m in made):
             if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
                 return True
             given.add(statement.name.value)
@@ -109,8 +109,3 @@ def _callee(statement: cst.Assign) -> str:
 
 def _given(statement: cst.Assign) -> set[str]:
     return set(name for t in targets(statement) for u in unpacked(t) if (name := dotted(u)))
-
-
-def _reads(statement: Statement, names: set[str]) -> bool:
-    read = effects(statement).reads
-    return any(path == name or path.startswith(f"{name}.") for path in read for name in names)

@@ -36,7 +36,8 @@ from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .no_grad_block import blocks_around
+from .clone import functional_write
+from .grad_mode import blocks_around
 
 #: What stands in these is evaluated perhaps, or many times.
 _SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
@@ -85,6 +86,11 @@ def _own_write(site: _Site) -> tuple[cst.BaseExpression, cst.BaseExpression] | N
     if isinstance(own, cst.Assign) and hidden and len(own.targets) == 1:
         return target, _in_graph(site, own.value, written)
     return None
+
+
+def new_tensor(program: Program, place: Place) -> Edits | None:
+    """A new tensor instead of the write at a place, to the whole or to a part of it."""
+    return out_of_place(program, place) or functional_write(program, place)
 
 
 def value_of_write(program: Program, place: Place) -> str | None:

@@ -10,7 +10,7 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import effects, local_names, takes_next
+from ..analysis.effects import effects, local_names, reads_any, rebinds_any, takes_next
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import called_on, dotted, method, targets, unpacked, walk
 from ..engine.draft import Draft, every
@@ -62,7 +62,7 @@ def called_before(program: Program, use_place: Place, call_place: Place) -> Edit
     if {name.partition(".")[0] for name in read} & local - {"self"}:
         return None
     elsewhere = (s for s in tree.statements if tree.scope_of(s) not in (maker, tree.module))
-    if any(targets(s) and _rebinds(s, read) for s in elsewhere):
+    if any(targets(s) and rebinds_any(s, read) for s in elsewhere):
         return None
     return Draft(tree).before(goal, [call]).edits()
 
@@ -94,9 +94,9 @@ def _cut_off(arg: cst.Arg) -> cst.Arg:
 
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
-    made = {name for _, statement in repeated for name in _writes(statement)}
+    made = {name for _, statement in repeated for name in effects(statement).writes}
     heads = [loop.iter for loop in tree.loops(goal) if isinstance(loop, cst.For)]
-    return any(_reads(head, made) for head in heads) and not _reads(goal, made)
+    return any(reads_any(head, made) for head in heads) and not reads_any(goal, made)
 
 
 def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]) -> Edits | None:
@@ -152,7 +152,7 @@ def compute_all_in_loop(
         pieces.append(statement if needed else leaving.piece(statement))
         if not needed:
             leaving.remove(statement)
-    made = {name for _, statement, _ in moves for name in _writes(statement)}
+    made = {name for _, statement, _ in moves for name in effects(statement).writes}
     first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
     drafts[id(tree)].before(first, pieces)
     return every(d for d in drafts.values() if d.changed)
@@ -165,7 +165,7 @@ def _first_reader(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[s
         if statement is goal:
             break
         if not tree.inside(goal, statement):
-            if _reads(statement, names):
+            if reads_any(statement, names):
                 return statement
         elif isinstance(statement, (cst.For, cst.While)):
             return _first_reader(tree, statement.body, goal, names)
@@ -192,22 +192,22 @@ def _needed_before(
     if level is None or not _same_scope(tree, use, *origin):
         return None
     written = _written_inside(tree, loops[-1], use)
-    if written & own.writes or (written | _writes(use)) & own.reads:
+    if written & own.writes or (written | effects(use).writes) & own.reads:
         return None
     between = _between(program, origin, (tree, loops[-1]))
     if between is None:
         return None
     with_it = {id(s) for _, s, _ in moves}
     others = [s for s in between if id(s) not in with_it]
-    if any(_rebinds(s, own.reads | own.writes) for s in others):
+    if any(rebinds_any(s, own.reads | own.writes) for s in others):
         return None
     read = {name for _, s, _ in moves for name in effects(s).reads}
-    if any(_reads(s, own.writes) and _writes(s) & read for s in others):
+    if any(reads_any(s, own.writes) and effects(s).writes & read for s in others):
         return None  # `labels = pred.argmax(1)`: it would stay behind with its first value
     gone = {id(s) for _, s, needed in moves if not needed}
     heads = [loop.iter if isinstance(loop, cst.For) else loop.test for loop in loops]
     still = [s for s in between if id(s) not in gone]
-    return any(_reads(s, own.writes) for s in (*still, *heads))
+    return any(reads_any(s, own.writes) for s in (*still, *heads))
 
 
 def _computes(statement: Statement) -> bool:
@@ -250,7 +250,7 @@ def repeatable(
         return False
     among = {id(s) for _, s in repeated}
     others = [s for s in between if id(s) not in among]
-    return all(not _rebinds(s, own.reads) and _may_be_passed(s) for s in others)
+    return all(not rebinds_any(s, own.reads) and _may_be_passed(s) for s in others)
 
 
 def _may_be_passed(statement: Statement) -> bool:
@@ -260,20 +260,6 @@ def _may_be_passed(statement: Statement) -> bool:
         return True
     jumps = [n for n in walk(statement) if isinstance(n, (*_LEAVING, cst.Yield, cst.Await))]
     return bool(jumps) and all(isinstance(n, _LEAVING) for n in jumps)
-
-
-def _rebinds(statement: Statement, names: set[str]) -> bool:
-    """Whether a statement gives one of the names another value (or changes it by its methods)."""
-    written = _writes(statement)
-    return any(n == w or n.startswith(w + ".") for n in names for w in written)
-
-
-def _reads(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(r == n or r.startswith(n + ".") for r in effects(node).reads for n in names)
-
-
-def _writes(statement: Statement) -> set[str]:
-    return effects(statement).writes
 
 
 def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> set[str]:
@@ -288,7 +274,7 @@ def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> se
             continue
         if isinstance(statement, cst.BaseSmallStatement):
             learns = called_on(statement, "backward") or _is_update(statement)
-            found |= set() if learns else _writes(statement)
+            found |= set() if learns else effects(statement).writes
         else:
             leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
             found |= {path for leaf in leaves if (path := dotted(leaf))}
