@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.facts.losing_call import Undecorated
+from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
@@ -23,7 +24,6 @@ from autograd_explain.rewrite.transforms.create_graph import (
 )
 from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
-from autograd_explain.rewrite.transforms.numpy_detour import in_torch, stays_in_numpy
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -33,7 +33,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     node_at,
     replacement,
     tensors_instead_of_copy,
-    torch_instead_of_numpy,
     without_cut,
 )
 
@@ -42,53 +41,16 @@ from .thaw import thawed_in_turn
 
 
 def _uncut(site: Site[Details]) -> Edits | None:
-    """Leave out the call that cut, and what would cut once more behind it."""
-    program, causes = site.program, list(site.details.cuts)
-    detours = [_detour(program, place) for place in causes]
-    if all(detours):
-        return apply_patches(patch for detour in detours for patch in detour)
-    groups = [without_cut(program, p) for p in causes]
-    later = [(kind, p) for kind, p in site.details.later if not _within(p, causes)]
-    groups += [_passing(program, kind, p) for kind, p in later]
-    patches = [p for g in groups for p in g] if all(groups) else []
-    if any(stays_in_numpy(program, p, patches) for p in causes):
-        return None
-    return apply_patches(patches)
+    """Leave out what cut, and what would cut once more behind it."""
+    program, cuts, later = site.program, site.details.cuts, site.details.later
+    if any(kind not in _PASSING for kind, _ in later):
+        # What is known of an array is known of all its way.
+        calls = [called_name(node_at(program, place) or ast.Pass()) for place in cuts]
+        return reconnected(program, cuts) if {*calls} == {"numpy"} else None
+    return reconnected(program, [*cuts, *(place for _, place in later if place is not None)])
 
 
-def _detour(program: Program, place: Place) -> list[Patch]:
-    """What NumPy computes of the value, computed in torch, where a tensor is made of it again."""
-    node = node_at(program, place)
-    gone = node is not None and called_name(node) == "numpy"
-    return in_torch(program, place, node) or [] if gone and node is not None else []
-
-
-def _within(place: Place | None, outer: list[Place]) -> bool:
-    """`x.detach()` inside `x.detach().numpy()`, which goes as a whole."""
-    if place is None or place.span is None:
-        return False
-    here = [o for o in outer if (o.cell, o.file) == (place.cell, place.file)]
-    return any(one.span is not None and one.span.holds(place.span) for one in here)
-
-
-def _passing(program: Program, kind: CutKind, place: Place | None) -> list[Patch]:
-    """An operation that would cut again, made one that lets gradient through."""
-    if kind is CutKind.COPY:
-        return _without_copy(program, place)
-    if kind in (CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH):
-        return [*without_cut(program, place), *_other_arrays(program, place)]
-    return []
-
-
-def _other_arrays(program: Program, place: Place | None) -> list[Patch]:
-    """The targets in the same expression must stay tensors, too: `p - y.numpy()`."""
-    node, source = node_at(program, place), program.source_at(place)
-    if node is None or source is None or place is None:
-        return []
-    arrays = [n for n in ast.walk(node) if called_name(n) == "numpy"]
-    places = [replace(place, span=source.span(n)) for n in arrays]
-    known = torch_instead_of_numpy(program, place)
-    return [p for at in places if known for p in without_cut(program, at)]
+_PASSING = (CutKind.COPY, CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH)
 
 
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:

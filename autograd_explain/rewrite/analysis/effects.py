@@ -135,11 +135,8 @@ def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def _written_paths(statement: Statement) -> set[str]:
-    found = set()
-    for target in targets(statement):
-        for leaf in unpacked(target):
-            found |= {path for path in [base_path(leaf)] if path}
-    return found
+    leaves = (leaf for target in targets(statement) for leaf in unpacked(target))
+    return {path for leaf in leaves if (path := base_path(leaf))}
 
 
 def base_path(node: cst.CSTNode) -> str | None:
@@ -152,10 +149,9 @@ def base_path(node: cst.CSTNode) -> str | None:
     return path
 
 
-def _bound_by_import(statement: Statement) -> set[str]:
-    if not isinstance(statement, (cst.Import, cst.ImportFrom)):
-        return set()
-    if isinstance(statement.names, cst.ImportStar):
+def _bound_by_import(statement: cst.CSTNode) -> set[str]:
+    imports = isinstance(statement, (cst.Import, cst.ImportFrom))
+    if not imports or isinstance(statement.names, cst.ImportStar):
         return set()
     names = (alias.evaluated_alias or alias.evaluated_name for alias in statement.names)
     return {name.partition(".")[0] for name in names}
@@ -362,10 +358,7 @@ def local_names(scope: cst.FunctionDef) -> set[str]:
 
 def bound_in(block: cst.CSTNode) -> set[str]:
     """The names that the statements of a block bind."""
-    found: set[str] = set()
-    for node in walk(block):
-        if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            leaves = (leaf for target in targets(node) for leaf in unpacked(target))
-            found |= {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
-            found |= _bound_by_import(node)
-    return found
+    nodes = list(walk(block))
+    leaves = (leaf for n in nodes for target in targets(n) for leaf in unpacked(target))
+    names = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
+    return names.union(*map(_bound_by_import, nodes))

@@ -6,6 +6,7 @@ every method of torch.Tensor that ends in an underscore with what is said here.
 
 from __future__ import annotations
 
+import inspect
 from functools import lru_cache
 
 
@@ -33,20 +34,6 @@ NOT_WRITES = words(
 )
 #: They change shape or graph, not values: the new name is right, a saved value is not hurt.
 RESHAPES = words("squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ detach_ moveaxis_ permute_")
-#: Position of `inplace` among the arguments of functions in torch.nn.functional, the input at 0.
-INPLACE_POSITION = {
-    "relu": 1, "relu6": 1, "silu": 1, "mish": 1, "selu": 1, "hardswish": 1, "hardsigmoid": 1,
-    "elu": 2, "celu": 2, "leaky_relu": 2, "hardtanh": 3, "threshold": 3, "rrelu": 4,
-    "dropout": 3, "dropout1d": 3, "dropout2d": 3, "dropout3d": 3, "alpha_dropout": 3,
-    "feature_alpha_dropout": 3,
-}  # fmt: skip
-#: Position of `inplace` among the constructor's arguments in torch.nn.
-MODULE_INPLACE_POSITION = {
-    "ReLU": 0, "ReLU6": 0, "SiLU": 0, "Mish": 0, "SELU": 0, "Hardswish": 0, "Hardsigmoid": 0,
-    "ELU": 1, "CELU": 1, "LeakyReLU": 1, "Dropout": 1, "Dropout1d": 1, "Dropout2d": 1,
-    "Dropout3d": 1, "AlphaDropout": 1, "FeatureAlphaDropout": 1, "Hardtanh": 2, "Threshold": 2,
-    "RReLU": 2,
-}  # fmt: skip
 #: Methods whose result shares memory with the tensor (always, or as a rule).
 VIEWS = words(
     "view view_as reshape flatten t transpose permute movedim moveaxis swapaxes swapdims squeeze "
@@ -66,6 +53,20 @@ def out_of_place_name(name: str) -> str | None:
     if name in FILLS_ALL | READS_OLD | NOT_WRITES or short not in _tensor_methods():
         return None
     return short
+
+
+@lru_cache(maxsize=256)
+def inplace_position(full: str) -> int | None:
+    """Where `inplace` stands among the arguments of a function or a module of torch.nn's."""
+    import torch
+
+    owner = torch.nn.functional if full.startswith("torch.nn.functional.") else torch.nn
+    found = getattr(owner, full.rpartition(".")[2], None) if full.startswith("torch.nn.") else None
+    try:
+        names = list(inspect.signature(found).parameters) if callable(found) else []
+    except ValueError:  # of C
+        return None
+    return names.index("inplace") if "inplace" in names else None
 
 
 @lru_cache(maxsize=1)

@@ -27,9 +27,9 @@ from ..engine.tree import Statement, Tree
 from .inplace_names import (
     COMPARES,
     FILLS_ALL,
-    INPLACE_POSITION,
     READS_OLD,
     VIEWS,
+    inplace_position,
     is_inplace_method,
     out_of_place_name,
 )
@@ -197,7 +197,7 @@ def _function(imports: Imports, node: cst.Call) -> InplaceCall | None:
     if name.endswith("_") and not name.endswith("__"):
         call = _underscore(imports, node, full, written, target)
         return None if call is None else replace(call, hidden=hidden)
-    flag = _inplace_flag(node, full)
+    flag = inplace_argument(node, full) if full.startswith("torch.nn.functional.") else None
     return None if flag is None else InplaceCall(node, target, without(node, flag), hidden)
 
 
@@ -238,13 +238,11 @@ def _exists(module: str, name: str) -> bool:
     return owner is not None and hasattr(owner, name)
 
 
-def _inplace_flag(node: cst.Call, full: str) -> cst.Arg | None:
-    """The argument that switches `inplace` on, by name or by position."""
-    if not full.startswith("torch.nn.functional."):
-        return None
-    flag = keyword(node, "inplace")
+def inplace_argument(call: cst.Call, full: str) -> cst.Arg | None:
+    """The argument that switches `inplace` on in a call of `full`, by name or by position."""
+    flag = keyword(call, "inplace")
     if flag is None:
-        at, given = INPLACE_POSITION.get(full.rpartition(".")[2]), positional(node)
+        at, given = inplace_position(full), positional(call)
         flag = given[at] if at is not None and at < len(given) else None
     return None if flag is None or literal_bool(flag.value) is False else flag
 

@@ -152,7 +152,7 @@ def stores(statement: Statement) -> list[cst.CSTNode]:
     return found
 
 
-def targets(statement: Statement) -> list[cst.BaseExpression]:
+def targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     """The target expressions of an assignment, a loop, a `with` …, as they stand."""
     if isinstance(statement, cst.Assign):
         return [t.target for t in statement.targets]

@@ -29,12 +29,10 @@ def move(site: Site) -> Iterator[Change]:
     inside, at = site.tree.siblings(own)
     for goal in range(max(0, at - _REACH), min(len(inside), at + _REACH + 1)):
         if goal != at and _matters(own, inside[goal]):
-            target, after = inside[goal], goal > at
-            yield site.change("move", own, partial(_moved, site, [own], target, after))
+            yield _moved(site, [own], inside[goal], goal > at)
     outer = site.tree.outer(own)
     if isinstance(outer, (cst.For, cst.While, cst.With, cst.If)) and len(inside) > 1:
-        for after in (True, False):
-            yield site.change("move", own, partial(_moved, site, [own], outer, after))
+        yield from (_moved(site, [own], outer, after) for after in (True, False))
 
 
 def move_run(site: Site) -> Iterator[Change]:
@@ -44,7 +42,7 @@ def move_run(site: Site) -> Iterator[Change]:
         run = inside[at : at + length]
         if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
             for goal in range(max(0, at - 3), at):
-                yield site.change("move", run[0], partial(_moved, site, run, inside[goal], False))
+                yield _moved(site, run, inside[goal], False)
 
 
 def move_into(site: Site) -> Iterator[Change]:
@@ -55,7 +53,7 @@ def move_into(site: Site) -> Iterator[Change]:
     inside, at = site.tree.siblings(own)
     for loop in inside[at + 1 : at + 1 + _REACH]:
         if isinstance(loop, (cst.For, cst.While)) and (body := statements_in(loop.body)):
-            yield site.change("move", own, partial(_moved, site, [own], body[0], False))
+            yield _moved(site, [own], body[0], False)
 
 
 def _matters(own: Statement, other: Statement) -> bool:
@@ -155,8 +153,8 @@ def _chain(site: Site) -> list[Statement]:
     return found
 
 
-def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Edits | None:
-    return Draft(site.tree).move(run, target, after).edits()
+def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Change:
+    return site.change("move", run[0], lambda: Draft(site.tree).move(run, target, after).edits())
 
 
 def _repeated(site: Site, other: Statement) -> Edits | None:

@@ -14,14 +14,11 @@ from ...model import Place
 from ...program import Program, called_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
-from ..analysis.inplace_names import MODULE_INPLACE_POSITION
+from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
     dotted,
     head,
-    keyword,
-    literal_bool,
-    positional,
     same,
     targets,
     walk,
@@ -183,15 +180,8 @@ def _flag(tree: Tree, imports: Imports, node: cst.CSTNode) -> list[_Flag]:
     if not isinstance(node, cst.Call):
         return []
     full = imports.full(dotted(node.func))
+    flag = inplace_argument(node, full)
     if full == "functools.partial" and node.args:
         full = imports.full(dotted(node.args[0].value))
-        found = keyword(node, "inplace")
-    elif full.startswith("torch.nn.") and not full.startswith("torch.nn.functional."):
-        at, given = MODULE_INPLACE_POSITION.get(full.rpartition(".")[2]), positional(node)
-        by_position = given[at] if at is not None and at < len(given) else None
-        found = keyword(node, "inplace") or by_position
-    else:
-        return []
-    if found is None or not full.startswith("torch.nn.") or literal_bool(found.value) is False:
-        return []
-    return [_Flag(tree, node, found)]
+    made = full.startswith("torch.nn.") and not full.startswith("torch.nn.functional.")
+    return [_Flag(tree, node, flag)] if made and flag is not None else []

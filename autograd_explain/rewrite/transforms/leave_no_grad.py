@@ -3,7 +3,7 @@ should."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -63,20 +63,10 @@ def recorded_run(
         run = run_between(tree, level, outer)
         if level is not None and run:
             made = set().union(*map(bound_in, run))
-            flags = [_asking(name) for name in asking if name not in made]
-            return Draft(tree).wrap(level, outer, partial(_recorded, guard, flags)).edits()
+            flags = [statement(f"{n}.requires_grad_()") for n in asking if n not in made]
+            draft = Draft(tree).before(level, flags)
+            return draft.wrap(level, outer, partial(with_guard, guard)).edits()
     return None
-
-
-def _asking(name: str) -> cst.SimpleStatementLine:
-    call = statement("{x}.requires_grad_()", x=cst.Name(name))
-    return cst.SimpleStatementLine([call])
-
-
-def _recorded(
-    guard: str, first: Sequence[cst.SimpleStatementLine], body: cst.IndentedBlock
-) -> cst.With:
-    return with_guard(guard, body.with_changes(body=[*first, *body.body]))
 
 
 def mode_of_caller(program: Program, block: Place) -> Edits | None:
@@ -103,6 +93,15 @@ def _mode(program: Program, place: Place, node: cst.BaseExpression) -> str | Non
     if full == "torch.inference_mode" and isinstance(value, cst.UnaryOperation):
         return dotted(value.expression) if isinstance(value.operator, cst.Not) else None
     return dotted(value) if full.endswith(".set_grad_enabled") else None
+
+
+def recorded_again(
+    program: Program, off: Place | None, needed: Iterable[Place | None]
+) -> Edits | None:
+    """The statements out of the block at a place, or the decorator there gone."""
+    if isinstance(statement_at(program, off)[1], cst.With):
+        return out_of_block(program, off, needed)
+    return without_decorator(program, off)
 
 
 def without_decorator(program: Program, place: Place | None) -> Edits | None:

@@ -19,7 +19,6 @@ from ..engine.imports import Imports
 from .uncut import (
     Patch,
     code_of,
-    node_at,
     surrounded,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
@@ -34,7 +33,7 @@ _ALIKE = frozenset(
     "abs absolute fabs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin "
     "arccos arctan asin acos atan square sign sum mean clip power".split()
 )
-_METHODS = frozenset({"clip", "sum", "mean", "reshape"})
+_METHODS = frozenset({"clip", "sum", "mean", "reshape", "len"})
 _AXES = frozenset({"axis", "keepdims"})
 #: What NumPy only asks of any object, and what gives one number.
 _NO_FUNCTION = frozenset({"shape", "ndim", "size"})
@@ -225,15 +224,9 @@ def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
     return [p for n in arrays if torch for p in surrounded(detour.source, n, n, *around)]
 
 
-def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> bool:
-    """Whether NumPy would go on computing with the value at `place` once it does not leave torch:
-    in a call that no patch changes, or with an array."""
-    left = node_at(program, place)
-    detour = None if left is None else _detour(program, place, left)
-    return detour is not None and _stays(detour, patches)
-
-
 def _stays(detour: _Detour, patches: Iterable[Patch]) -> bool:
+    """Whether NumPy would go on computing with the value once it does not leave torch: in a call
+    that no patch changes, or with an array."""
     source = detour.source
     imports = Imports.of(detour.program, source)
     changed = {p.span for p in patches if p.source is source}

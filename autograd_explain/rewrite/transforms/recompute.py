@@ -310,8 +310,5 @@ def _between(program: Program, origin: _At, goal: _At) -> list[Statement] | None
 
 
 def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement) -> bool:
-    if tree is other:
-        return tree.scope_of(statement) is tree.scope_of(target)
-    return isinstance(tree.scope_of(statement), cst.Module) and isinstance(
-        other.scope_of(target), cst.Module
-    )
+    one, two = tree.scope_of(statement), other.scope_of(target)
+    return one is two or (isinstance(one, cst.Module) and isinstance(two, cst.Module))
