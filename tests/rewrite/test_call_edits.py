@@ -20,7 +20,6 @@ from autograd_explain.rewrite.transforms.call_edits import (
     keyword_renamed,
     keyword_set,
     line_behind,
-    torch_keyword,
 )
 from autograd_explain.rewrite.transforms.clone import clone_alias
 from autograd_explain.rewrite.transforms.grad_mode import remove_grad_switch, under_no_grad
@@ -56,7 +55,7 @@ def test_torch_has_the_name_that_it_has_there() -> None:
         result(expression_replaced(PROGRAM, place, "{torch}.tensor({x})")) or ""
     )
     assert "f(x + 1, dtype=torch.float32)" in (
-        result(torch_keyword(PROGRAM, place, "dtype", "float32")) or ""
+        result(keyword_set(PROGRAM, place, "dtype", "{torch}.float32")) or ""
     )
     unknown = Program(PROGRAM.cells[1:])
     assert expression_replaced(unknown, place, "{torch}.tensor({x})") is None

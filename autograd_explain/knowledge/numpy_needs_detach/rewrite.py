@@ -38,7 +38,7 @@ def _in_torch(site: Site[Details]) -> Edits | None:
     source, node = site.program.source_at(first), node_at(site.program, first)
     if first is None or source is None or node is None:
         return None
-    around = source.around(node)
+    around = (n for n in source.around(node) if isinstance(n, ast.expr))
     left = next((call for call in around if without_ending(call) is node), node)
     return apply_patches(in_torch(site.program, first, left) or ())
 

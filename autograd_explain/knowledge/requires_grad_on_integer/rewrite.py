@@ -3,7 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, torch_keyword
+from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
@@ -34,6 +34,6 @@ def _is_flag_of(statement: ast.AST, node: ast.expr) -> bool:
 
 
 propose: Propose[Details] = by_table(
-    Fix("dtype", at_place(torch_keyword, "dtype", "float32"), when=lambda d: d.constructor),
+    Fix("dtype", at_place(keyword_set, "dtype", "{torch}.float32"), when=lambda d: d.constructor),
     Fix("cast", _cast),
 )

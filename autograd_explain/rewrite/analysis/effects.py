@@ -150,8 +150,9 @@ def base_path(node: cst.CSTNode) -> str | None:
 
 
 def _bound_by_import(statement: cst.CSTNode) -> set[str]:
-    imports = isinstance(statement, (cst.Import, cst.ImportFrom))
-    if not imports or isinstance(statement.names, cst.ImportStar):
+    if not isinstance(statement, (cst.Import, cst.ImportFrom)):
+        return set()
+    if isinstance(statement.names, cst.ImportStar):
         return set()
     names = (alias.evaluated_alias or alias.evaluated_name for alias in statement.names)
     return {name.partition(".")[0] for name in names}

@@ -56,10 +56,15 @@ def _put(template: str, codes: Mapping[str, str]) -> str:
     return re.sub(r"{(\w+)}", lambda found: codes.get(found[1], found[0]), template)
 
 
-def statement(template: str, **nodes: Any) -> Statement:
-    """`statement("{x} = {x}.clone()", x=node)`: a statement made from a pattern."""
-    line = parse_template_statement(template, **nodes)
-    return line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
+def statement(template: str, **nodes: Any) -> cst.BaseSmallStatement:
+    """`statement("{x} = {x}.clone()", x=node)`: a one-line statement made from a pattern."""
+    line = cst.ensure_type(parse_template_statement(template, **nodes), cst.SimpleStatementLine)
+    return line.body[0]
+
+
+def block(template: str, **nodes: Any) -> cst.BaseCompoundStatement:
+    """The same of a statement with others in it."""
+    return cst.ensure_type(parse_template_statement(template, **nodes), cst.BaseCompoundStatement)
 
 
 def parse(code: str) -> cst.BaseExpression | None:

@@ -57,8 +57,11 @@ _PARTS = ("x", "torch", "function", "arguments", "owner")
 
 
 def keyword_set(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
-    """`name=value` in the call at the span, added or changed."""
-    return apply_patches(keyword_added(program, place, name, value))
+    """`name=value` in the call at the span, added or changed; in the value `{torch}` is the name of
+    torch, without which there is none."""
+    torch = torch_at(program, place) if "{torch}" in value else ""
+    value = value.replace("{torch}", torch or "")
+    return None if torch is None else apply_patches(keyword_added(program, place, name, value))
 
 
 def asked_for_gradient(program: Program, place: Place | None) -> Edits | None:
@@ -74,12 +77,6 @@ _TAKE_FLAG = frozenset(
     "tensor zeros ones full empty rand randn randint linspace logspace arange eye normal "
     "zeros_like ones_like full_like rand_like randn_like empty_like".split()
 )
-
-
-def torch_keyword(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
-    """`name=torch.value` in the call at the span; None where torch has no name there."""
-    torch = torch_at(program, place)
-    return keyword_set(program, place, name, f"{torch}.{value}") if torch else None
 
 
 def keyword_removed(program: Program, place: Place | None, name: str) -> Edits | None:

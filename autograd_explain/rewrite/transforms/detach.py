@@ -28,7 +28,7 @@ from ..engine.tree import Statement, Tree, tree_at
 def detach_expression(
     program: Program,
     place: Place,
-    expr: str | None = None,
+    expr: str,
     *,
     state: bool = False,
 ) -> Edits | None:
@@ -36,13 +36,11 @@ def detach_expression(
 
     `expr` is what the statement assigns (`self.h = h` -> `self.h = h.detach()`; in an unpacking the
     value goes through a new local name) or else something it reads (`D(fake)` ->
-    `D(fake.detach())`).  Without `expr`: the one value assigned.  `state` says that the value is a
-    tuple of tensors (an LSTM's).
+    `D(fake.detach())`).  `state` says that the value is a tuple of tensors (an LSTM's).
     """
     tree = tree_at(program, place)
     return only(
-        _assigned(tree, statement, expr, state)
-        or (None if expr is None else _read(tree, statement, expr, state))
+        _assigned(tree, statement, expr, state) or _read(tree, statement, expr, state)
         for statement in tree.candidates(place)
     )
 
@@ -98,13 +96,13 @@ def _kept(tree: Tree, maker: Statement, name: str) -> Draft | None:
     return Draft(tree).replace(kept[0], method(kept[0], "detach()")) if len(kept) == 1 else None
 
 
-def _assigned(tree: Tree, statement: Statement, expr: str | None, state: bool) -> Draft | None:
+def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft | None:
     """`.detach()` on the value that the statement stores, if `expr` is what it stores."""
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None:
         return None
     draft = Draft(tree)
     whole = [t for t in targets(statement) if not isinstance(t, (cst.Tuple, cst.List))]
-    if whole and (expr is None or any(same(tree, t, expr) for t in whole)):
+    if any(same(tree, t, expr) for t in whole):
         return draft.replace(statement.value, _ended(statement.value, state))
     value = _value_for(tree, statement, expr)
     if value is not None:
@@ -119,7 +117,7 @@ def _assigned(tree: Tree, statement: Statement, expr: str | None, state: bool) -
     return draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, state))])
 
 
-def _value_for(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseExpression | None:
+def _value_for(tree: Tree, statement: Statement, expr: str) -> cst.BaseExpression | None:
     """In `self.h, self.c = h, c`: the value that belongs to the target."""
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return None

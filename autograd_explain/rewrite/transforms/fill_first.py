@@ -9,7 +9,7 @@ import libcst as cst
 from ...model import Place
 from ...program import Program
 from ..analysis.effects import bound_in, effects
-from ..engine.cst_tools import bare, called_name, method_name, statement, walk
+from ..engine.cst_tools import bare, block, called_name, method_name, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.proposal import Edits
@@ -30,7 +30,7 @@ def filled_first(
         guard = Imports.of(program, tree.source).local("torch.no_grad")
         fixed = effects(call).reads.isdisjoint(bound_in(loop))
         if guard is not None and fixed and method_name(call) not in LEARNS:
-            before = statement(f"with {guard}():\n    {{c}}", c=bare(call))
+            before = block(f"with {guard}():\n    {{c}}", c=bare(call))
             edits = Draft(tree).before(loop, [before]).edits()
             return None if edits is None else (tree.code(call), edits)
     return None

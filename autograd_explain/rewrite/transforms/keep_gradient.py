@@ -14,6 +14,7 @@ from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_data
 from ..engine.cst_tools import (
     bare,
+    block,
     dotted,
     expression,
     head,
@@ -27,13 +28,12 @@ from ..engine.cst_tools import (
 )
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every
-from ..engine.edits import merge
 from ..engine.imports import imports_at
 from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
-from .casts import flag_removed
+from .casts import leaf_moved
 from .grad_mode import is_off, with_guard
-from .uncut import apply_patches, called, code_of, node_at, replacement
+from .uncut import apply_patches, called
 
 _VIEWS = frozenset(
     "view reshape flatten squeeze unsqueeze transpose permute select narrow t diagonal".split()
@@ -239,8 +239,9 @@ def _is_made_by(
 def _call(program: Program, target: cst.BaseExpression) -> Statement:
     """The call; guarded where the program also runs the statement with gradients off, since
     `retain_grad()` raises on a tensor that does not require grad."""
-    guard = "if {x}.requires_grad:\n    " if _ever_off(program) else ""
-    return make(guard + "{x}.retain_grad()", x=target)
+    if _ever_off(program):
+        return block("if {x}.requires_grad:\n    {x}.retain_grad()", x=target)
+    return make("{x}.retain_grad()", x=target)
 
 
 def _each(
@@ -260,17 +261,8 @@ def flag_moved(program: Program, finding: Finding) -> Edits | None:
 
     None where the leaf is read elsewhere (the finding then has no event for it).
     """
-    cause = finding.event(What.CAUSE)
-    leaf = next((e for e in finding.events if e.relation is Relation.LEAF), None)
-    if cause is None or leaf is None:
-        return None
-    added = called(program, cause.place, FLAG)
-    made = node_at(program, leaf.place)
-    if added and cause.place is not None and isinstance(made, ast.Call) and made.args[:1]:
-        if last_name(made.func) == "Parameter":  # what a module is to know stays one
-            code = code_of(program, cause.place, node_at(program, cause.place) or made)
-            added = replacement(program, cause.place, f"{ast.unparse(made.func)}({code})")
-    return merge(flag_removed(program, leaf.place), apply_patches(added))
+    leaf = next((e.place for e in finding.events if e.relation is Relation.LEAF), None)
+    return leaf_moved(program, leaf, finding.place(What.CAUSE))
 
 
 FLAG = "requires_grad_"

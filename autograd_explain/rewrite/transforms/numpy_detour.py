@@ -72,6 +72,15 @@ class _Detour:
     arrays: frozenset[str]
     tensors: Mapping[str, int]
 
+    @property
+    def imports(self) -> Imports:
+        return Imports.of(self.program, self.source)
+
+    @property
+    def torch(self) -> str | None:
+        """The name that torch has there."""
+        return self.imports.local("torch")
+
     def at(self, node: ast.AST) -> Place:
         return replace(self.place, span=self.source.span(node))
 
@@ -162,8 +171,7 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
 
 def _cast(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     """`.astype(np.float32)` -> `.to(torch.float32)`"""
-    imports = Imports.of(detour.program, detour.source)
-    torch, given = imports.local("torch"), call.args[0] if len(call.args) == 1 else None
+    torch, given = detour.torch, call.args[0] if len(call.args) == 1 else None
     kind = given.value if isinstance(given, ast.Constant) else last_name(given)
     if torch is None or kind not in _FLOATS or not isinstance(call.func, ast.Attribute):
         return None
@@ -172,7 +180,7 @@ def _cast(detour: _Detour, call: ast.Call) -> list[Patch] | None:
 
 def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     """`scaler.transform(x)` -> the same arithmetic with what the scaler has learned."""
-    torch = Imports.of(detour.program, detour.source).local("torch")
+    torch = detour.torch
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     kind = _scaler(detour.program, last_name(owner)) if len(call.args) == 1 else ""
     if torch is None or owner is None or not kind or call.keywords:
@@ -213,7 +221,7 @@ def _scalers(value: ast.expr) -> Iterator[ast.Call]:
 
 def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
     """The arrays from elsewhere that an array is computed with, as tensors."""
-    torch = Imports.of(detour.program, detour.source).local("torch")
+    torch = detour.torch
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
     others = [n for n in sides if isinstance(n, (ast.Name, ast.Attribute))]
     arrays = [n for n in others if not (detour.computes(n) or _is_operand(detour, n))]
@@ -228,10 +236,9 @@ def _stays(detour: _Detour, patches: Iterable[Patch]) -> bool:
     """Whether NumPy would go on computing with the value once it does not leave torch: in a call
     that no patch changes, or with an array."""
     source = detour.source
-    imports = Imports.of(detour.program, source)
     changed = {p.span for p in patches if p.source is source}
     for node in detour.computing:
-        if isinstance(node, ast.Call) and _is_numpy_call(imports, node):
+        if isinstance(node, ast.Call) and _is_numpy_call(detour.imports, node):
             if source.span(node.func) not in changed:
                 return True
         if isinstance(node, ast.BinOp):
@@ -299,11 +306,10 @@ def _is_operand(detour: _Detour, node: ast.expr) -> bool:
         return isinstance(node.value, (int, float))
     if isinstance(node, ast.Name) and node.id in detour.arrays:
         return True
-    imports = Imports.of(detour.program, detour.source)
     code = code_of(detour.program, detour.place, node)
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return False
-    if imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
+    if detour.imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
         return True
     return not _may_be_array(detour.program, code.rpartition(".")[2])
 

@@ -154,9 +154,9 @@ def _straight_through(program: Program, place: Place, total: ast.expr) -> str:
     """`(z + (q - z).detach())` for `(z + (q - z)).detach()`: without any end what is added and
     taken away again would leave `z` no gradient."""
     kept, other, inner = passed_through(total) or (None, None, None)
-    if kept is None or other is not inner:
+    if kept is None or inner is None or other is not inner:
         return ""
-    first, last = (code_of(program, place, n) for n in (kept, other))
+    first, last = code_of(program, place, kept), code_of(program, place, inner)
     return f"({first} + ({last}).detach())"
 
 
