@@ -106,11 +106,12 @@ def code_of(program: Program, place: Place, node: ast.AST) -> str:
 def replacement(program: Program, place: Place | None, code: str) -> list[Patch]:
     """Another expression in the place of the one at the span; [] where there is none."""
     source, tree = program.source_at(place), tree_at(program, place)
-    node = tree.node(place)
-    if source is None or node is None or place is None or place.span is None:
+    if source is None or place is None or place.span is None or not node_at(program, place):
         return []
-    new = None if node.lpar else parse(code)
-    return [Patch(source, place.span, code if new is None else tree.code(fitted(tree, node, new)))]
+    old = tree.node(place)  # None for `*xs`
+    new = None if old is None or old.lpar else parse(code)
+    fit = code if old is None or new is None else tree.code(fitted(tree, old, new))
+    return [Patch(source, place.span, fit)]
 
 
 def without_cut(program: Program, place: Place | None) -> list[Patch]:
