@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..loaded import is_on_disk
-from ..model import Finding, Safety
+from ..model import Edits, Finding, Safety
 from ..program import Program, Source
 from ..program_index import index_of
 from ..rewrite import Proposal
 from ..rewrite.engine.edits import merge
-from ..rewrite.engine.proposal import Edits
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
 from ..rewrite.operators.table import OPERATORS

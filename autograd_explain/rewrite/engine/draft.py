@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import libcst as cst
 
 from ...isolation.silence import silenced
-from ...model import Edit
+from ...model import Edit, Edits
 from .blocks import (
     BlockItem,
     attached,
@@ -27,7 +27,6 @@ from .blocks import (
     wrapped,
 )
 from .cst_tools import fitted
-from .proposal import Edits
 from .tree import Block, Statement, Tree, statements_in
 
 Wrapper: TypeAlias = Callable[[cst.IndentedBlock], cst.BaseCompoundStatement]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
-from ...model import Finding, Place, Safety, What
+from ...model import Edits, Finding, Place, Safety, What
 from ...program import Program
-from .proposal import Edits, Proposal
+from .proposal import Proposal
 
 D = TypeVar("D")
 P = ParamSpec("P")

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from ...model import Edit, Safety
-
-#: The edits of one change of the program: all are applied, or none.
-Edits: TypeAlias = tuple[Edit, ...]
+from ...model import Edits, Safety
 
 
 @dataclass(frozen=True)

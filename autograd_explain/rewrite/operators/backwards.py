@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
     called_on,
@@ -15,7 +16,6 @@ from ..engine.cst_tools import (
     head,
     method_name,
 )
-from ..engine.proposal import Edits
 from ..transforms.finite_mask import finite_fill, rows_left
 from ..transforms.uncut import apply_patches, keyword_added
 from .site import Change, Site

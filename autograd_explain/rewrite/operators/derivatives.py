@@ -7,11 +7,11 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import head, literal_bool, targets, unpacked
 from ..engine.cst_tools import keyword as keyword_of
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import Statement
 from ..transforms.derivative_taken import derivative_taken
 from ..transforms.keep_gradient import gradient_of_whole

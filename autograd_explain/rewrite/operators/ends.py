@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..analysis.effects import effects, fresh
 from ..engine.cst_tools import (
     bare,
@@ -23,7 +24,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called
 from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut

@@ -8,10 +8,10 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ...program_index import index_of
 from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import statements_in
 from ..transforms.library_offers import recorded_instead
 from .site import Change, Site

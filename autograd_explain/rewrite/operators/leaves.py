@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
     keyword,
@@ -19,7 +20,6 @@ from ..engine.cst_tools import (
     without,
 )
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..transforms.casts import flag_removed, requires_grad_last
 from ..transforms.functional_layer import parameter_as_argument
 from ..transforms.training_step import is_parameter, module_list, parameter_attribute

@@ -7,9 +7,9 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
     LEARNS,

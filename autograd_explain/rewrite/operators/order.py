@@ -7,10 +7,10 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..analysis.effects import effects
 from ..engine.cst_tools import method_name
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.fill_first import filled_first
 from ..transforms.recompute import compute_all_in_loop, recompute_apart, recompute_before

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
@@ -24,7 +24,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in
 
 Make: TypeAlias = Callable[[], Edits | None]

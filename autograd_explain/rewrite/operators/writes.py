@@ -7,9 +7,9 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..analysis.inplace_writes import inplace_calls
 from ..engine.cst_tools import keyword, literal_bool, targets
-from ..engine.proposal import Edits
 from ..transforms.clone import functional_write
 from ..transforms.indexed_loop import elements_one_by_one
 from ..transforms.inplace_modules import module_not_inplace

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.cst_tools import dotted, targets
 from ..engine.edits import then
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_at
 from .clone import functional_write
 from .out_of_place import out_of_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.cst_tools import (
     called_on,
@@ -14,7 +14,6 @@ from ..engine.cst_tools import (
     targets,
     unpacked,
 )
-from ..engine.proposal import Edits
 from ..engine.tree import statement_at
 from .call_edits import line_behind
 from .uncut import apply_patches, keyword_added

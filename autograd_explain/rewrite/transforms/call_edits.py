@@ -8,13 +8,12 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, called_name
 from ..analysis.effects import bound_in, effects, used_names
 from ..engine.cst_tools import filled, keyword, without
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .move_statement import lifted
 from .uncut import (

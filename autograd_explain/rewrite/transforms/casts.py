@@ -6,7 +6,7 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.inplace_names import words
 from ..engine.cst_tools import (
@@ -25,7 +25,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, every, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at
 from .training_step import is_parameter
 

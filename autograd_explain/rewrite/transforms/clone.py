@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
 from ..analysis.inplace_writes import (
@@ -33,7 +33,6 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .grad_mode import outermost_block
 

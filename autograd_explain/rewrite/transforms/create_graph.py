@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from ...forward_flow import flows_out
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, called_name, own_nodes
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from .uncut import apply_patches, keyword_added, node_at
 
 

@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh, iterated
 from ..engine.cst_tools import (
@@ -24,7 +24,6 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at
 
 _RESETS = ("zero_", "detach_", "requires_grad_")

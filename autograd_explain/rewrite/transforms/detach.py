@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..engine.cst_tools import (
@@ -21,7 +21,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every, only
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, tree_at
 
 

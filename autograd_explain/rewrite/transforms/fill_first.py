@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import bound_in, effects
 from ..engine.cst_tools import bare, block, called_name, method_name, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, tree_at
 from .grad_mode import LEARNS
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..engine.cst_tools import expression, head, is_number, targets
 from ..engine.draft import Draft, every
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_of
 
 #: What torch's attention calls a mask that is True where nothing is to be looked at.

@@ -8,7 +8,7 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_data
@@ -16,7 +16,6 @@ from ..engine.cst_tools import called_name, called_on, dotted, expression, find,
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports, torch_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in
 from .grad_mode import is_off
 

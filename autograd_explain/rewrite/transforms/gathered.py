@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import bound_in
 from ..engine.cst_tools import called_on, expression, head, repeatable, same, statement, walk
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)

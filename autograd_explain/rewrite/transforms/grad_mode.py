@@ -7,7 +7,7 @@ from itertools import takewhile
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.cst_tools import (
     dotted,
@@ -23,7 +23,6 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
 
 #: What a training step calls beside the forward pass.

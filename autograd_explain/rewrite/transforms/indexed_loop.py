@@ -7,14 +7,13 @@ import ast
 import libcst as cst
 from libcst import matchers as m
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, Source, called_name
 from ..analysis.effects import effects, iterated, reads_any
 from ..analysis.inplace_writes import base_of, inplace_calls, written_places
 from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
 from .uncut import Patch, apply_patches, node_at, surrounded
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, called_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
@@ -26,7 +26,6 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
 from .call_edits import line_before, line_behind
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from ...model import Finding, Place, Relation, What
+from ...model import Edits, Finding, Place, Relation, What
 from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
@@ -29,7 +29,6 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .casts import leaf_moved
 from .grad_mode import is_off, with_guard

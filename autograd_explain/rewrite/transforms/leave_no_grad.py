@@ -9,13 +9,12 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import bound_in
 from ..engine.cst_tools import dotted, positional_parameters, statement
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in
 from .grad_mode import decorated, remove_grad_switch, run_between, with_guard
 from .move_statement import independent, lifted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import is_own_variable, used_names
 from ..analysis.inplace_writes import inplace_calls
@@ -13,7 +13,6 @@ from ..engine.cst_tools import dotted, expression, method_name, parse, walk
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at
 from .out_of_place import operated
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import base_path, reads_any
 from ..engine.cst_tools import called_name, dotted, targets, unpacked
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_of
 
 _At = tuple[Tree, cst.Assign]

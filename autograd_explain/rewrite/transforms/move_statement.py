@@ -8,12 +8,11 @@ from itertools import takewhile
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import Effects, effects
 from ..engine.draft import Draft, every
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
 from .grad_mode import run_between
 

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 from libcst import matchers as m
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import (
     can_rebind,
@@ -34,7 +34,6 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .clone import functional_write
 from .grad_mode import blocks_around

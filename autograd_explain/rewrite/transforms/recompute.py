@@ -7,14 +7,13 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects, local_names, reads_any, rebinds_any, takes_next
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import called_on, dotted, method, targets, unpacked, walk
 from ..engine.draft import Draft, every
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in
 from .move_statement import lifted, statements_across
 

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})

@@ -7,9 +7,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, Source, own_nodes
-from ..engine.proposal import Edits
 from .uncut import Patch, apply_patches, node_at, passed_through, without_ending
 
 

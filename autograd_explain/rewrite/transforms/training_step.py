@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.cst_tools import (
     called_on,
@@ -21,7 +21,6 @@ from ..engine.cst_tools import (
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import lifted
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from ...arguments import default
-from ...model import Edit, Place, Span
+from ...model import Edit, Edits, Place, Span
 from ...program import Program, Source, called_name
 from ...program_index import index_of
 from ..engine import cst_tools
@@ -21,7 +21,6 @@ from ..engine.cst_tools import filled, fitted, parse
 from ..engine.draft import compiles
 from ..engine.imports import imports_at
 from ..engine.magics import mask
-from ..engine.proposal import Edits
 from ..engine.tree import tree_at
 
 #: NumPy functions that torch has under the same name, and those it calls otherwise.
