@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, rewritten, spot
 
-from autograd_explain.rewrite.transforms.backward import bound_again
 from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.detach import bound_again
 from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.recompute import repeat_inside

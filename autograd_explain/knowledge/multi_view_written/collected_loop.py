@@ -36,7 +36,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
-from autograd_explain.rewrite.transforms.all_writes import every_write
+from autograd_explain.rewrite.transforms.out_of_place import every_write
 
 _JUMPS = (cst.Break, cst.Continue, cst.Return, cst.Yield)
 #: What makes the views, and what puts the pieces together again.

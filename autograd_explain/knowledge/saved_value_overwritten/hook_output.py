@@ -16,7 +16,7 @@ from autograd_explain.rewrite.engine.cst_tools import statement, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statement_at, statements_in
-from autograd_explain.rewrite.transforms.all_writes import every_write
+from autograd_explain.rewrite.transforms.out_of_place import every_write
 
 
 def returned_from_hook(program: Program, place: Place, name: str) -> Edits | None:

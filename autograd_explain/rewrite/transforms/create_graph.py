@@ -1,14 +1,18 @@
-"""Derivatives that are recorded, as what is made of them is differentiated."""
+"""Graphs kept: derivatives that are recorded, and a graph for a further backward."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
 
+import libcst as cst
+
 from ...forward_flow import flows_out
 from ...model import Edits, Place
 from ...program import Program, called_name, own_nodes
+from ..engine.cst_tools import called_on, head, keyword
 from ..engine.imports import Imports
+from ..engine.tree import statement_at
 from .uncut import apply_patches, keyword_added, node_at
 
 
@@ -38,3 +42,14 @@ def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
         taken = called_name(call) == "grad" and imports.full(ast.unparse(call.func))
         if later and plain and taken == "torch.autograd.grad" and flows_out(scope, call):
             yield source.place(call.lineno, place.function, call)
+
+
+def keep_graph(program: Program, place: Place | None) -> Edits | None:
+    """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
+    tree, found = statement_at(program, place)
+    if found is None:
+        return None
+    calls = [n for n in head(found) if isinstance(n, cst.Call) and called_on(n, "backward", "grad")]
+    if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
+        return None
+    return apply_patches(keyword_added(program, tree.place(calls[0]), "retain_graph", "True"))

@@ -21,7 +21,8 @@ from ..engine.cst_tools import (
 )
 from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every, only
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
+from .call_edits import line_behind
 
 
 def detach_expression(
@@ -167,3 +168,32 @@ def _short_name(target: cst.BaseExpression) -> str:
         return target.attr.value
     names = [n.value for n in walk(target) if isinstance(n, cst.Name)]
     return f"new_{names[-1]}" if names else "value"
+
+
+def detach_after(
+    program: Program, place: Place | None, *exprs: str, kind: str = "tensor"
+) -> Edits | None:
+    """Lines `h = h.detach()` after the statement at `place`; `kind`: what each is."""
+    line = "{x} = " + _ENDED.get(kind, "{x}.detach()")
+    return line_behind(program, place, "\n".join(line.format(x=expr) for expr in exprs))
+
+
+def bound_again(program: Program, place: Place, expr: str) -> Place | None:
+    """Where the loop around `place` gives `expr` a new value after it, before the next round."""
+    tree, start = statement_at(program, place)
+    if start is None:
+        return None
+    loops = tree.loops(start)
+    end = tree.span(start)
+    for node in tree.statements if loops else ():
+        later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
+        leaves = (leaf for t in targets(node) for leaf in unpacked(t)) if later else ()
+        if any(same(tree, leaf, expr) for leaf in leaves):
+            return tree.place(node)
+    return None
+
+
+_ENDED = {
+    "tuple": "tuple(s.detach() for s in {x})",
+    "list": "[s if s is None else s.detach() for s in {x}]",
+}
