@@ -9,8 +9,8 @@ from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.cst_tools import (
     expression,
     filled,
+    make,
     repeatable,
-    statement,
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import tree_at
@@ -50,7 +50,7 @@ def _straight_through(site: Site[Details]) -> Edits | None:
     draft, value = Draft(tree), operand
     if not repeatable(operand):
         value = cst.Name(fresh(tree, around, _WISH))
-        draft.before(around, [statement("{x} = {y}", x=value, y=operand)])
+        draft.before(around, [make("{x} = {y}", x=value, y=operand)])
     done = call.with_deep_changes(call, lpar=(), rpar=()).deep_replace(operand, value)
     new = expression("{x} + ({f} - {x}).detach()", x=value, f=done)
     return draft.replace(call, new).edits()

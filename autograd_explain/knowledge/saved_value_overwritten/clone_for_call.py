@@ -22,6 +22,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     given_by,
     head,
+    make,
     method,
     positional_parameters,
     repeatable,
@@ -29,7 +30,6 @@ from autograd_explain.rewrite.engine.cst_tools import (
     unpacked,
     walk,
 )
-from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at

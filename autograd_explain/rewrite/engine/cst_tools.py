@@ -56,8 +56,8 @@ def _put(template: str, codes: Mapping[str, str]) -> str:
     return re.sub(r"{(\w+)}", lambda found: codes.get(found[1], found[0]), template)
 
 
-def statement(template: str, **nodes: Any) -> cst.BaseSmallStatement:
-    """`statement("{x} = {x}.clone()", x=node)`: a one-line statement made from a pattern."""
+def make(template: str, **nodes: Any) -> cst.BaseSmallStatement:
+    """`make("{x} = {x}.clone()", x=node)`: a one-line statement made from a pattern."""
     line = cst.ensure_type(parse_template_statement(template, **nodes), cst.SimpleStatementLine)
     return line.body[0]
 

@@ -8,9 +8,8 @@ from functools import partial
 import libcst as cst
 
 from ...model import Edits
-from ..engine.cst_tools import head, literal_bool, targets, unpacked
+from ..engine.cst_tools import head, literal_bool, make, targets, unpacked
 from ..engine.cst_tools import keyword as keyword_of
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.tree import Statement
 from ..transforms.derivative_taken import derivative_taken

@@ -15,6 +15,7 @@ from ..engine.cst_tools import (
     dotted,
     head,
     keyword,
+    make,
     method,
     method_name,
     repeatable,
@@ -22,7 +23,6 @@ from ..engine.cst_tools import (
     unpacked,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called

@@ -12,9 +12,9 @@ from ..engine.cst_tools import (
     called_name,
     keyword,
     literal_bool,
+    make,
     positional_parameters,
     repeatable,
-    statement,
     targets,
     unpacked,
     without,
@@ -127,5 +127,5 @@ def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
 def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:
     if isinstance(site.statement, (cst.For, cst.With)):
         return None
-    calls = [statement("{x}.retain_grad()", x=t) for t in tensors]
+    calls = [make("{x}.retain_grad()", x=t) for t in tensors]
     return Draft(site.tree).after(site.statement, calls).edits()

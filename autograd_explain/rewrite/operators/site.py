@@ -17,8 +17,8 @@ from ..engine.cst_tools import (
     head,
     is_label,
     is_starred,
+    make,
     method,
-    statement,
     stores,
     whole_value,
 )
@@ -100,12 +100,12 @@ class Site:
     def line(self, put: Put, code: str, **nodes: cst.BaseExpression) -> Edits | None:
         """The edit that puts a line made from a pattern before, behind or instead of the
         statement: `site.line(Draft.after, "{x}.clear()", x=node)`."""
-        return put(Draft(self.tree), self.statement, [statement(code, **nodes)]).edits()
+        return put(Draft(self.tree), self.statement, [make(code, **nodes)]).edits()
 
     def opening(self, *codes: str) -> Edits | None:
         """The edit that puts lines at the beginning of the block that the statement heads."""
         inside = statements_in(getattr(self.statement, "body", self.statement))
-        lines = [statement(code) for code in codes]
+        lines = [make(code) for code in codes]
         return Draft(self.tree).before(inside[0], lines).edits() if inside else None
 
     def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:

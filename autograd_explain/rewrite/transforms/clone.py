@@ -20,6 +20,7 @@ from ..engine.cst_tools import (
     find,
     head,
     is_starred,
+    make,
     method,
     method_name,
     parse,
@@ -30,7 +31,6 @@ from ..engine.cst_tools import (
     walk,
     whole_value,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at

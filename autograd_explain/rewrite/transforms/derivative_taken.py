@@ -16,12 +16,12 @@ from ..engine.cst_tools import (
     dotted,
     head,
     keyword,
+    make,
     method_name,
     repeatable,
     stores,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, statement_at

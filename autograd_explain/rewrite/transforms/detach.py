@@ -11,6 +11,7 @@ from ..engine.cst_tools import (
     expression,
     find,
     is_starred,
+    make,
     method,
     method_name,
     repeatable,
@@ -19,7 +20,6 @@ from ..engine.cst_tools import (
     unpacked,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every, only
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .call_edits import line_behind

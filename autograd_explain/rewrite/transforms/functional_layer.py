@@ -12,8 +12,7 @@ from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_data
-from ..engine.cst_tools import called_name, called_on, dotted, expression, find, walk
-from ..engine.cst_tools import statement as make
+from ..engine.cst_tools import called_name, called_on, dotted, expression, find, make, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, torch_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in

@@ -18,6 +18,7 @@ from ..engine.cst_tools import (
     dotted,
     expression,
     head,
+    make,
     method_name,
     positional_parameters,
     repeatable,
@@ -26,7 +27,6 @@ from ..engine.cst_tools import (
     unpacked,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at

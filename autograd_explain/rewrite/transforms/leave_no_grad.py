@@ -12,7 +12,7 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import bound_in
-from ..engine.cst_tools import dotted, positional_parameters, statement
+from ..engine.cst_tools import dotted, make, positional_parameters
 from ..engine.draft import Draft
 from ..engine.imports import imports_at
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in
@@ -62,7 +62,7 @@ def recorded_run(
         run = run_between(tree, level, outer)
         if level is not None and run:
             made = set().union(*map(bound_in, run))
-            flags = [statement(f"{n}.requires_grad_()") for n in asking if n not in made]
+            flags = [make(f"{n}.requires_grad_()") for n in asking if n not in made]
             draft = Draft(tree).before(level, flags)
             return draft.wrap(level, outer, partial(with_guard, guard)).edits()
     return None

@@ -9,8 +9,7 @@ from ...program import Program
 from ..analysis.effects import is_own_variable, used_names
 from ..analysis.inplace_writes import inplace_calls
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import dotted, expression, method_name, parse, walk
-from ..engine.cst_tools import statement as make
+from ..engine.cst_tools import dotted, expression, make, method_name, parse, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, statement_at

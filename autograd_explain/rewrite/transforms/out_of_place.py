@@ -27,12 +27,12 @@ from ..engine.cst_tools import (
     expression,
     find,
     head,
+    make,
     repeatable,
     same,
     targets,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.edits import then
 from ..engine.imports import Imports, imports_at

@@ -14,11 +14,11 @@ from ..engine.cst_tools import (
     expression,
     keyword,
     literal_bool,
+    make,
     same,
     targets,
     without,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, tree_at
