@@ -17,9 +17,8 @@ cause's rewrites:
 """
 
 from ..model import Edits
-from .engine.fixes import Fix, Propose, Site, at_place, by_table
 from .engine.imports import torch_at
-from .engine.proposal import Proposal, differing
+from .engine.proposal import Fix, Proposal, Propose, Site, at_place, by_table, differing
 
 __all__ = ["Edits", "Fix", "Proposal", "Propose", "Site", "at_place", "by_table", "differing"]
 __all__ += ["torch_at"]

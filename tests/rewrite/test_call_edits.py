@@ -22,8 +22,12 @@ from autograd_explain.rewrite.transforms.call_edits import (
     line_behind,
 )
 from autograd_explain.rewrite.transforms.clone import clone_alias
-from autograd_explain.rewrite.transforms.grad_mode import remove_grad_switch, under_no_grad
-from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.grad_mode import (
+    out_of_block,
+    remove_grad_switch,
+    under_no_grad,
+    without_decorator,
+)
 from autograd_explain.rewrite.transforms.move_statement import move_after
 
 PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")

@@ -4,8 +4,8 @@ from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
-from autograd_explain.rewrite.transforms.grad_mode import block_instead_of_switch
-from autograd_explain.rewrite.transforms.leave_no_grad import (
+from autograd_explain.rewrite.transforms.grad_mode import (
+    block_instead_of_switch,
     decorated_generator,
     mode_of_caller,
     out_of_block,

@@ -18,11 +18,11 @@ from autograd_explain.rewrite.transforms.call_edits import (
     line_behind,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.create_graph import (
+from autograd_explain.rewrite.transforms.derivative_taken import (
+    derivative_taken,
     derivatives_from,
     with_create_graph,
 )
-from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import object_called
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (

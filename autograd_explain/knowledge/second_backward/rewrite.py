@@ -15,7 +15,7 @@ from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
-from autograd_explain.rewrite.transforms.create_graph import keep_graph, with_create_graph
+from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
 from autograd_explain.rewrite.transforms.detach import (
     bound_again,
     detach_after,

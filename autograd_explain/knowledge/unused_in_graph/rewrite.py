@@ -7,7 +7,7 @@ from autograd_explain.model import Span, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.leave_no_grad import recorded_again
+from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

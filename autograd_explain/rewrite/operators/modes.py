@@ -15,11 +15,11 @@ from ..transforms.grad_mode import (
     LEARNS,
     decorated,
     last_update,
+    out_of_block,
     remove_grad_switch,
     turns_off,
     under_no_grad,
 )
-from ..transforms.leave_no_grad import out_of_block
 from .site import Change, Site
 
 _LONGEST_RUN = 4

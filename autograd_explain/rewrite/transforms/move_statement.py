@@ -14,7 +14,6 @@ from ...program_index import index_of
 from ..analysis.effects import Effects, effects
 from ..engine.draft import Draft, every
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
-from .grad_mode import run_between
 
 
 def move(
@@ -47,6 +46,15 @@ def move(
 
 
 move_after, move_before = partial(move, after=True), partial(move, after=False)
+
+
+def run_between(tree: Tree, first: Statement | None, last: Statement | None) -> list[Statement]:
+    """The statements from `first` to `last`; [] where they are not in one block, in this order."""
+    block = None if first is None else tree.block_of(first)
+    if first is None or last is None or block is None or block is not tree.block_of(last):
+        return []
+    inside, start = tree.siblings(first)
+    return inside[start : position(inside, last) + 1]
 
 
 def _move_within(

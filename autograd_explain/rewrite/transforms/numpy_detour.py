@@ -17,6 +17,7 @@ from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import Imports
 from .uncut import (
+    ALIKE,
     Patch,
     code_of,
     surrounded,
@@ -28,11 +29,6 @@ from .uncut import (
 
 _LEAVES = frozenset({"detach", "numpy", "cpu", "data"})
 _RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
-#: What NumPy and torch compute alike, element by element or over an axis.
-_ALIKE = frozenset(
-    "abs absolute fabs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin "
-    "arccos arctan asin acos atan square sign sum mean clip power".split()
-)
 _METHODS = frozenset({"clip", "sum", "mean", "reshape", "len"})
 _AXES = frozenset({"axis", "keepdims"})
 #: What NumPy only asks of any object, and what gives one number.
@@ -163,7 +159,7 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
         return _scaled(detour, call)
     if name == "astype":
         return _cast(detour, call)
-    if name in _ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
+    if name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
         found = torch_instead_of_numpy(program, detour.at(call))
         return found or ([] if name in _METHODS else None)
     return [] if name in _METHODS else None

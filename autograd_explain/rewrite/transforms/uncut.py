@@ -23,12 +23,16 @@ from ..engine.imports import imports_at
 from ..engine.magics import mask
 from ..engine.tree import tree_at
 
-#: NumPy functions that torch has under the same name, and those it calls otherwise.
-_SAME = frozenset(
-    "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan "
-    "sum mean prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
-    "clip floor ceil logaddexp trace asin acos atan fft.fft fft.ifft fft.rfft fft.irfft "
-    "linalg.norm linalg.inv linalg.det linalg.solve".split()
+#: What NumPy and torch compute alike, element by element or over an axis; NumPy functions that
+#: torch has under the same name, and those it calls otherwise.
+ALIKE = frozenset(
+    "abs absolute fabs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin "
+    "arccos arctan asin acos atan square sign sum mean clip power".split()
+)
+_SAME = ALIKE | frozenset(
+    "prod cumsum maximum minimum where dot matmul outer einsum stack reshape floor ceil logaddexp "
+    "trace fft.fft fft.ifft fft.rfft fft.irfft linalg.norm linalg.inv linalg.det "
+    "linalg.solve".split()
 )
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
 _OF_LISTS = frozenset({"stack", "concatenate"})  #: torch's take a list as well
