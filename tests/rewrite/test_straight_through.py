@@ -24,6 +24,25 @@ PROGRAMS = {
             "(q - z.detach()).pow": "(q_codes - z.detach()).pow",
         },
     ),
+    "the caller compares": (
+        "def f(z):\n    q = book(z)\n    return z + (q - z).detach()\n"
+        "for x in data:\n    h = net(x)\n    s = f(h)\n    loss = g(s) + mse(h.detach(), s)\n",
+        {
+            "(q - z).detach()\n": "(q - z).detach(), q\n",
+            "    s = f(h)": "    s, s_q = f(h)",
+            "mse(h.detach(), s)": "mse(h.detach(), s_q)",
+        },
+    ),
+    "a module among others": (
+        "class VQ(nn.Module):\n    def forward(self, z):\n        q = self.book(z)\n"
+        "        s = z + (q - z).detach()\n        return s, q.argmax()\n"
+        "enc, vq = nn.Linear(2, 2), VQ()\nz = enc(x)\ns, k = vq(z)\nloss = mse(s, z.detach())\n",
+        {
+            "return s, q.argmax()": "return s, q.argmax(), q",
+            "s, k = vq(z)": "s, k, s_q = vq(z)",
+            "mse(s, z.detach())": "mse(s_q, z.detach())",
+        },
+    ),
 }
 REFUSED = {
     "nothing is compared": "def f(z):\n    q = z.sign()\n    s = z + (q - z).detach()\n"
@@ -32,8 +51,8 @@ REFUSED = {
     "    return mse(s, x.detach())\n",
     "the target has its graph": "def f(z):\n    q = b(z)\n    s = z + (q - z).detach()\n"
     "    return mse(s, z)\n",
-    "a caller compares": "def f(z):\n    q = b(z)\n    return z + (q - z).detach()\n"
-    "h = net(x)\ns = f(h)\nloss = mse(s, h.detach())\n",
+    "a caller keeps it otherwise": "def f(z):\n    q = b(z)\n    return z + (q - z).detach()\n"
+    "h = net(x)\ns = f(h)\nloss = mse(s, h.detach())\nmaps.append(f(h))\n",
 }
 
 
