@@ -8,7 +8,7 @@ import pytest
 import torch
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.analysis.inplace_names import (
+from autograd_explain.rewrite.analysis.inplace_writes import (
     NOT_WRITES,
     inplace_position,
     is_inplace_method,

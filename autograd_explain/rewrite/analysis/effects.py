@@ -15,7 +15,7 @@ from ...program_index import index_of
 from ..engine.cst_tools import clauses, dotted, is_label, targets, unpacked, walk
 from ..engine.magics import is_masked
 from ..engine.tree import Statement, Tree
-from .inplace_names import words
+from .inplace_writes import words
 
 #: Functions that only look at their arguments.
 _LOOK_ONLY = words(

@@ -14,8 +14,7 @@ from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, tree_of
 from .effects import is_argument
-from .inplace_names import words
-from .inplace_writes import base_of, inplace_calls, without_data, written_places
+from .inplace_writes import base_of, inplace_calls, without_data, words, written_places
 
 Kind = Literal["tensor", "container"]
 

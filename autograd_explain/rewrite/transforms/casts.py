@@ -8,7 +8,7 @@ import libcst as cst
 
 from ...model import Edits, Place
 from ...program import Program
-from ..analysis.inplace_names import words
+from ..analysis.inplace_writes import words
 from ..engine.cst_tools import (
     bare,
     called_name,

@@ -18,8 +18,14 @@ from ..analysis.effects import (
     loop_element_is_unseen,
     read_later,
 )
-from ..analysis.inplace_names import RESHAPES
-from ..analysis.inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
+from ..analysis.inplace_writes import (
+    RESHAPES,
+    InplaceCall,
+    base_of,
+    inplace_calls,
+    is_view,
+    without_data,
+)
 from ..analysis.written_target import written_tensor
 from ..engine.cst_tools import (
     clauses,
