@@ -26,8 +26,8 @@ from autograd_explain.rewrite.transforms.clone import (
     functional_write,
     view_of_read_later,
 )
+from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
-from autograd_explain.rewrite.transforms.loop_elements import element_replaced
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 

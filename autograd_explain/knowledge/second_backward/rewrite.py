@@ -24,11 +24,11 @@ from autograd_explain.rewrite.transforms.detach import (
     detached_at,
     detached_where_kept,
 )
-from autograd_explain.rewrite.transforms.fill_first import filled_first
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
     called_before,
     compute_all_in_loop,
+    filled_first,
     recompute_before,
     repeat_inside,
 )

@@ -12,8 +12,12 @@ from ..analysis.effects import effects
 from ..engine.cst_tools import method_name
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
-from ..transforms.fill_first import filled_first
-from ..transforms.recompute import compute_all_in_loop, recompute_apart, recompute_before
+from ..transforms.recompute import (
+    compute_all_in_loop,
+    filled_first,
+    recompute_apart,
+    recompute_before,
+)
 from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most

@@ -11,9 +11,8 @@ from ...model import Edits
 from ..analysis.inplace_writes import inplace_calls
 from ..engine.cst_tools import keyword, literal_bool, targets
 from ..transforms.clone import functional_write
-from ..transforms.indexed_loop import elements_one_by_one
+from ..transforms.indexed_loop import element_replaced, elements_one_by_one
 from ..transforms.inplace_modules import module_not_inplace
-from ..transforms.loop_elements import element_replaced
 from ..transforms.out_of_place import out_of_place
 from .site import Change, Site
 
