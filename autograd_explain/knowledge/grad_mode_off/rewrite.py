@@ -15,9 +15,7 @@ from autograd_explain.rewrite.transforms.grad_mode import (
 
 from .diagnose import Details
 
-
-def _is_switched(details: Details) -> bool:
-    return details.by in (OffBy.SWITCH, OffBy.ENTERED)
+_SWITCHED = (OffBy.SWITCH, OffBy.ENTERED)
 
 
 def _enabled(site: Site[Details]) -> Edits | None:
@@ -37,7 +35,7 @@ def _enabled(site: Site[Details]) -> Edits | None:
 
 propose: Propose[Details] = by_table(
     Fix("enabled", _enabled, when=lambda d: d.inside is not None and d.inside.apart),
-    Fix("block", at_place(block_instead_of_switch), when=_is_switched),
+    Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by in _SWITCHED),
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
     Fix("mode_of_caller", at_place(mode_of_caller), when=lambda d: d.by is OffBy.BLOCK),

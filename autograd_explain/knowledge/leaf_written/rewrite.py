@@ -34,7 +34,7 @@ def propose(finding: Finding[LeafWriteDetails], program: Program) -> Iterator[Pr
     update = update or (not on and _stays_the_leaf(finding, program, place))
     if update:
         yield from _no_grad(finding, program, place, update)
-    yield from _out_of_place(finding, program, place, update)
+    yield from _out_of_place(program, place, update)
     if not update and finding.details.carries:
         yield from differing("own_copy", _own_copy(finding, program, place))
     elif not update and not on:  # that would change the leaf at every call
@@ -74,9 +74,7 @@ def _no_grad(
         yield Proposal("no_grad", edits, safety, intended_difference=not update)
 
 
-def _out_of_place(
-    finding: Finding, program: Program, place: Place, update: bool
-) -> Iterator[Proposal]:
+def _out_of_place(program: Program, place: Place, update: bool) -> Iterator[Proposal]:
     if update and _is_part(program, place):
         edits = value_alone(program, place)
     elif update:

@@ -126,15 +126,11 @@ def view_of_read_later(program: Program, place: Place, write_place: Place) -> bo
     if write is None or not isinstance(made, cst.Assign):
         return False
     base = base_of(made.value)
-    if base is made.value or not isinstance(base, cst.Name) or _detaches(made.value):
-        return False
+    words = {n.value for n in walk(made.value) if isinstance(n, cst.Name)}
+    if base is made.value or not isinstance(base, cst.Name) or words & {"detach", "data"}:
+        return False  # `x.detach()[0]`, `x.data.view(-1)` look at the numbers
     same_scope = tree.scope_of(write) is tree.scope_of(made)
     return same_scope and read_later(tree, write, base.value)
-
-
-def _detaches(node: cst.BaseExpression) -> bool:
-    """`x.detach()[0]`, `x.data.view(-1)`: a look at the numbers."""
-    return any(isinstance(n, cst.Name) and n.value in {"detach", "data"} for n in walk(node))
 
 
 def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:

@@ -43,7 +43,8 @@ def derivative_taken(program: Program, place: Place) -> Edits | None:
     if start is None or function is None:
         return None
     after = list(_until_next(tree, start))
-    reads = [n for s in after for n in walk(s) if _is_grad(n) and not _is_stored(s, n)]
+    stored = {id(n) for s in after for n in stores(s)}
+    reads = [n for s in after for n in walk(s) if _is_grad(n) and id(n) not in stored]
     loop = next((found for read in reads if (found := _loop(tree, read)) is not None), None)
     draft = Draft(tree)
     if loop is not None:
@@ -74,10 +75,6 @@ def _until_next(tree: Tree, start: Statement) -> Iterator[Statement]:
 
 def _is_grad(node: cst.CSTNode) -> TypeGuard[cst.Attribute]:
     return isinstance(node, cst.Attribute) and node.attr.value == "grad" and repeatable(node.value)
-
-
-def _is_stored(statement: Statement, node: cst.CSTNode) -> bool:
-    return any(node is stored for stored in stores(statement))
 
 
 def _call(function: str, start: cst.Expr, of: cst.BaseExpression) -> cst.Call:

@@ -45,7 +45,9 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     it, else at one that stored what a function returned."""
     names = {n for t in finding.tensors for n in t.names}
     place = finding.place(What.FAILED)
-    causes = [e.place for e in finding.events if e.what is What.CAUSE and not _same(e.place, place)]
+    read = None if place is None else place.line_id  # no tensor is made there
+    causes = [e.place for e in finding.events if e.what is What.CAUSE]
+    causes = [p for p in causes if p is None or p.line_id != read]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
     over = _gone_through(program, place, names) if _are_apart(finding) else frozenset[str]()
     for places in (causes, causes[:1]):
@@ -58,11 +60,6 @@ def retained(program: Program, finding: Finding) -> Edits | None:
         if edits:
             return edits
     return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
-
-
-def _same(one: Place | None, other: Place | None) -> bool:
-    """Whether both are the line that reads the gradient, and not one that makes the tensor."""
-    return one is not None and other is not None and one.line_id == other.line_id
 
 
 def _are_apart(finding: Finding) -> bool:

@@ -27,7 +27,8 @@ def without_memory(program: Program, place: Place) -> Edits | None:
     """
     tree = tree_at(program, place)
     found = _decorated(tree, place)
-    if found is None or _memory_is_used(program):
+    attributes = index_of(program).nodes(ast.Attribute)
+    if found is None or any(node.attr in _MEMORY for _, node in attributes):
         return None
     function, decorator = found
     if differs_each_time(imports_at(program, place), function):
@@ -104,7 +105,3 @@ def _is_stored(program: Program, name: str) -> bool:
     stored = (n.attr for _, n in index.nodes(ast.Attribute) if not isinstance(n.ctx, ast.Load))
     texts = (n.value for _, n in index.nodes(ast.Constant))  # `vars(graph).pop("adj")`
     return name in stored or name in texts
-
-
-def _memory_is_used(program: Program) -> bool:
-    return any(node.attr in _MEMORY for _, node in index_of(program).nodes(ast.Attribute))
