@@ -4,6 +4,7 @@ from it: read from the text of one function."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from .program import called_name, own_nodes
 
@@ -13,16 +14,27 @@ def flows_out(
 ) -> bool:
     """Whether what is computed from one expression is returned, differentiated, or put together
     with another one; or what is computed from a name that the expression has `changed`."""
+    return any(
+        isinstance(statement, ast.Return)
+        or (other is not None and contains(statement, other))
+        or is_differentiated(statement)
+        for statement in computed_from(scope, start, changed)
+    )
+
+
+def computed_from(scope: ast.AST, start: ast.expr, changed: str = "") -> Iterator[ast.stmt]:
+    """The statement of an expression, and those below that read what was computed from it."""
     names: frozenset[str] = frozenset()
     for statement in (n for n in own_nodes(scope) if isinstance(n, ast.stmt) and is_simple(n)):
         begins = contains(statement, start)
-        if not (begins or reads(statement, names)):
-            continue
-        last = isinstance(statement, ast.Return) or (other and contains(statement, other))
-        if last or any(called_name(n) == "backward" for n in ast.walk(statement)):
-            return True
-        names |= bound(statement) | (frozenset({changed}) if begins else names)
-    return False
+        if begins or reads(statement, names):
+            yield statement
+            names |= bound(statement) | (frozenset({changed}) if begins else names)
+
+
+def is_differentiated(statement: ast.stmt) -> bool:
+    """Whether a statement calls `backward`."""
+    return any(called_name(n) == "backward" for n in ast.walk(statement))
 
 
 def bound(statement: ast.stmt) -> frozenset[str]:

@@ -14,12 +14,13 @@ import re
 import site
 import sys
 import sysconfig
+import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import islice
-from types import CodeType, MappingProxyType
+from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeGuard
 
 from .loaded import is_generated, is_loaded, is_text_of
@@ -424,9 +425,22 @@ def _holds_packages(folder: str) -> bool:
 
 
 def is_library(path: str) -> bool:
-    """Whether a file belongs to Python, to an installed package or to this package."""
+    """Whether a file belongs to Python, to an installed package or to this package, or was written
+    by one as it ran."""
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-    return path.startswith((*_library_roots(), own)) or bool(_PACKAGES.intersection(_parts(path)))
+    if path.startswith((*_library_roots(), own)) or _PACKAGES.intersection(_parts(path)):
+        return True
+    return os.path.dirname(path) == tempfile.gettempdir() and _is_temporary(path)
+
+
+@cache
+def _is_temporary(path: str) -> bool:
+    """Whether a module was imported from a temporary file that has another name: torch_geometric
+    writes the `propagate` of each of its layers so (torch_geometric/template.py, 2.8)."""
+    modules = [m for m in list(sys.modules.values()) if isinstance(m, ModuleType)]
+    named = [m.__name__ for m in modules if vars(m).get("__file__") == path]
+    stem = os.path.splitext(os.path.basename(path))[0]
+    return any(stem != name and stem.startswith(name) for name in named)
 
 
 def is_installed(path: str) -> bool:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import sys
 import time
+from importlib import util
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 
 import autograd_explain
 from autograd_explain.incident import Incident, frames_of
 from autograd_explain.model import Kind, lines_of
-from autograd_explain.program import Program, Source
+from autograd_explain.program import Program, Source, is_library
 
 #: Texts whose lines `str.splitlines` counts differently.
 TEXTS = ("a = 1\n\x0c\nb = 2\n", 's = "a\u2028b\x85c"\nb = 2', "a = 1\r\n\x0c\rb = 2\r\n", "a", "")
@@ -106,3 +108,16 @@ def test_a_cell_of_one_line_tells_its_parts() -> None:
     found = Incident(Kind.ERROR, "", Program((source,)), names, frames)
     assert found.place is not None
     assert found.place.source == ("h.sum().backward()" if sys.version_info >= (3, 11) else text)
+
+
+def test_what_a_library_writes_to_a_temporary_file_is_no_code_of_the_users() -> None:
+    """As torch_geometric does: the module has a name of its own, under which it is imported."""
+    found = {}
+    for name, prefix in (("layers.gat_propagate", "layers.gat_propagate_"), ("trainer", "run_")):
+        with NamedTemporaryFile("w", prefix=prefix, suffix=".py") as file:
+            spec = util.spec_from_file_location(name, file.name)
+            assert spec is not None
+            sys.modules[name] = util.module_from_spec(spec)
+            found[name] = is_library(file.name)
+        del sys.modules[name]
+    assert found == {"layers.gat_propagate": True, "trainer": False}

@@ -260,10 +260,13 @@ class Explainer:
 
     def told_once(self, visit: CellRun, alarms: list[Explanation]) -> list[Explanation]:
         """The alarms of a cell; one that blames a line of which torch has warned tells of both, as
-        it has shown what comes of it."""
+        it has shown what comes of it.  Where it has nothing to offer, the warning alone is told."""
         found = []
         for alarm in alarms:
             same = [w for w in visit.warnings if _blames_alike(w.explanation, alarm)]
+            if any(w.explanation.diagnosis.rewrites for w in same):
+                if not alarm.diagnosis.rewrites:
+                    continue
             visit.warnings = [w for w in visit.warnings if w not in same]
             told = alarm.diagnosis
             if same:

@@ -237,6 +237,31 @@ def test_what_torch_warned_of_is_told_last() -> None:
     assert 0 < text.index("silent_overwrite ·") < text.index("intermediate_grad ·")
 
 
+@pytest.mark.filterwarnings("always:None of the inputs")
+def test_a_warning_that_offers_a_rewrite_tells_what_came_of_it() -> None:
+    """Each block of a loop is looked at, so that the optimizer is not told to hold others."""
+    start = (
+        "import torch\nfrom torch import nn\nfrom torch.utils.checkpoint import checkpoint\n"
+        "blocks = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))\n"
+        "norm, head = nn.LayerNorm(3), nn.Linear(3, 1)\n"
+        "opt = torch.optim.SGD([*blocks.parameters(), *head.parameters()], lr=0.1)"
+    )
+    cell = (
+        "for _ in range(2):\n    x = torch.rand(4, 3)\n    for block in blocks:\n"
+        "        x = checkpoint(block, x, use_reentrant=True)\n"
+        "    loss = head(norm(x)).square().mean()\n"
+        "    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+    )
+    with shell_with_extension() as shell, captured() as shown:
+        shell.run_line_magic("autograd_check", "on")
+        for text in (start, cell):
+            shell.run_cell(text, store_history=True)
+        last = autograd_explain.last()
+    assert last is not None and last.to_dict()["id"] == "checkpoint_without_gradient"
+    assert shown.getvalue().count("autograd_explain ·") == 1
+    assert "use_reentrant=False" in last.to_dict()["rewrites"][0]["edits"][0]["new_source"]
+
+
 def test_a_hook_of_a_timed_cell_is_told_at_its_line() -> None:
     """The line that its code says is one of the cell's body, not of the cell."""
     hook = "%%time\nseen = {}\ndef keep(module, inputs, output):\n    seen[0] = output"

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
+from autograd_explain.inspect.facts.only_way import is_only_way
 from autograd_explain.inspect.facts.torch_call import (
     failing_call,
     live_value,
@@ -32,6 +33,7 @@ class Details:
     given: Place | None
     is_float: bool
     is_list: bool
+    goes_on: bool = False  #: a loss depends on the tensor by the number, and in no other way
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -54,4 +56,11 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=call,
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(scene.place_at(given), is_float=number, is_list=many))
+    ).with_details(
+        Details(
+            scene.place_at(given),
+            is_float=number,
+            is_list=many,
+            goes_on=not many and is_only_way(scene, call, given) is True,
+        )
+    )

@@ -10,6 +10,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     code_of,
     node_at,
     tensors_instead_of_copy,
+    without_cut,
 )
 
 from .diagnose import Details
@@ -35,6 +36,12 @@ def _stack(site: Site[Details]) -> Edits | None:
 
 
 propose: Propose[Details] = by_table(
+    Fix(
+        "keep",
+        lambda s: apply_patches(without_cut(s.program, s.place)),
+        when=lambda d: d.goes_on,
+        changes=True,
+    ),
     Fix("item", _item, when=lambda d: d.is_float),
     Fix("stack", _stack, when=lambda d: d.is_list, changes=True),
     Fix(

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from autograd_explain.forward_flow import flows_out
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.only_way import is_only_way
 from autograd_explain.inspect.facts.value_names import outer_names, read_with_gradient, stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Finding, Role, TensorFact, What, label
-from autograd_explain.program import own_nodes
 
 PATTERNS = ("copy-construct-warning",)
 
@@ -57,7 +56,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant="graph" if culprit.requires_grad else "",
         details=Details(
             bool(culprit.requires_grad),
-            _goes_on(scene, call, source),
+            is_only_way(scene, call, source) is not False,
             asked,
             asked and _is_number(culprit, read),
         ),
@@ -94,21 +93,6 @@ def _is_asked(call: ExprAt) -> bool:
     assert isinstance(call.node, ast.Call)
     given = (k.value for k in call.node.keywords if k.arg == "requires_grad")
     return any(isinstance(v, ast.Constant) and v.value is True for v in given)
-
-
-def _goes_on(scene: Scene, call: ExprAt, source: ExprAt) -> bool:
-    """Whether the result of the function, or a loss, is computed from the copy, and in no other
-    way from its source: beside that (`z - torch.tensor(z)`) a copy is meant to be apart."""
-    assert isinstance(call.node, ast.expr)
-    text = call.scope.source
-    scope = text.function_around(call.node) or text.tree
-    inside = set(ast.walk(call.node))
-    nodes = (n for n in own_nodes(scope) if isinstance(n, ast.expr) and n not in inside)
-    others = [n for n in nodes if isinstance(getattr(n, "ctx", None), ast.Load)]
-    if source.text in stored_names(scene, call):  # below it the name is the copy's
-        others = [n for n in others if n.lineno < call.node.lineno]
-    apart = (n for n in others if ast.unparse(n) == source.text)
-    return flows_out(scope, call.node) and not any(flows_out(scope, n) for n in apart)
 
 
 def _is_number(fact: TensorFact, read: dict[str, torch.Tensor | None]) -> bool:

@@ -25,7 +25,8 @@ from .values import MAX_VALUES, Values
 
 _MAX_TRACES = 10_000
 _MAX_WALK = 2_000
-_LOOKS = 2  #: how often one site's graph is walked for the leaves above it
+_LOOKS = 2  #: how often one site's graph is walked for leaves above it and none is new
+_MOST_ABOVE = 1_000  #: leaves that are noted of one site
 _ROUNDS = 2
 _NOTHING: frozenset[int] = frozenset()
 #: The tensor, the cuts that it comes from, and those of them that were only added.
@@ -128,14 +129,16 @@ class Cuts:
                 self.cuts[mark.site].leaf |= target.requires_grad and target.is_leaf
 
     def _look_above(self, cut: CutSite, sources: Sequence[Tensor]) -> None:
-        """Note the leaves above what one call took out of the graph, at the first calls."""
+        """Note the leaves above what one call took out of the graph, at the first calls, and as
+        long as the calls before have shown new ones: a loop goes through the blocks of a model."""
         if cut.looks < _LOOKS:
-            cut.looks += 1
+            known = len(cut.above)
             if any(self._is_fresh(source, cut.way) for source in sources):
                 cut.fresh = cut.clock
             for source in sources:
                 for leaf in _leaves_above(source):
                     cut.above[id(leaf)] = weak(leaf)
+            cut.looks += not known < len(cut.above) <= _MOST_ABOVE
 
     def _is_fresh(self, source: Tensor, way: str) -> bool:
         """Whether it was computed after the last backward; the number of a leaf is at any time."""

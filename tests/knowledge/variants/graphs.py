@@ -406,6 +406,36 @@ root = math.sqrt(w * w)
         "",
         "root = math.sqrt((w * w).detach())",
     ),
+    "math.exp of what is learned, on its only way into the loss": (
+        """
+import math
+log_alpha = torch.tensor(-0.5, requires_grad=True)
+def temperature(entropy):
+    alpha = math.exp(log_alpha)
+    return alpha * entropy
+# %%
+w = torch.ones(2, requires_grad=True)
+loss = temperature(w.sum()) + w.square().sum()
+loss.backward()
+""",
+        "scalar_conversion",
+        "",
+        "    alpha = torch.exp(log_alpha)",
+    ),
+    "float of a number that a function hands to a log": (
+        """
+w = torch.ones(2, requires_grad=True)
+def step():
+    loss = w.square().sum()
+    loss.backward()
+    return float(loss)
+# %%
+log = [step()]
+""",
+        "scalar_conversion",
+        "",
+        "    return loss.item()",
+    ),
     "tensors in a list of numbers": (
         """
 a = torch.tensor(0.5, requires_grad=True)
