@@ -27,10 +27,8 @@ def _item(site: Site[Details]) -> Edits | None:
 
 def _stack(site: Site[Details]) -> Edits | None:
     """`torch.tensor([[a, b]])` reads each number out of its tensor."""
-    call = node_at(site.program, site.place)
-    if not isinstance(call, ast.Call) or call.args[:1] != [
-        node_at(site.program, site.details.given)
-    ]:
+    call, given = node_at(site.program, site.place), node_at(site.program, site.details.given)
+    if not isinstance(call, ast.Call) or call.args[:1] != [given]:
         return None
     return apply_patches(tensors_instead_of_copy(site.program, site.place, True))
 

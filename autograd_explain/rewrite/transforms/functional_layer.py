@@ -70,7 +70,8 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
 
 def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
     """The parameter that a statement gives a value, and that value."""
-    written, value = called_on(statement, "copy_"), _given(getattr(statement, "value", None))
+    written, call = called_on(statement, "copy_"), getattr(statement, "value", None)
+    value = call.args[0].value if isinstance(call, cst.Call) and call.args else None
     if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
         written = statement.targets[0].target
         if without_data(written) is not written:
@@ -86,10 +87,6 @@ def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
         if all(isinstance(s, (cst.Assign, cst.Expr)) for s in statements_in(outer.body)):
             return _Made(statement, outer, target, owner, value)
     return _Made(statement, statement, target, owner, value)
-
-
-def _given(call: cst.CSTNode | None) -> cst.BaseExpression | None:
-    return call.args[0].value if isinstance(call, cst.Call) and call.args else None
 
 
 def _uses(

@@ -104,7 +104,10 @@ def _called(program: Program, passed: _Passed) -> Edits | None:
     value = returned[0] if len(returned) == 1 else None
     results = value.elts if isinstance(value, ast.Tuple) else [value]
     own = passed.statement.value if isinstance(passed.statement, ast.Return) else None
-    at = next((i for i, r in enumerate(results) if r and (r is own or _is_name(r, passed))), None)
+    at = next(
+        (i for i, r in enumerate(results) if r and (r is own or ast.unparse(r) == passed.name)),
+        None,
+    )
     end, calls = passed.source.span(value), list(_calls(program, passed.source, function))
     if at is None or end is None or not calls or _is_bound_again(passed):
         return None
@@ -113,10 +116,6 @@ def _called(program: Program, passed: _Passed) -> Edits | None:
     ]
     patches = [Patch(passed.source, end.end, f", {passed.codes}"), *(p for f in found for p in f)]
     return apply_patches(patches) if all(found) and max(map(len, found)) > 1 else None
-
-
-def _is_name(node: ast.expr, passed: _Passed) -> bool:
-    return isinstance(node, ast.Name) and node.id == passed.name
 
 
 def _calls(
