@@ -64,7 +64,9 @@ def make(template: str, **nodes: Any) -> cst.BaseSmallStatement:
 
 def block(template: str, **nodes: Any) -> cst.BaseCompoundStatement:
     """The same of a statement with others in it."""
-    return cst.ensure_type(parse_template_statement(template, **nodes), cst.BaseCompoundStatement)
+    made = parse_template_statement(template, **nodes)
+    assert isinstance(made, cst.BaseCompoundStatement)
+    return made
 
 
 def parse(code: str) -> cst.BaseExpression | None:

@@ -104,10 +104,8 @@ def _called(program: Program, passed: _Passed) -> Edits | None:
     value = returned[0] if len(returned) == 1 else None
     results = value.elts if isinstance(value, ast.Tuple) else [value]
     own = passed.statement.value if isinstance(passed.statement, ast.Return) else None
-    at = next(
-        (i for i, r in enumerate(results) if r and (r is own or ast.unparse(r) == passed.name)),
-        None,
-    )
+    meant = [r is own or (r is not None and ast.unparse(r) == passed.name) for r in results]
+    at = meant.index(True) if any(meant) else None
     end, calls = passed.source.span(value), list(_calls(program, passed.source, function))
     if at is None or end is None or not calls or _is_bound_again(passed):
         return None
