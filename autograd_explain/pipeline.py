@@ -176,9 +176,21 @@ def propose(
         for proposal in make(finding, incident.program) if make else ():
             if not all(e.file is None or is_on_disk(e.file, e.old_source) for e in proposal.edits):
                 continue  # edited since: the user's changes are not ours to undo
+            if _fails_at_once(incident, proposal):
+                continue
             if all((proposal.fix, proposal.edits) != (p.fix, p.edits) for p in found):
                 found.append(proposal)
     return tuple(found)
+
+
+def _fails_at_once(incident: Incident, proposal: Proposal) -> bool:
+    """Whether what it brings in is sure to raise where it runs."""
+    with guarded("asked of no tensor"):
+        from .inspect.dataflow import Slicer
+        from .no_tensor import asked_of_no_tensor
+
+        return asked_of_no_tensor(Slicer(incident.program, incident), proposal.edits)
+    return False
 
 
 def verify(

@@ -19,6 +19,7 @@ _MODULES = (
     "autograd_explain.inspect.shadow",
     "autograd_explain.pipeline",
     "autograd_explain.loss_path",
+    "autograd_explain.no_tensor",
     "autograd_explain.render.explanation",
     "autograd_explain.render.text",
     "autograd_explain.render.report",

@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "knowledge": DATA | INSPECT | REWRITE | {"inspect.facts", "match"},
     "warm_up": DATA | {"match", "knowledge", "render"},
     "loss_path": DATA | INSPECT | {"inspect.facts"},
+    "no_tensor": DATA | INSPECT,
     "render": DATA | {"knowledge"},
     "search": DATA | {"match", "knowledge", "render"},
     "intercept": DATA | INSPECT | {"record", "verification", "repair", "render", "search"},
@@ -49,7 +50,7 @@ MAY_IMPORT = {
     | INSPECT
     | REWRITE
     | {"inspect.facts", "match", "verification", "repair", "render", "knowledge", "intercept"}
-    | {"loss_path"},
+    | {"loss_path", "no_tensor"},
 }
 #: Parts whose folders are parts of their own.
 DIVIDED = {"inspect", "rewrite"}

@@ -30,7 +30,7 @@ SIGNALS = frozenset(
             "gradients-changed-too-early",
             "kept-output-overwritten",
         ),
-        *("frozen-while-stepped", "gradient-stopped"),
+        *("frozen-while-stepped", "gradient-stopped", "last-round-only"),
     }
 )
 #: What the modules of a folder are for.

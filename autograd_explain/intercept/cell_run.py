@@ -38,8 +38,8 @@ class CellRun:
     check: WatchedCell | None = None
     later: LaterVerification | None = None
     tried: float = 0.0  #: seconds that what it has shown silently has taken
-    #: What another run of it has shown, by the written stops that it looked at.
-    severed: dict[frozenset[tuple[str, int]], tuple[SeveredValue, ...]] = field(
+    #: What another run of it has shown, by the written stops that it looked at and the rounds.
+    severed: dict[tuple[frozenset[tuple[str, int]], int], tuple[SeveredValue, ...]] = field(
         default_factory=dict
     )
 

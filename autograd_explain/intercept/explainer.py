@@ -47,6 +47,7 @@ Recognise = Callable[[Incident, Options], bool]
 #: What keeps proposals for a later moment.
 Postponed = AwaitedVerification | DeferredVerification | LaterVerification
 
+UNKNOWN = "unknown"  #: the report of a message that no cause claims
 _MAX_WARNINGS = 3  #: explained per cell
 #: About an expression in the very line that warns; in torch's own code they are torch's affair.
 _ABOUT_THE_LINE = ("The .grad attribute of a Tensor", "To copy construct from a tensor")
@@ -243,7 +244,8 @@ class Explainer:
         # Trying rewrites here would stop the user's cell for seconds.
         postponed = None if visit.check is None else DeferredVerification()
         found = self._ask(incident, visit, postponed, ())
-        if found is not None:
+        # One that no cause claims concerns no gradient; torch's own words stand there already.
+        if found is not None and found.diagnosis.finding.cause != UNKNOWN:
             visit.warnings.append(Warned(found, postponed))
 
     def tried(self, shown: Explanation, visit: CellRun) -> Explanation | None:
@@ -354,9 +356,12 @@ def _severed(visit: CellRun, verifier: Verifier, incident: Incident) -> tuple[Se
     """Run once for all that is asked of a cell; once more where there are written stops to look
     at."""
     stops = incident.evidence.get("stops", frozenset())
-    if stops not in visit.severed:
-        visit.severed[stops] = verifier.severed_values(incident)
-    return visit.severed[stops]
+    rounds = incident.evidence.get("rounds", 0)
+    for (looked_at, ran), found in visit.severed.items():
+        if looked_at == stops and ran >= rounds:
+            return found
+    found = visit.severed[stops, rounds] = verifier.severed_values(incident)
+    return found
 
 
 def _shown_by_running(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: Words of which every warning that we know has one; other warnings cost nothing.
 _SUBJECT = re.compile(
     "tensor|grad|scheduler|scaler|optimizer|volatile|cublas|torch|backward|anomaly|error detected"
-    "|saved_variables|autograd|static_graph|check_reduction|broadcast_buffers",
+    "|saved_variables|autograd|static_graph|check_reduction|broadcast_buffers|imaginary",
     re.I,
 )
 _MAX_NAMES = 3  #: listed in a line

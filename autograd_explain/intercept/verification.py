@@ -123,7 +123,8 @@ class Verifier:
 
         with self._share(incident, _LITTLE) as request:
             stops = incident.evidence.get("stops", frozenset())
-            return severed_values(replace(request, stops=stops))
+            rounds = incident.evidence.get("rounds", 0)
+            return severed_values(replace(request, stops=stops, rounds=rounds))
 
     def ignored_gradients(self, incident: Incident) -> tuple[IgnoredGradient, ...]:
         """Which gradients of the cell's custom Functions do not depend on what comes in."""

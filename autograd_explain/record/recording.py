@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from torch._C._autograd import _get_sequence_nr as sequence
@@ -21,18 +21,20 @@ from .detect.detectors import Detectors
 from .detect.finding import CandidateFault, Mark
 from .detect.frozen_steps import told_with_others
 from .detect.kept_outputs import overwritten_outputs
+from .detect.kept_readers import read_by_second_name
+from .detect.last_rounds import last_round_alone
 from .detect.number_into_loss import flows_into, is_helper, may_flow
 from .detect.numpy_writer import writer_between
 from .detect.parameter_owners import look, out_of_reach, told_once
 from .detect.partial_cuts import of_functions, of_samples
 from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
-from .detect.recording_off import is_by_program
+from .detect.recording_off import is_by_program, is_in_memory, is_only_shown
 from .detect.stopped_gradients import left_so
 from .detect.straight_through import swapped
 from .observe.backwards import Backwards
-from .observe.call_sites import CallSites
-from .observe.code_positions import spot_of
+from .observe.call_sites import CallSite, CallSites
+from .observe.code_positions import CodePosition, spot_of
 from .observe.event_log import EventLog
 from .observe.formatted_stacks import FormattedStacks
 from .observe.function_mode import Recorder
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
 #: How far back the graph of a failure is followed to see whether it was made under watch.
 _MAX_NODES = 5_000
+_UNNUMBERED = 2**63  #: numbers from here on are none (torch 2.13 gives the largest there is)
 
 
 #: Roles of marks that are no operation, and what they are.
@@ -210,6 +213,11 @@ class Recording:
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since
             )
+            told = {m.site for s in found for m in s.marks.get("changed", ())}
+            kept = [v for v in self.suspicion.kept.read if v.writes[0].site not in told]
+            found += read_by_second_name(kept, self.sites, self.program)
+            looks, step = self.suspicion.rounds.looks, gradients.last_step
+            found += last_round_alone(looks, step, self.sites, self.program)
             if self.suspicion.stepped_lately:
                 owners = look(self.sites.namespace, gradients, self.log)
                 owners = [s for s in owners if are_weights(s, self.program)]
@@ -219,8 +227,7 @@ class Recording:
         return self._falsifying([self._with_numbers_followed(s) for s in found])
 
     def _kept_suspects(self) -> list[CandidateFault]:
-        read = functools.partial(spot_of, self.program)
-        found = (left_so(s, self.sites, read) for s in self.suspicion.suspects())
+        found = (left_so(s, self.sites, self.program) for s in self.suspicion.suspects())
         return [s for s in found if s is not None]
 
     def _falsifying(self, suspects: list[CandidateFault]) -> list[CandidateFault]:
@@ -260,7 +267,22 @@ class Recording:
             return suspect
         site = self.sites.all[suspect.marks["cut"][0].site]
         lines = [spot_of(self.program, step) for step in site.steps]
-        return suspect if is_by_program(lines, self.program) else replace(suspect, sure=True)
+        if not is_by_program(lines, self.program):
+            return replace(suspect, sure=True)
+        hidden = is_only_shown(self._apart(site, suspect), self.program)
+        if not hidden and not is_in_memory(lines, self.program):
+            return suspect
+        return replace(suspect, sure=True, evidence={**suspect.evidence, "kept": True})
+
+    def _apart(self, site: CallSite, suspect: CandidateFault) -> CodePosition | None:
+        """Where what ran without recording parts from what led to the backward."""
+        backward = suspect.marks.get("backward") or suspect.marks.get("last_backward")
+        if backward is None:
+            return None
+        led = self.sites.all[backward[0].site].steps
+        pairs = zip_longest(reversed(site.steps), reversed(led))
+        own = next((one for one, other in pairs if one is not None and one != other), None)
+        return None if own is None else spot_of(self.program, own)
 
     def _with_numbers_followed(self, suspect: CandidateFault) -> CandidateFault:
         """A number taken from a tensor leaves no trace in torch; the text tells whether it goes
@@ -364,11 +386,12 @@ def _arrays(moments: SiteReader, shared: tuple[Mark, ...]) -> frozenset[str]:
 
 
 def _graph_sequences(incident: Incident) -> Iterator[int]:
-    """Sequence numbers of the graph behind a failed backward, leaves left out."""
+    """Sequence numbers of the graph behind a failed backward; leaves have none, nor has what stands
+    for a derivative that is not implemented."""
     from ..inspect.live.roots import roots_of
 
     with quiet():
         starts = [start_of(root) for root in roots_of(incident.frames)]
     for found in GraphTraversal(starts, limit=_MAX_NODES):
-        if not hasattr(found.node, "variable"):
+        if found.sequence < _UNNUMBERED:
             yield found.sequence

@@ -293,6 +293,7 @@ class _Trials:
             awaited=plan.awaited,
             awaits_steps=plan.awaits_steps,
             stops=plan.stops,
+            rounds=plan.rounds,
             device=plan.device,
             hiding=plan.hiding,
         )

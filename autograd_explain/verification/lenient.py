@@ -20,13 +20,14 @@ from ..isolation.weak_references import ByTensor
 from ..nodes import GraphTraversal
 from .history_mode import HistoryMode
 from .objects import walk
-from .reference import around_backwards, replaced
+from .reference import Saved, around_backwards, replaced
 from .tracked import tensors_in, writes
 
 _TENSOR: Any = torch.Tensor
 _GRAD = _TENSOR.grad.__get__
 _NO_VIEWS = {"detach", "__get__", "requires_grad_"}
 _SEED = 7
+_MOST_COPIES = 16
 
 
 class Lenient(HistoryMode):
@@ -39,6 +40,10 @@ class Lenient(HistoryMode):
         #: Whether values of a graph were handed to numpy before a backward: its loss may depend
         #: on them.
         self.numbers_left = False
+        #: What several views look into, as it was before the first write through one of them: a
+        #: repair computes new tensors and leaves it so.
+        self.overwritten: list[Saved] = []
+        self._parted: dict[int, bool] = {}  #: by address of memory: whether it was written since
         self._handed_out = False
         self._namespace = namespace
         self._retain = retain
@@ -66,9 +71,16 @@ class Lenient(HistoryMode):
             self._asked[first] = True
         if writes(name) and torch.is_grad_enabled() and _leaf_behind(first) is not None:
             return self._write(func, first, args, kwargs)
+        if writes(name) and self._parted.get(_address(first)) is False:
+            self._parted[_address(first)] = True
+            if len(self.overwritten) < _MOST_COPIES:
+                self.overwritten.append(Saved(first if first._base is None else first._base))
         result = func(*args, **kwargs)
         if isinstance(result, (tuple, list)) and torch.is_grad_enabled():
-            result = _single_views(first, result)
+            views = _single_views(first, result)
+            if views is not result:
+                self._parted[_address(first)] = False
+            result = views
         elif not torch.is_grad_enabled() and name not in _NO_VIEWS and _is_view(first, result):
             with torch.enable_grad():  # of a tensor without a history: it stays a constant
                 result = func(*args, **kwargs) if not first.requires_grad else result
@@ -120,6 +132,13 @@ class Lenient(HistoryMode):
         if any(id(value) in behind for _, value in walk(self._namespace)):
             self.doubts.add("ambiguous")
         tensor.detach_().requires_grad_()
+
+
+def _address(tensor: torch.Tensor) -> int:
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return 0
 
 
 def _leaf_behind(tensor: torch.Tensor) -> torch.Tensor | None:

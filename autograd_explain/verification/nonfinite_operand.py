@@ -4,7 +4,7 @@ to be moved: found by computing the operation alone, with other values at these 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,8 +78,8 @@ def operand_of(call: Call, given: Sequence[Any]) -> Operand | None:
 
 
 def _operand(call: Call, given: Sequence[Any]) -> Operand | None:
-    if call.name.startswith("linalg_"):
-        return None  # no element of a matrix is at fault alone
+    if call.name.startswith("linalg_"):  # no element of a matrix is at fault alone
+        return _matrix(call, given) if call.name in _SPECTRA and _is_unchanged(call) else None
     numbers = [n for n, a in enumerate(call.args) if _is_real(a)]
     held = {n: call.args[n].detach() for n in numbers}
     if not _is_unchanged(call) or sum(t.numel() for t in held.values()) > _MAX_ELEMENTS:
@@ -97,6 +97,31 @@ def _operand(call: Call, given: Sequence[Any]) -> Operand | None:
     number = next((n for n in numbers if not bool(held[n].isfinite().all())), -1)
     value = _shown(held[number][~held[number].isfinite()]) if number >= 0 else ""
     return Operand(number, value)
+
+
+def _matrix(call: Call, given: Sequence[Any]) -> Operand | None:
+    """A square matrix of which two eigenvalues or singular values are equal: the derivative of the
+    vectors divides by their difference (torch.linalg.eigh, Note on gradients)."""
+    matrix = call.args[0].detach() if call.args and _is_real(call.args[0]) else None
+    if matrix is None or not matrix.numel() or matrix.shape[-1] != matrix.shape[-2]:
+        return None
+    values = _SPECTRA[call.name](matrix)
+    largest, small = float(values.abs().max()), torch.finfo(matrix.dtype).eps
+    if not float(values.diff().abs().min()) <= 4 * small * len(matrix) * largest:
+        return None
+    step = f"{small**0.5 * (largest or 1.0):.0e}"
+    diagonal = torch.arange(matrix.shape[-1]).diag().to(matrix)
+    trial = _Trial(call, given)
+    if trial.is_fine({0: matrix}) or not trial.is_fine({0: matrix + float(step) * diagonal}):
+        return None
+    return Operand(0, "", Repair(apart=step))
+
+
+#: What is decomposed into vectors, and what gives the values alone.
+_SPECTRA: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "linalg_eigh": torch.linalg.eigvalsh,
+    "linalg_svd": torch.linalg.svdvals,
+}
 
 
 def _is_real(value: Any) -> bool:

@@ -42,9 +42,9 @@ class Plan:
     original program differ from the reference; `against` asks nothing of the trials but what
     speaks against them.  `device`: the session uses one.  `nonfinite` asks only where the numbers
     of the original stop being finite, `severed` which values its gradients lack (`stops` are the
-    files and lines of written stops that it looks at), `ignored` which gradients do not depend on
-    what comes in; `was_nonfinite` and `was_zero` are awaited tensors
-    whose gradient is not finite, or 0.
+    files and lines of written stops that it looks at, `rounds` how many come before the last of
+    what it looks at), `ignored` which gradients do not depend on what comes in; `was_nonfinite` and
+    `was_zero` are awaited tensors whose gradient is not finite, or 0.
     `earlier`: the cells that ran before the state was copied; edits of them and of files give the
     functions that live other code, and the state stays the one that they made.
     `unknown`: whether the original fails, and with what, is what its own run tells; kind, message
@@ -73,6 +73,7 @@ class Plan:
     nonfinite: bool = False
     severed: bool = False
     stops: frozenset[tuple[str, int]] = frozenset()
+    rounds: int = 0
     ignored: bool = False
     was_nonfinite: tuple[str, ...] = ()
     was_zero: tuple[str, ...] = ()
@@ -147,12 +148,15 @@ class CodeRange:
 class Repair:
     """What makes an operation's derivative finite: other values (1) at the elements in question,
     or all of its operand no less than `floor`, no more than `ceiling` ("": no such bound).
-    `result` is the one infinity ("inf", "-inf") that it gives at these elements, if it does."""
+    `result` is the one infinity ("inf", "-inf") that it gives at these elements, if it does.
+    `apart` is the step by which a growing diagonal keeps equal eigenvalues or singular values of a
+    square matrix apart."""
 
     one: bool = False
     floor: str = ""
     ceiling: str = ""
     result: str = ""
+    apart: str = ""
 
 
 UNREPAIRED = Repair()

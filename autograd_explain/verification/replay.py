@@ -26,7 +26,7 @@ from .objects import spelled, walk
 from .own_gradients import own_gradients
 from .plan import IgnoredGradient, NonFinite
 from .redefine import Redefinition, redefine
-from .reference import SavedCopies, retained_graphs
+from .reference import Saved, SavedCopies, retained_graphs
 from .rounds import Moved, Round
 from .running import RunningFunctions
 from .sandbox import ForbiddenEffect, Sandbox
@@ -70,7 +70,7 @@ class Job:
     `against` are references to compare with; `files` are new texts of the user's files, read when
     they are imported; `redefined` those whose functions live already; `failed` the cells that may
     fail because they had failed in the session.  `limit` are the bytes that a snapshot may take,
-    `megabytes` by how much the process may grow.  `stops`, `device`
+    `megabytes` by how much the process may grow.  `stops`, `rounds`, `device`
     and `hiding` are as in Plan.
     """
 
@@ -92,6 +92,7 @@ class Job:
     shift: Shift | None = None
     moved: Moved | None = None
     stops: frozenset[tuple[str, int]] = frozenset()
+    rounds: int = 0
     device: bool = False
     hiding: bool = True
 
@@ -219,7 +220,7 @@ class ReplaySession:
         running = RunningFunctions(files)
         every = job.mode is Mode.NONFINITE_VALUES
         numbers = NonFiniteGradients(self.namespace, running, values=every)
-        values = SeveredValues(self.namespace, running, job.moved, job.stops)
+        values = SeveredValues(self.namespace, running, job.moved, job.stops, job.rounds)
         mends = job.mode is Mode.OWN_DERIVATIVES
         ignored = IgnoredGradients(self.namespace, running, mends)
         try:
@@ -250,15 +251,16 @@ class ReplaySession:
             ignored=tuple(ignored.found),
             hid=self.sandbox.hid,
         )
-        return self._with_state(result, job, ledger, copies) if result.completed else result
+        overwritten = [*copies.overwritten, *lenient.overwritten]
+        return self._with_state(result, job, ledger, overwritten) if result.completed else result
 
     def _with_state(
-        self, result: Result, job: Job, ledger: GradientLog, copies: SavedCopies
+        self, result: Result, job: Job, ledger: GradientLog, overwritten: list[Saved]
     ) -> Result:
         space = self.namespace
         found = None
         if job.keep:
-            found = take_snapshot(space, ledger, copies.overwritten, job.limit)
+            found = take_snapshot(space, ledger, overwritten, job.limit)
         agreements = tuple(compare(s, space, ledger) for s in job.against)
         awaited = _awaited(job, space, ledger)
         nonfinite = {n for n, g in awaited.items() if g is not None and is_wrong(g)}

@@ -26,7 +26,8 @@ class Request:
     `checkpoint` is the one taken before the failing cell, if any.  `seconds` and `megabytes`
     bound the whole verification and the memory growth of one replay.  `awaited` are names of
     tensors that have to get a gradient, with `awaits_steps` one that an optimizer steps with.
-    `stops` are files and lines at which a gradient is stopped as written, which may be meant.
+    `stops` are files and lines at which a gradient is stopped as written, which may be meant;
+    so many `rounds` come before the last of what is asked about first runs.
     `unknown` leaves kind, message and reference to what the program's own run does.  `progress` is
     told every verdict as it comes; a later one on the same rewrite may say more.
     """
@@ -44,5 +45,6 @@ class Request:
     awaited: tuple[str, ...] = ()
     awaits_steps: bool = False
     stops: frozenset[tuple[str, int]] = frozenset()
+    rounds: int = 0
     unknown: bool = False
     progress: Callable[[Verdict], None] | None = None

@@ -97,14 +97,17 @@ class SeveredValues(BackwardMode):
         running: RunningFunctions,
         moved: Moved | None = None,
         asked: Collection[tuple[str, int]] = (),
+        rounds: int = 0,
     ) -> None:
-        """`asked` are the lines of written stops to look at."""
+        """`asked` are the lines of written stops to look at; so many `rounds` come before the last
+        of what is to be looked at first runs."""
         super().__init__()
         self.found: list[Round] = []
         self._namespace = namespace
         self._running = running
         self._moved = moved
         self._asked = asked
+        self._most = max(rounds, _MAX_ROUNDS)
         self._stopped = StoppedValues()
         self._shared: set[CodeRange] = set()
         self._since = sequence()
@@ -310,7 +313,8 @@ class SeveredValues(BackwardMode):
     def _is_enough(self) -> bool:
         if self._moved is not None:
             return len(self.found) > self._moved.round
-        return self._wholes > _MAX_ROUNDS or len(self.found) > _MAX_DERIVATIVES
+        derivatives = len(self.found) - self._wholes
+        return self._wholes > self._most or derivatives > _MAX_DERIVATIVES
 
     def _noted(
         self, roots: Sequence[torch.Tensor], given: Mapping[int, torch.Tensor | None]

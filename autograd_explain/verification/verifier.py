@@ -289,6 +289,7 @@ class _Trials:
             nonfinite=self._nonfinite,
             severed=self._severed,
             stops=request.stops,
+            rounds=request.rounds,
             ignored=self._ignored,
             awaited=request.awaited,
             awaits_steps=request.awaits_steps,

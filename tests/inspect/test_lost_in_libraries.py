@@ -52,6 +52,8 @@ class Error:
             self.total = self.total + (a - b).square().sum()
     def compute(self):
         return self.total.sqrt()
+    def __call__(self, a, b):
+        return (a - b).square().sum().sqrt()
 
 def penalty(critic, x):
     out = critic(x)
@@ -158,6 +160,20 @@ def test_a_call_that_nothing_with_gradient_reaches_is_not_blamed() -> None:
         "m = Error()\nm.update(torch.ones(2), 0.0)\nloss = m.compute()\nloss.backward()"
     )
     assert losing_call(scene, root) is None
+
+
+def test_every_object_that_the_loss_is_asked_of() -> None:
+    """Not one that is asked for a print alone."""
+    given = "near = Error()\nfar = Error()\nseen = Error()\n"
+    for name, target in (("near", "0.0"), ("far", "1.0"), ("seen", "0.0")):
+        given += f"{name}.update(net(torch.ones(2, 3)), {target})\n"
+    asked = 'terms = {"near": near.compute(), "far": far.compute()}\nprint(seen.compute())\n'
+    end = 'loss = terms["near"] + terms["far"]\nloss.backward()'
+    cells = (BEGIN, given + asked + end)
+    told = play(cells).diagnosis
+    assert told is not None and told.finding.cause == "graph_cut"
+    assert "near(net(torch.ones(2, 3)), 0.0)" in (code := edited(cells, told.rewrites[0])[1])
+    assert "far(net(torch.ones(2, 3)), 1.0)" in code and "print(seen.compute())" in code
 
 
 def test_what_a_decorator_wraps() -> None:

@@ -45,12 +45,22 @@ quantize(torch.ones(2, requires_grad=True), 4).sum().backward()
 """
 
 
+NO_FORMULA = """# %%
+import torch
+from torch.distributions import Gamma
+log_shape, rate = torch.zeros((), requires_grad=True), torch.ones(3, requires_grad=True)
+# %%
+Gamma(log_shape.exp(), rate).cdf(torch.ones(3)).sum().backward()
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "names", "said"),
     [
         (INTEGERS_IN_A_CLASS, ("self.xs", "xs"), "`self.xs` holds whole numbers (int64)"),
         (INTEGERS_AT_THE_TOP, ("knots",), "`knots` holds whole numbers (int64)"),
         (FLAGS_NESTED, ("mask", "flags"), "`mask` holds whole numbers (bool)"),
+        (NO_FORMULA, ("log_shape",), "`log_shape` was to get a gradient through it"),
         (FUNCTION, ("Round", "quantize"), "`Round.backward` does not return one gradient"),
     ],
 )
@@ -61,3 +71,36 @@ def test_names(text: str, names: tuple[str, ...], said: str) -> None:
     culprit = found.diagnosis.finding.tensor(Role.CULPRIT)
     assert culprit is not None and culprit.names == names
     assert said in found.output.replace("\n", " ")
+
+
+HOOK = """# %%
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True))
+kept = {}
+def collect(module, inputs, output):
+    flat = output.view(-1)
+    kept["norm"] = flat.square().mean()
+net[0].register_forward_hook(collect)
+# %%
+x = torch.rand(2, 3, requires_grad=True)
+net(x)
+sum(v.sum() for v in kept.values()).backward()
+"""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_a_view_is_of_is_named_too(watched: bool) -> None:
+    found = play(cells_of(HOOK), watched=watched).diagnosis
+    assert found is not None and found.finding.cause == "saved_value_overwritten"
+    assert found.finding.tensors[0].names[:2] == ("flat", "output")
+
+
+def test_what_was_computed_of_something_does_not_bear_its_name() -> None:
+    """`exp` gives memory of its own: what it read was not overwritten."""
+    text = HOOK.replace("output.view(-1)", "output.exp()").replace(
+        "    kept", "    kept['one'] = flat.square()\n    flat.add_(1)\n    kept"
+    )
+    found = play(cells_of(text)).diagnosis
+    assert found is not None and found.finding.tensors[0].names[0] == "flat"
+    assert "output" not in found.finding.tensors[0].names

@@ -28,6 +28,17 @@ class Program:
     watched: bool = False
 
 
+CLASSIFIER = """
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.out = nn.Embedding(20, 6), nn.Linear(6, 3)
+    def forward(self, ids):
+        return self.out(self.emb(ids).mean(1))
+model = Classifier()
+ids = torch.randint(0, 20, (2, 5))
+# %%"""
+
 PROGRAMS = (
     Program(
         "a loop writes to the elements of a list that a module has returned",
@@ -49,6 +60,296 @@ loss.backward()
 """,
         "saved_value_overwritten",
         ("for i, level in enumerate(levels):", "levels[i] = level - level.mean()"),
+    ),
+    Program(
+        "a row of a tensor is set to zero by a method",
+        """
+core, head = nn.GRU(3, 4, num_layers=2), nn.Linear(4, 1)
+def unroll(chunks):
+    h, loss = torch.zeros(2, 2, 4), 0
+    for chunk in chunks:
+        _, h = core(chunk, h)
+        loss = loss + head(h).tanh().square().mean()
+        h[0].zero_()
+    return loss
+# %%
+loss = unroll(torch.randn(3, 5, 2, 3))
+loss.backward()
+""",
+        "saved_value_overwritten",
+        ("loss = loss + head(h.clone()).tanh().square().mean()",),
+    ),
+    Program(
+        "rows of a tensor that several operations have saved are divided by what they hold",
+        """
+enc = nn.Linear(3, 4)
+def scores(x):
+    h = torch.sigmoid(enc(x))
+    z = h * h.exp()
+    for i in range(len(h)):
+        h[i].div_(h[i].sum())
+    return z, h
+# %%
+z, h = scores(torch.randn(5, 3))
+(z.sum() + (h * torch.arange(4.0)).sum()).backward()
+""",
+        "saved_value_overwritten",
+        ("value = h[i].sum()", "h = h.clone()", "h[i].div_(value)"),
+    ),
+    Program(
+        "the state that a cell returned as a tuple is masked in place",
+        """
+cell, head = nn.LSTMCell(3, 4), nn.Linear(4, 1)
+def rollout(xs, masks):
+    state, outs = (torch.zeros(2, 4), torch.zeros(2, 4)), []
+    for x, m in zip(xs, masks):
+        state = cell(x, state)
+        outs.append(head(state[0]))
+        state[0].mul_(m)
+        state[1].mul_(m)
+    return torch.stack(outs)
+# %%
+loss = rollout(torch.randn(4, 2, 3), torch.ones(4, 2, 1)).square().mean()
+loss.backward()
+""",
+        "saved_value_overwritten",
+        ("state = (state[0].mul(m), state[1])",),
+    ),
+    Program(
+        "tuples of states in a list are reset in place",
+        """
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.ModuleList([nn.LSTMCell(3, 4), nn.LSTMCell(4, 4)])
+        self.out = nn.Linear(4, 1)
+    def forward(self, xs, ends):
+        states = [(torch.zeros(2, 4), torch.zeros(2, 4)) for _ in self.cells]
+        ys = []
+        for x, end in zip(xs, ends):
+            for i, cell in enumerate(self.cells):
+                states[i] = cell(x, states[i])
+                x = states[i][0]
+            ys.append(self.out(x))
+            if end:
+                for i in range(2):
+                    states[i][0].zero_()
+        return torch.stack(ys)
+net = Stack()
+# %%
+net(torch.randn(4, 2, 3), [0, 1, 0, 0]).square().mean().backward()
+""",
+        "saved_value_overwritten",
+        ("states[i] = (torch.zeros_like(states[i][0]), states[i][1])",),
+    ),
+    Program(
+        "several views of one tensor are clamped by methods, at the top of a notebook",
+        """
+head = nn.Linear(8, 4)
+# %%
+boxes = head(torch.randn(5, 8))
+x0, y0, x1, y1 = boxes.unbind(-1)
+x0.clamp_(0, 10)
+x1.clamp_(0, 10)
+((x1 - x0) * (y1 - y0)).square().mean().backward()
+""",
+        "multi_view_written",
+        ("x0 = x0.clamp(0, 10)", "x1 = x1.clamp(0, 10)"),
+        watched=True,
+    ),
+    Program(
+        "a tuple of views is scaled in a loop",
+        """
+lin = nn.Linear(4, 6)
+# %%
+y = lin(torch.randn(3, 4))
+parts = torch.split(y, 2, dim=-1)
+for p, s in zip(parts, [1.0, 0.5, 0.25]):
+    p *= s
+sum(p.square().mean() for p in parts).backward()
+""",
+        "multi_view_written",
+        (
+            "parts = list(parts)",
+            "for i, (p, s) in enumerate(zip(parts, [1.0, 0.5, 0.25])):",
+            "p = p * s",
+            "parts[i] = p",
+        ),
+        watched=True,
+    ),
+    Program(
+        "what a rollout has stored has names, and the loop trains the same networks",
+        """
+class Buffer:
+    def __init__(self):
+        self.obs, self.logp, self.values = [], [], []
+    def add(self, o, lp, v):
+        self.obs.append(o); self.logp.append(lp); self.values.append(v)
+    def tensors(self):
+        return torch.stack(self.obs), torch.stack(self.logp), torch.stack(self.values)
+pi, critic = nn.Linear(3, 2), nn.Linear(3, 1)
+opt = torch.optim.SGD([*pi.parameters(), *critic.parameters()], lr=0.1)
+buf = Buffer()
+for _ in range(4):
+    o = torch.randn(3)
+    buf.add(o, pi(o).log_softmax(-1)[0], critic(o).squeeze())
+# %%
+obs, old, values = buf.tensors()
+gain = torch.ones(4) - values
+for _ in range(2):
+    ratio = (pi(obs).log_softmax(-1)[:, 0] - old).exp()
+    loss = -(ratio * gain).mean() + (critic(obs).squeeze() - 1).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        ("gain = gain.detach()", "old = old.detach()"),
+    ),
+    Program(
+        "a memory of dicts has several values with a graph",
+        """
+class Memory:
+    def __init__(self):
+        self.rows = []
+    def push(self, **row):
+        self.rows.append(row)
+    def column(self, key):
+        return torch.stack([row[key] for row in self.rows])
+pi, critic = nn.Linear(3, 2), nn.Linear(3, 1)
+opt = torch.optim.SGD([*pi.parameters(), *critic.parameters()], lr=0.1)
+memory = Memory()
+for _ in range(4):
+    o = torch.randn(3)
+    memory.push(o=o, logp=pi(o).log_softmax(-1)[0], v=critic(o).squeeze())
+# %%
+for _ in range(2):
+    obs = memory.column("o")
+    ratio = (pi(obs).log_softmax(-1)[:, 0] - memory.column("logp")).exp()
+    loss = -(ratio * (1 - memory.column("v"))).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        "second_backward",
+        (
+            "memory.push(o=o, logp=pi(o).log_softmax(-1)[0].detach(), "
+            "v=critic(o).squeeze().detach())",
+        ),
+    ),
+    Program(
+        "a module was made with a computed value, and another one holds it",
+        """
+class Gaussian(nn.Module):
+    def __init__(self, noise):
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(1))
+        self.noise = noise
+    def forward(self, mu, y):
+        return ((y - mu - self.offset) ** 2 / self.noise + self.noise.log()).sum()
+class Regressor(nn.Module):
+    def __init__(self, likelihood):
+        super().__init__()
+        self.mean, self.likelihood = nn.Linear(2, 1), likelihood
+    def loss(self, x, y):
+        return self.likelihood(self.mean(x), y)
+noise_net = nn.Sequential(nn.Linear(2, 1), nn.Softplus())
+x, y = torch.randn(10, 2), torch.randn(10, 1)
+# %%
+likelihood = Gaussian(noise_net(x) + 1e-3)
+model = Regressor(likelihood)
+opt = torch.optim.SGD([*model.parameters(), *noise_net.parameters()], lr=0.01)
+for _ in range(3):
+    opt.zero_grad()
+    loss = model.loss(x, y)
+    loss.backward()
+    opt.step()
+assert noise_net[0].weight.grad is not None
+""",
+        "second_backward",
+        ("likelihood.noise = noise_net(x) + 1e-3",),
+    ),
+    Program(
+        "token ids are to require grad",
+        CLASSIFIER
+        + """
+ids.requires_grad_()
+score = model(ids)[:, 1].sum()
+score.backward()
+saliency = ids.grad.abs().sum(-1)
+assert saliency.shape == (2, 5) and model.emb.weight.grad is not None
+""",
+        "requires_grad_on_integer",
+        (
+            "embeds = model.emb(ids)",
+            "embeds.retain_grad()",
+            "handle = model.emb.register_forward_hook(lambda module, args, output: embeds)",
+            "handle.remove()",
+            "saliency = embeds.grad.abs().sum(-1)",
+        ),
+    ),
+    Program(
+        "a derivative by token ids",
+        CLASSIFIER
+        + """
+def saliency(model, tokens):
+    vectors = model.emb(tokens)
+    score = model.out(vectors.mean(1))[:, 1].sum()
+    return torch.autograd.grad(score, tokens)[0].abs().sum(-1)
+assert saliency(model, ids).shape == (2, 5)
+""",
+        "input_without_grad",
+        ("return torch.autograd.grad(score, vectors)[0].abs().sum(-1)",),
+    ),
+    Program(
+        "a model that takes the vectors instead is given a dict with the ids",
+        """
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe, self.out = nn.Embedding(20, 6), nn.Embedding(5, 6), nn.Linear(6, 3)
+    def get_input_embeddings(self):
+        return self.wte
+    def forward(self, input_ids=None, mask=None, inputs_embeds=None):
+        x = self.wte(input_ids) if inputs_embeds is None else inputs_embeds
+        return self.out(((x + self.wpe(torch.arange(5))) * mask[..., None]).mean(1))
+model = Tower().requires_grad_(False)
+batch = dict(input_ids=torch.randint(0, 20, (2, 5)), mask=torch.ones(2, 5))
+# %%
+ids = batch["input_ids"]
+ids.requires_grad = True
+model(**batch)[:, 0].sum().backward()
+assert ids.grad.shape == (2, 5, 6)
+""",
+        "requires_grad_on_integer",
+        (
+            "embeds = model.get_input_embeddings()(ids).detach().requires_grad_()",
+            "model(**{k: v for k, v in batch.items() if k != 'input_ids'}, inputs_embeds=embeds)"
+            "[:, 0].sum().backward()",
+            "assert embeds.grad.shape == (2, 5, 6)",
+        ),
+    ),
+    Program(
+        "a scaler steps the optimizer between two backwards",
+        """
+G, D = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+optG, optD = torch.optim.SGD(G.parameters(), 0.1), torch.optim.SGD(D.parameters(), 0.1)
+scalerG, scalerD = torch.amp.GradScaler("cpu"), torch.amp.GradScaler("cpu")
+def step(z):
+    fake = G(z)
+    score = D(fake)
+    optD.zero_grad()
+    scalerD.scale(F.softplus(score).mean()).backward(retain_graph=True)
+    scalerD.step(optD)
+    g_loss = F.softplus(-score).mean()
+    optG.zero_grad()
+    scalerG.scale(g_loss).backward()
+    scalerG.step(optG)
+# %%
+step(torch.randn(4, 3))
+""",
+        "step_between_backwards",
+        (),
     ),
     Program(
         "the loop goes on with the element",

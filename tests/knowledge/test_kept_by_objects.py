@@ -244,6 +244,27 @@ for _ in range(2):
         "rollout = {k: torch.cat(v) for k, v in kept.items()}",
         ["rollout = {k: torch.cat(v).detach() for k, v in kept.items()}"],
     ),
+    "a trainer of which nothing is seen, and a state that got another name first": (
+        """
+class Net(nn.Module):
+    running = None
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 1)
+    def training_step(self, x):
+        loss = self.lin(x).sigmoid().square().mean()
+        if self.running is not None:
+            loss = 0.9 * loss + 0.1 * self.running
+        self.running = loss
+        return loss + 0.01 * self.lin.weight.square().sum()
+net = Net()
+# %%
+Unseen(net).fit([torch.rand(2, 3) for _ in range(3)])
+""",
+        "net.running",
+        "self.running = loss",
+        ["self.running = loss.detach()"],
+    ),
     "a trainer of which nothing is seen": (
         """
 class Net(nn.Module):

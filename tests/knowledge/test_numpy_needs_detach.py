@@ -210,3 +210,66 @@ def _first_rewrite(cells: tuple[str, ...], found: Played) -> tuple[str, ...]:
     assert found.diagnosis is not None
     assert found.diagnosis.finding.cause == "numpy_needs_detach"
     return edited(cells, found.diagnosis.rewrites[0])
+
+
+CONVERTS = """import numpy as np
+import torch
+
+class Policy:
+    def __init__(self):
+        self.value = torch.nn.Linear(3, 1)
+    def obs_to_tensor(self, obs):
+        array = np.array(obs)
+        return torch.as_tensor(array), True
+    def score(self, obs):
+        return torch.as_tensor(np.array(obs)).mean()
+
+def as_tensor(values):
+    return torch.as_tensor(np.array(values))
+"""
+ATTACK = """def attack(obs):
+    adv = obs.clone().requires_grad_()
+    @
+    policy.value(batch).sum().backward()
+    return adv.grad
+print(attack(x))"""
+
+
+@pytest.mark.parametrize(
+    ("converted", "handed_on"),
+    [
+        ("batch, _ = policy.obs_to_tensor(adv)", "batch = adv"),
+        ("batch = policy.obs_to_tensor(adv)[0]", "batch = adv"),
+        ("batch = as_tensor(adv * 2).float()", "batch = (adv * 2).float()"),
+        ("_, batch = 0, as_tensor(values=adv)", "_, batch = 0, adv"),
+    ],
+)
+def test_a_conversion_of_a_tensor_that_is_differentiated_is_left_out(
+    tmp_path: Path, converted: str, handed_on: str
+) -> None:
+    with installed(tmp_path, "somepolicy", CONVERTS):
+        cells = (
+            START + "from somepolicy import Policy, as_tensor\npolicy = Policy()",
+            ATTACK.replace("@", converted),
+        )
+        found = play(cells)
+        new = _first_rewrite(cells, found)
+        assert new[-1] == ATTACK.replace("@", handed_on)
+        run(new)
+
+
+@pytest.mark.parametrize(
+    "converted",
+    [
+        "batch = policy.score(adv).expand(3)",  # computes something else
+        "batch, flag = policy.obs_to_tensor(adv)\n    print(flag)",
+    ],
+)
+def test_what_may_compute_something_is_not_left_out(tmp_path: Path, converted: str) -> None:
+    with installed(tmp_path, "somepolicy", CONVERTS):
+        cells = (
+            START + "from somepolicy import Policy, as_tensor\npolicy = Policy()",
+            ATTACK.replace("@", converted),
+        )
+        found = play(cells).diagnosis
+    assert found is not None and all(r.fix != "itself" for r in found.rewrites)

@@ -47,6 +47,53 @@ net[2] = nn.Linear(4, 1)
         "move_optimizer",
         [],
     ),
+    "a function makes the optimizer and another exchanges the layer": (
+        """
+def optimizer_of(model, lr=0.1):
+    groups = [{"params": [p for p in model.parameters() if p.dim() > 1]},
+              {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=lr)
+def widen(model):
+    model[2] = nn.Linear(4, 2)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = optimizer_of(net)
+# %%
+widen(net)
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
+    "a library makes the optimizer, by a name that says nothing": (
+        """
+import functools
+get = functools.partial(torch.optim.SGD, lr=0.1)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = get(net.parameters())
+# %%
+net[2] = nn.Linear(4, 2)
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
+    "a method makes the optimizer": (
+        """
+class Tuner:
+    def __init__(self, net):
+        self.net = net
+        self.opt = self.configure(self.net)
+        self.net[2] = nn.Linear(4, 2)
+    def configure(self, net):
+        made = torch.optim.SGD(net.parameters(), lr=0.1)
+        return made
+tuner = Tuner(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)))
+net, opt = tuner.net, tuner.opt
+""",
+        "optimizer_misses_parameters",
+        "move_optimizer",
+        [],
+    ),
     "a method replaces the layer after the optimizer": (
         """
 class Tuner:
@@ -163,6 +210,50 @@ for step in range(3):
         "optimizer_misses_parameters",
         "add_group",
         [HELD, LATE.format("net")],
+    ),
+    "another method puts a layer in": (
+        """
+class Tuner:
+    def __init__(self, net, lr=0.1):
+        self.net = net
+        self.opt = torch.optim.SGD(net[2].parameters(), lr=lr)
+    def widen(self, n):
+        self.net[2] = nn.Linear(4, n)
+tuner = Tuner(nn.Sequential(nn.Linear(3, 4).requires_grad_(False), nn.Tanh(), nn.Linear(4, 2)))
+net, opt = tuner.net, tuner.opt
+# %%
+tuner.widen(3)
+""",
+        "optimizer_misses_parameters",
+        "add_new",
+        [HELD.replace("opt", "self.opt"), LATE.replace("opt", "self.opt").format("self.net[2]")],
+    ),
+    "another method asks the model for a new layer": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4).requires_grad_(False), nn.Linear(4, 2)
+    def reset(self, n):
+        head = nn.Linear(4, n)
+        self.head = head
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x)))
+class Tuner:
+    def __init__(self, lr=0.1):
+        self.net = Net()
+        head = [p for p in self.net.parameters() if p.requires_grad]
+        self.opt = torch.optim.Adam(head, lr=lr)
+    def adapt(self, n):
+        self.net.reset(n)
+        return self
+# %%
+tuner = Tuner().adapt(3)
+net, opt = tuner.net, tuner.opt
+""",
+        "optimizer_misses_parameters",
+        "add_new",
+        [HELD.replace("opt", "self.opt"), LATE.replace("opt", "self.opt").format("self.net")],
     ),
     "layer's weight computed in forward": (
         MADE

@@ -252,6 +252,20 @@ y.sum().backward()""",
         "no_derivative",
         "y = torch.igamma(x, torch.ones(2))",
     ),
+    Shape(
+        "an operation without a derivative inside a distribution",
+        (
+            """import torch
+from torch.distributions import Gamma
+log_shape, rate = torch.zeros((), requires_grad=True), torch.ones(3, requires_grad=True)
+def left(shape, t):
+    return 1.0 - Gamma(shape, rate).cdf(t)
+loss = -torch.log(left(log_shape.exp(), torch.tensor([1.0, 2.0, 3.0]))).sum()
+loss.backward()""",
+        ),
+        "no_derivative",
+        "return 1.0 - Gamma(shape, rate).cdf(t)",
+    ),
 )
 
 

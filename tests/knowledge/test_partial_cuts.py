@@ -633,3 +633,28 @@ def suspected(text: str) -> bool:
     with torch.random.fork_rng(devices=()), watch(notebook.program, 1) as recording:
         exec(code, notebook.namespace)
     return bool(recording.suspicions())
+
+
+@pytest.mark.parametrize(
+    ("late", "rest"),
+    [
+        ("loss = loss + 0.1 * h.abs().mean().item()", "h.abs().mean().item()"),
+        (
+            "g, = torch.autograd.grad(head(h).sum(), h)\nloss = loss + g.norm()",
+            "torch.autograd.grad(head(h).sum(), h)",
+        ),
+    ],
+    ids=["a number", "a derivative"],
+)
+def test_what_counts_in_late_rounds_only(late: str, rest: str) -> None:
+    body = f"h = enc(x).tanh()\n{TERM}\nif step > 5:\n{textwrap.indent(late, '    ')}"
+    loop = LOOP.replace("range(4)", "range(8)") + textwrap.indent(body, "    ") + END
+    found = played(cells_of(HEAD + loop))
+    assert found.diagnosis is not None, found.output
+    assert found.diagnosis.finding.facts["operation"] == rest
+
+
+def test_what_is_logged_after_the_rounds_makes_no_run_longer() -> None:
+    body = f"h = enc(x).tanh()\n{TERM}"
+    loop = LOOP + textwrap.indent(body, "    ") + END + "print(enc(x).mean().item())\n"
+    assert played(cells_of(HEAD + loop)).diagnosis is None

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 from knowledge.played import edited, explained
 from knowledge.test_partial_cuts import played
+from notebook import PATIENCE
 
-from autograd_explain.model import Outcome, What
+from autograd_explain.model import Certainty, Outcome, What
 
 CLASS = """import torch
 class Own(torch.autograd.Function):
@@ -103,3 +104,20 @@ def test_the_derivative_that_is_differentiated_again_is_named() -> None:
     finding = explained((text, PENALTY.replace("y.sum()", "y.exp().sum()"))).finding
     assert (finding.cause, finding.variant) == ("no_second_derivative", "named")
     assert finding.tensors[0].names == ("g",)
+
+
+def test_what_ran_attention_is_observed_under_watch() -> None:
+    """The placeholder of the missing derivative has no number: that hides no other node."""
+    text = """import torch
+layer = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+x = torch.rand(2, 3, 8, requires_grad=True)
+run = dict(layer=layer)
+out = run["layer"](x)
+slope, = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+slope.square().mean().backward()
+"""
+    finding = explained((f"%%autograd_check --budget {PATIENCE}\n{text}",)).finding
+    cause = finding.event(What.CAUSE)
+    assert cause is not None and cause.place is not None
+    assert cause.place.source == 'out = run["layer"](x)'
+    assert cause.certainty is Certainty.OBSERVED

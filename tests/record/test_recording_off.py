@@ -57,3 +57,35 @@ def test_a_block_elsewhere_says_nothing_of_it() -> None:
 def test_the_program_is_taken_at_its_word(cell: str) -> None:
     assert signals((HEAD, cell)) == []
     assert len(signals((HEAD, cell), sure=False)) == 1
+
+
+MEMORY = """
+class Conv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.logits, self.lin, self.weights = nn.Parameter(torch.rand(4)), nn.Linear(3, 4), None
+    def forward(self, x):
+        if self.weights is None:
+            self.weights = torch.softmax(self.logits, 0)
+        return self.lin(x) * self.weights
+conv = Conv()
+opt = torch.optim.SGD(conv.parameters(), lr=0.1)
+"""
+STEPS = (
+    "for _ in range(3):\n    loss = conv(torch.ones(2, 3)).square().mean()\n"
+    "    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "alarm"),
+    [
+        ("with torch.no_grad():\n    conv(torch.zeros(1, 3))", True),
+        ("with torch.no_grad():\n    print(conv(torch.zeros(1, 3)))", True),
+        # The program itself gives the module a value that it does not train through.
+        ("with torch.no_grad():\n    conv.weights = torch.softmax(conv.logits, 0)", False),
+    ],
+)
+def test_what_an_object_keeps_of_a_run_without_recording(first: str, alarm: bool) -> None:
+    found = signals((HEAD + MEMORY, first, STEPS))
+    assert [s.evidence.get("kept") for s in found] == ([True] if alarm else [])

@@ -133,3 +133,58 @@ for i in range(3):
 def test_what_is_meant_is_quiet(cells: tuple[str, ...]) -> None:
     found = signals(cells)
     assert [s for s in found if s.name == "gradient-stopped"] == []
+
+
+MEMORY = """
+enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], lr=0.1)
+xs, cache = torch.randn(3, 2, 3), {}
+"""
+ROUNDS = """
+for epoch in range(3):
+    for k in range(3):
+        loss = head(features(k)).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("features", "line"),
+    [
+        (
+            "    if k not in cache:\n        f = enc(xs[k])\n        cache[k] = f.detach()\n"
+            "        return f\n    return cache[k]",
+            "cache[k] = f.detach()",
+        ),
+        (
+            "    if k in cache:\n        return cache[k]\n    f = enc(xs[k])\n"
+            "    cache[k] = f.detach().clone()\n    return f",
+            "cache[k] = f.detach().clone()",
+        ),
+        (
+            "    f = cache.get(k)\n    if f is None:\n        f = enc(xs[k])\n"
+            "        cache[k] = f.detach()\n    return f",
+            "cache[k] = f.detach()",
+        ),
+    ],
+)
+def test_a_value_that_is_computed_once_and_kept_without_its_graph(features: str, line: str) -> None:
+    (found,) = signals((HEAD + MEMORY, f"def features(k):\n{features}" + ROUNDS))
+    assert found.name == "gradient-stopped"
+    assert [m.place.source for m in found.moments["cut"]] == [line]
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        "    return enc(xs[k])",
+        "    if k not in cache:\n        cache[k] = xs[k].square()\n    return enc(cache[k])",
+        # A part that is trained at first, and frozen by the program from then on.
+        "    if epoch == 0:\n        return enc(xs[k])\n    if k not in cache:\n"
+        "        cache[k] = enc(xs[k]).detach()\n    return cache[k]",
+    ],
+)
+def test_what_is_kept_on_purpose(features: str) -> None:
+    assert signals((HEAD + MEMORY, f"def features(k):\n{features}" + ROUNDS)) == []

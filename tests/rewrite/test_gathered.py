@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.transforms.gathered import object_called
+from autograd_explain.rewrite.transforms.gathered import object_called, objects_called
 
 LOOP = "m.reset()\nfor x, y in parts:\n    @\nloss = 1 - m.compute()\n"
 JOINED = (
@@ -42,3 +42,29 @@ def test_what_a_round_needs_stays(rest: str) -> None:
 
 def test_names_that_are_read_stay() -> None:
     assert called(LOOP.replace("@", "part = m(net(x), y)\n    log.append(part)")) is None
+
+
+TWO = """\
+def objective(out, y):
+    parts.reset()
+    parts.update(out, y)
+    wave.update(out)
+    terms = {"mse": parts.compute()["mse"], "tv": wave.compute()}
+    return terms["mse"] + terms["tv"]
+"""
+
+
+@pytest.mark.parametrize("needles", [("parts.up", "wave.up"), ("wave.up", "reset", "parts.up")])
+def test_of_several_objects(needles: tuple[str, ...]) -> None:
+    program = program_of(TWO)
+    assert result(objects_called(program, [at(program, n) for n in needles])) == (
+        "def objective(out, y):\n    parts.reset()\n"
+        '    terms = {"mse": parts(out, y)["mse"], "tv": wave(out)}\n'
+        '    return terms["mse"] + terms["tv"]\n'
+    )
+
+
+def test_what_was_given_twice_stays() -> None:
+    """A call computes of what it is given alone."""
+    assert called("m.update(net(x), y)\nm.update(net(z), y)\nl = m.compute()\n", "net(x)") is None
+    assert called("m.update(net(x), y)\nm.update(net(z), y)\nl = m.compute()\n", "net(z)") is None

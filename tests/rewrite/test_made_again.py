@@ -18,6 +18,12 @@ PROGRAMS = {
         "net.grow()\n",
         False,
     ),
+    "a function makes it": (
+        "def build(m):\n    made = torch.optim.SGD(m.parameters())\n    return made, 1\n"
+        "opt, n = build(net)\n",
+        "widen(net)\n",
+        True,
+    ),
     "a function that uses it": (OPT + "def step():\n    opt.step()\n", "f(net[1])\n", True),
 }
 
@@ -27,9 +33,15 @@ def test_made_again(name: str) -> None:
     before, change, gone = PROGRAMS[name]
     program = program_of(before, change)
     new = applied(program, made_again(program, at(program, change.strip()), moved=True))
-    assert new[-1].startswith(change + OPT)
+    made = next(line for line in before.splitlines(True) if line.startswith("opt"))
+    assert new[-1].startswith(change + made)
     assert ("sched" in new[-1]) == ("sched" in before)
-    assert (OPT not in new[-2]) == gone
+    assert (made not in new[-2]) == gone
+
+
+def test_what_a_function_makes_of_the_module_is_no_optimizer() -> None:
+    program = program_of("def build(m):\n    return Wrapper(m)\nopt = build(net)\n", "net.grow()\n")
+    assert made_again(program, at(program, "net.grow()")) is None
 
 
 def test_of_another_module_nothing_is_made() -> None:

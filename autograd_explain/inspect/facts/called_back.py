@@ -68,6 +68,13 @@ def returned_to_library(scene: Scene) -> ExprAt | None:
 
 
 def _loss_of(node: ast.expr) -> ast.expr:
+    """Of what a function returns: `loss` of `{"loss": loss}` and of
+    `(loss, outputs) if return_outputs else loss`."""
+    if isinstance(node, ast.IfExp):
+        for both, alone in ((node.body, node.orelse), (node.orelse, node.body)):
+            elements = both.elts if isinstance(both, ast.Tuple) else []
+            if ast.unparse(alone) in map(ast.unparse, elements):
+                return alone
     if not isinstance(node, ast.Dict):
         return node
     named = zip(node.keys, node.values, strict=True)
@@ -136,7 +143,7 @@ def _called_back(scene: Scene) -> Iterator[CalledBack]:
         if entered is None or not known or id(entered.body) in seen:
             continue
         seen.add(id(entered.body))
-        entered = _given(entered, leaf)
+        entered = _given(entered, leaf, frames)
         yield CalledBack(entered, _trace(scene, entered), name in near)
 
 
@@ -244,18 +251,23 @@ def _methods(scene: Scene, name: str, owner: Any) -> Iterator[tuple[str, Any]]:
                     yield called, types.MethodType(function, owner)
 
 
-def _given(entered: Scope, leaf: torch.Tensor | None) -> Scope:
+def _given(entered: Scope, leaf: torch.Tensor | None, frames: list[_LibraryFrame]) -> Scope:
     """The function with what the library may hand to it: something that carries gradient, where
-    the library differentiates for a tensor of its own."""
-    if leaf is None or not isinstance(entered.body, FUNCTIONS):
+    the library differentiates for a tensor of its own, and the modules that the library itself
+    calls by the names of the function's parameters."""
+    if not isinstance(entered.body, FUNCTIONS):
         return entered
     names = [n for n in parameters(entered.body) if n not in entered.values]
-    return replace(entered, given=dict.fromkeys(names, leaf))
+    held = {n: v for f in frames for n, v in f.live.frame.f_locals.items() if n in names}
+    modules = {n: v for n, v in held.items() if isinstance(v, torch.nn.Module)}
+    leaves = {} if leaf is None else dict.fromkeys(names, leaf)
+    return replace(entered, given={**leaves, **modules}, values={**entered.values, **modules})
 
 
 def _trace(scene: Scene, entered: Scope) -> GradientTrace:
     """What the function's results carry, all of them together."""
-    traces = [scene.gradient_tracer.trace(ExprAt(entered, node)) for node in returns(entered.body)]
+    given = [ExprAt(entered, _loss_of(node)) for node in returns(entered.body)]
+    traces = [scene.gradient_tracer.trace(spot) for spot in given]
     cuts = tuple(cut for trace in traces for cut in trace.cuts)
     frozen = tuple(spot for trace in traces for spot in trace.frozen)
     return GradientTrace(any(t.carries for t in traces), cuts, frozen=frozen)

@@ -46,6 +46,15 @@ def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
     return None
 
 
+def gathering_calls(scene: Scene, root: ExprAt | None) -> tuple[Place, ...]:
+    """The calls that gave objects of a library something with gradient, where what `root` was
+    computed from asks the objects for what they have gathered: each `m.update(out, y)`."""
+    calls = () if root is None else _library_calls(scene, root)
+    asked = (c for c in calls if not _works_with_gradient(scene, c))
+    given = (scene.place_at(_fed(scene, call)) for call in asked)
+    return tuple(dict.fromkeys(place for place in given if place is not None))
+
+
 def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:
     """The calls behind `root` of functions of a library that a decorator runs without recording,
     where what it wraps can be called instead."""

@@ -13,6 +13,7 @@ from itertools import islice
 import torch
 
 from ...model import Event, Place, Relation, Role, TensorFact, What
+from ...nodes import is_view
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
 from ..live.names import shares_memory
@@ -20,6 +21,7 @@ from ..live.shapes import shape_of
 from ..scene import Scene
 
 _MANY = 64
+_VIEWS_OF_VIEWS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +164,23 @@ def culprit(scene: Scene, overwrite: Overwrite) -> TensorFact:
     aliases = scene.names.of_aliases(overwrite.saved.tensor)
     names = tuple(dict.fromkeys((*fact.names, *aliases)))
     read = "" if names else read_operand(overwrite)
-    names = names or tuple(dict.fromkeys(n for n in (_base(read), read) if n))
+    spelled = (_base(read), read, *_viewed(scene, overwrite)) if read else ()
+    names = names or tuple(dict.fromkeys(n for n in spelled if n))
     return TensorFact(**{**vars(fact), "names": names})
+
+
+def _viewed(scene: Scene, overwrite: Overwrite) -> Iterator[str]:
+    """What the operand is a view of, as the statements that made the views spell it: `output` of
+    `flat = output.flatten(2)`."""
+    node = overwrite.saved.node
+    for _ in range(_VIEWS_OF_VIEWS):
+        made = set(node.children)
+        view = scene.graph.find(made.pop()) if len(made) == 1 else None
+        if view is None or not is_view(view.name):
+            return
+        maker, node = scene.history.maker(view), view
+        if maker is not None:
+            yield from map(_base, maker.operands[:1])
 
 
 def source_names(overwrite: Overwrite) -> tuple[str, ...]:
@@ -226,7 +243,7 @@ def read_operand(overwrite: Overwrite, names: Sequence[str] = ()) -> str:
         if len(operands) < 2:
             return ""  # the layer's own, which its call does not spell
     bases = {_base(o) for o in operands}
-    if len(operands) > 1 and len(bases) == 1:
+    if len(operands) > 1 and len(bases) == 1 and not any(_is_owner(b, names) for b in bases):
         return bases.pop()
     at = 0 if len(operands) == 1 else _OPERAND.get(overwrite.saved.name, 2)
     return operands[at] if at < len(operands) <= 2 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ...incident import Incident
-from ...model import Certainty
+from ...model import Certainty, Place
 from ...program import Program
 from ..history import TraceEvent
 from ..live.graph import Graph, SavedTensor
@@ -117,6 +118,13 @@ class InferredHistory:
         before = second._version
         torch.autograd.graph.increment_version(first)
         return bool(second._version != before)
+
+    def tuples(self, places: Iterable[Place]) -> dict[str, int]:
+        """The tuples that some lines take an element out of, as they call them, with their
+        lengths."""
+        lines = {place.line_id for place in places}
+        found = self.reading.walk.tuples.items()
+        return {s.operand_texts[0]: n for s, n in found if s.place.line_id in lines}
 
     def writes(self, saved: SavedTensor) -> tuple[TraceEvent, ...]:
         """The in-place writes that took the saved tensor past its saved version, oldest first."""

@@ -161,6 +161,8 @@ class Hooks:
         if isinstance(owner, torch.Tensor) or is_array(owner):
             operands = (owner, _without_unknown(key))
             return self.operations.operate(site, operator.getitem, operands, "__getitem__")
+        if isinstance(owner, tuple):
+            walk.tuples[site] = len(owner) if type(owner) is tuple else 0
         walk.budget.spend(1)
         walk.stack.append(site)
         try:

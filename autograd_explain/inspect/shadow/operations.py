@@ -209,7 +209,8 @@ class Operations:
         label = None
         if _computes(function):
             args, kwargs, label = walk.devices.arguments(args, kwargs)
-        touched = (*inputs, *_state_of(function, owner, op))
+        stepped = values[:1] if op == "step" else ()  # of `scaler.step(optimizer)`
+        touched = (*inputs, *(t for o in (owner, *stepped) for t in _state_of(function, o, op)))
         result = self.execute(site, lambda: function(*args, **kwargs), inputs, op, touched)
         if label is not None:
             for tensor in tracked(result):

@@ -70,6 +70,8 @@ class ShadowState:
         self.tries: list[Callable[[], Any]] = []
         #: the branches that hung on unknown numbers
         self.undecided: dict[tuple[str, int, int], bool] = {}
+        #: where an element was taken out of a tuple, with the tuple's length
+        self.tuples: dict[Site, int] = {}
         #: the twins of the user's modules, by name
         self.modules: dict[str, types.ModuleType] = {}
         self.failure = FailurePoint(self.trace, self.stack, incident)

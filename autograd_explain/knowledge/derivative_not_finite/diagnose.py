@@ -47,7 +47,8 @@ class Details:
     """The operand to change, and what was found to make the derivative finite: 1 instead of the
     values at fault, or bounds.  `result` ("inf") is what the operation gives at that value, where
     it is no finite number and the loss is one: something behind it takes it out.  `roots` are those
-    that the operand's value comes from."""
+    that the operand's value comes from.  `apart` is the step of a diagonal that keeps the
+    eigenvalues of a matrix apart."""
 
     operand: Place | None = None
     value: str = ""
@@ -56,6 +57,7 @@ class Details:
     ceiling: str = ""
     result: str = ""
     roots: tuple[Root, ...] = ()
+    apart: str = ""
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -85,7 +87,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=_tensors(scene, named[0][1] if named else None, names, found),
         events=(*events, *(() if failed is None else (failed,))),
-        variant=_variant(stage, found),
+        variant=_variant(stage, found, origin),
         details=details_of(scene, origin, found),
         awaited=names,
     )
@@ -127,9 +129,11 @@ def _facts(origin: NonFinite | None, found: Operation | None) -> dict[str, str]:
     }
 
 
-def _variant(stage: str, found: Operation | None) -> str:
-    if found is None or stage == "unknown":
+def _variant(stage: str, found: Operation | None, origin: NonFinite | None) -> str:
+    if found is None or origin is None or stage == "unknown":
         return ""
+    if origin.repair.apart:
+        return "repeated"
     return stage if found.operand is not None else f"{stage}_line"
 
 
@@ -145,4 +149,5 @@ def details_of(scene: Scene, origin: NonFinite | None, found: Operation | None) 
         repair.ceiling,
         repair.result if origin.stage.value == "derivative" else "",
         roots_before(scene, found) if zero else (),
+        repair.apart,
     )

@@ -9,8 +9,9 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
+from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
-from autograd_explain.rewrite.engine.cst_tools import bare, expression, method, walk
+from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, method, walk
 from autograd_explain.rewrite.engine.draft import Draft, every
 from autograd_explain.rewrite.engine.tree import Tree, tree_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
@@ -150,6 +151,24 @@ def _uncorrected(site: Site[Details]) -> Edits | None:
     return keyword_set(site.program, site.place, name, value)
 
 
+def _apart(site: Site[Details]) -> Edits | None:
+    """`torch.linalg.eigh(a)` -> `torch.linalg.eigh(a + 1e-07 * torch.arange(len(a)).diag().to(a))`,
+    what is computed there under a name of its own."""
+    tree, torch = tree_at(site.program, site.details.operand), torch_at(site.program, site.place)
+    node = tree.node(site.details.operand)
+    statement = None if node is None else tree.statement_of(node)
+    if node is None or statement is None or torch is None:
+        return None
+    draft, matrix = Draft(tree), node
+    if not isinstance(node, cst.Name):
+        if tree.block_of(statement) is None:
+            return None
+        matrix = cst.Name(fresh(tree, statement, "matrix"))
+        draft.before(statement, [make("{m} = {x}", m=matrix, x=bare(node))])
+    diagonal = f"{site.details.apart} * {torch}.arange({{m}}.shape[-1]).diag().to({{m}})"
+    return draft.replace(node, expression(f"{{m}} + {diagonal}", m=matrix)).edits()
+
+
 def _has_bounds(details: Details) -> bool:
     return bool(details.floor or details.ceiling)
 
@@ -172,5 +191,6 @@ propose: Propose[Details] = by_table(
     Fix("repair_finite_fill", at_place(finite_fill), changes=True),
     Fix("repair_rows_left", at_place(rows_left), changes=True),
     Fix("clamp_input", _bounded, when=_has_bounds, changes=True),
+    Fix("apart", _apart, when=lambda d: d.apart != "", changes=True),
     Fix("nonzero", _with_roots(_other_than_zero), when=_is_divisor, changes=True),
 )

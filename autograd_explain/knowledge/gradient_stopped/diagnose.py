@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from autograd_explain.inspect.facts.call_levels import at_one_level
+from autograd_explain.inspect.facts.memoization import Memoized, remembered
 from autograd_explain.inspect.facts.opposite_method import opposite_method
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
@@ -37,6 +38,7 @@ EXAMPLE = {
     "write_place": "In[1]:17",
     "inside": "",
     "opposite": "unmerge",
+    "memory": "",
     "backward": "loss.backward()",
     "optimizer": "optimizer",
     "step": "optimizer.step()",
@@ -50,6 +52,7 @@ class Details:
 
     call: Place
     opposite: str  #: the method that takes back what the call does, "" where none is known
+    memory: Memoized | None = None  #: what has the value computed once and handed out from then on
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -63,6 +66,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     inner = cut.path[cut.path.index(level) :]
     found = next(((p, m) for p in inner if (m := opposite_method(scene, p))), (cut.place, ""))
     call, opposite = found
+    memory = remembered(scene.program, (cut.place,))
+    call, opposite = (call, opposite) if memory is None else (cut.place, "")
     causes = dict.fromkeys((call, cut.place))
     seen = (Event(What.CAUSE, p, certainty=Certainty.OBSERVED, inside=cut.inside) for p in causes)
     failed = event(scene, What.FAILED, "step")
@@ -76,6 +81,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             **line_facts(call=call, write=cut.place),
             "inside": "" if cut.inside is None else cut.inside.source,
             "opposite": opposite,
+            "memory": "" if memory is None else memory.name,
             "backward": backward.place.source,
             "optimizer": optimizer_name(scene) or step.place.source,
             "step": step.place.source,
@@ -83,5 +89,6 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(parameters), None), *names[1:4]),),
         events=(*seen, *(() if failed is None else (failed,))),
-        details=Details(call, opposite),
+        variant="" if memory is None else "remembered",
+        details=Details(call, opposite, memory),
     )

@@ -1,4 +1,4 @@
-"""Take back what was done for another use when that is over."""
+"""Take back what was done for another use when that is over; compute what was kept again."""
 
 import libcst as cst
 
@@ -6,6 +6,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Block, Statement, Tree, statement_at, statements_in
+from autograd_explain.rewrite.transforms.remove_memoization import always_computed, without_memory
 from autograd_explain.rewrite.transforms.undone import undone, whole_loop
 
 from .diagnose import Details
@@ -46,6 +47,15 @@ def _returned_behind(tree: Tree, last: cst.Return, undo: Statement) -> list[Stat
     return [kept, undo, last.with_changes(value=name)]
 
 
+def _computed(site: Site[Details]) -> Edits | None:
+    memory = site.details.memory
+    if memory is None:
+        return None
+    change = always_computed if memory.how == "guard" else without_memory
+    return change(site.program, memory.place)
+
+
 propose: Propose[Details] = by_table(
+    Fix("compute", _computed, changes=True, intended_difference=True),
     Fix("undo", _undone_behind, changes=True, intended_difference=True),
 )

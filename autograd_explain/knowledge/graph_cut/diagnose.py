@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from autograd_explain.inspect.dataflow import Cut, CutKind, GradientTrace
+import torch
+
+from autograd_explain.inspect.dataflow import Cut, CutKind, ExprAt, GradientTrace
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
+from autograd_explain.inspect.facts.dead_value import Unread, dead_values
 from autograd_explain.inspect.facts.freezing import freezing, missing_flag
-from autograd_explain.inspect.facts.losing_call import Undecorated, undecorated
+from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import (
     Certainty,
     Confidence,
@@ -81,6 +85,8 @@ class Details:
     freeze: Place | None = None  #: the statement behind which it can be thawed
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
+    dead: tuple[Unread, ...] = ()
+    gathered: tuple[Place, ...] = ()  #: what gave objects what their values are computed of
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -97,6 +103,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return None
     if found.library is not None:
         return _of_library(scene, found, found.library)
+    if (unread := _of_unread(scene, found)) is not None:
+        return unread
     if found.frozen:
         return _of_frozen(scene, found)
     return _of_nothing(scene, found)
@@ -185,6 +193,41 @@ def _of_left(scene: Scene, found: NoGraph, left: LeftGradients | None) -> Findin
     )
 
 
+def _of_unread(scene: Scene, found: NoGraph) -> Finding[Details] | None:
+    """What is to get a gradient went into a value that the result does not read."""
+    root = found.root
+    if root is None or found.trace.carries:
+        return None
+    name, dead = dead_values(scene, root, _trained(root))
+    return (
+        None
+        if not dead
+        else _finding(
+            scene,
+            found,
+            (name, *(v.name for v in dead)),
+            [scene.event_at(What.CAUSE, dead[0].read)],
+            Confidence.LIKELY,
+            "dead",
+            Details(dead=tuple(v.place(scene) for v in dead)),
+            tensor=name,
+            operand=dead[0].name,
+            instead=dead[0].original,
+            operation=scene.slicer.place(dead[0].read).source,
+        )
+    )
+
+
+def _trained(root: ExprAt) -> Iterator[str]:
+    """The names beside a result that stand for what gets a gradient: leaves and modules."""
+    for name, value in [*root.scope.values.items()]:
+        if is_a(value, torch.Tensor):
+            if value.is_leaf and value.requires_grad:
+                yield name
+        elif is_a(value, torch.nn.Module) and any(p.requires_grad for p in value.parameters()):
+            yield name
+
+
 def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     frozen = freezing(scene, found.frozen)
     loaded = loaded_frozen(scene, found.frozen) if frozen.statement is None else None
@@ -228,7 +271,10 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
         [] if cause is None else [cause],
         Confidence.PROVEN if observed else Confidence.LIKELY,
         "call" if inside is None else "library",
-        Details(undecorated=undecorated(scene, found.root)),
+        Details(
+            undecorated=undecorated(scene, found.root),
+            gathered=gathering_calls(scene, found.root),
+        ),
         operation=lost.place.source,
         inside="" if inside is None else inside.source,
         inside_place=label(inside),

@@ -23,7 +23,8 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
     derivatives_from,
     with_create_graph,
 )
-from autograd_explain.rewrite.transforms.gathered import object_called
+from autograd_explain.rewrite.transforms.gathered import objects_called
+from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -145,6 +146,13 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
     return [Patch(source, call.place.span.since(span), f"{method}.__wrapped__({inner})")]
 
 
+def _called_themselves(site: Site[Details]) -> Edits | None:
+    """Each object that the value is asked of, what is told first."""
+    told, gathered = site.place, site.details.gathered
+    others = (p for p in gathered if p.line_id != told.line_id)
+    return objects_called(site.program, (told, *others))
+
+
 def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
     from torch import distributions
@@ -180,6 +188,12 @@ def _has_part(details: Details) -> bool:
 _WITHOUT_GRADIENT = (CutKind.COMPARE, CutKind.INTEGER)
 
 propose: Propose[Details] = by_table(
+    Fix(
+        "use_dead",
+        lambda s: read_instead(s.program, s.details.dead),
+        when=lambda d: d.dead != (),
+        changes=True,
+    ),
     Fix("codes", at_place(codes_in_loss), changes=True),
     Fix("uncut", _uncut, when=lambda d: d.kind in (CutKind.NUMBER, CutKind.DETACH, CutKind.NUMPY)),
     Fix(
@@ -189,7 +203,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix("value_before", _value_before, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("undecorated", _undecorated, changes=True),
-    Fix("repair_called_itself", at_place(object_called), changes=True),
+    Fix("repair_called_itself", _called_themselves, changes=True),
     Fix("no_cast", _no_cast, when=lambda d: d.kind in _WITHOUT_GRADIENT, changes=True),
     Fix("cross_entropy", _cross_entropy, when=lambda d: d.kind is CutKind.INTEGER, changes=True),
     Fix(

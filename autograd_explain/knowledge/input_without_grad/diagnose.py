@@ -8,6 +8,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import makes_leaf
+from autograd_explain.inspect.facts.embedded_ids import EmbeddedIds, embedded_ids
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import (
     failing_call,
@@ -42,6 +43,7 @@ class Details:
     """What the rewrites go by."""
 
     way: Way | None
+    ids: EmbeddedIds | None = None  #: it holds ids that an embedding layer looks up
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -70,7 +72,16 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant="frozen" if frozen else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
-    ).with_details(Details(_way(scene, frozen, made)))
+    ).with_details(_details(scene, frozen, made, shown, tensor))
+
+
+def _details(
+    scene: Scene, frozen: bool, made: ExprAt | None, shown: ExprAt | None, tensor: torch.Tensor
+) -> Details:
+    """Whole numbers cannot be asked for a gradient."""
+    if tensor.is_floating_point() or tensor.is_complex():
+        return Details(_way(scene, frozen, made))
+    return Details(None, embedded_ids(scene, shown))
 
 
 def _cutting_maker(scene: Scene, shown: ExprAt | None) -> ExprAt | None:

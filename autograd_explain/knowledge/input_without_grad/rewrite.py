@@ -2,6 +2,7 @@
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import asked_for_gradient, expression_replaced
+from autograd_explain.rewrite.transforms.embedded_vectors import gradient_of_vectors
 
 from .diagnose import Details, Way
 from .retain import requires_grad_after
@@ -12,6 +13,11 @@ def _flag(site: Site[Details]) -> Edits | None:
     return asked or requires_grad_after(site.program, site.place)
 
 
+def _vectors(site: Site[Details]) -> Edits | None:
+    ids = site.details.ids
+    return None if ids is None else gradient_of_vectors(site.program, ids)
+
+
 propose: Propose[Details] = by_table(
     Fix(
         "leave_out",
@@ -19,5 +25,6 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.way is Way.FILTER,
         changes=True,
     ),
+    Fix("vectors", _vectors, changes=True),
     Fix("flag", _flag, when=lambda d: d.way is Way.FLAG),
 )

@@ -13,9 +13,11 @@ from autograd_explain.inspect.facts.user_hooks import ModuleHook
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal
+from autograd_explain.rewrite.analysis.inplace_writes import inplace_calls
 from autograd_explain.rewrite.engine.cst_tools import dotted, targets, unpacked
 from autograd_explain.rewrite.engine.edits import apply, merge, then
-from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.engine.imports import Imports, imports_at
+from autograd_explain.rewrite.engine.tree import Tree, statement_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, line_before
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
@@ -53,7 +55,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
             changes = fix == "out_of_place" and details.write is Write.BASE
             safety = Safety.CHANGES_MEANING if changes else Safety.SAME_GRADIENTS
             yield Proposal(fix, edits, safety)
-    single = None if seen else elements_one_by_one(program, write)
+    single = None if seen or details.write is Write.PART else elements_one_by_one(program, write)
     if single:
         yield Proposal("index_loop", single)
 
@@ -138,6 +140,14 @@ def _new_tensor(
     return merge(listed, out_of_place(edited.program, place, tensor))
 
 
+def _written(tree: Tree, imports: Imports, statement: cst.CSTNode) -> str | None:
+    """The name of what a statement alone writes in place: `x -= 1`, `x.clamp_(0)`."""
+    if isinstance(statement, cst.AugAssign):
+        return dotted(statement.target)
+    calls = inplace_calls(tree, imports, statement) if isinstance(statement, cst.Expr) else []
+    return dotted(calls[0].target) if len(calls) == 1 else None
+
+
 def _siblings_too(
     program: Program, edits: Edits | None, maker: Place | None, write: Place
 ) -> Edits | None:
@@ -148,8 +158,9 @@ def _siblings_too(
     names = [] if made is None else [dotted(leaf) for t in targets(made) for leaf in unpacked(t)]
     if first is None or other is not tree or len(names) < 2:
         return edits
+    imports = imports_at(program, write)
     for statement in tree.statements:
-        name = dotted(statement.target) if isinstance(statement, cst.AugAssign) else None
+        name = _written(tree, imports, statement)
         behind = tree.start(statement) > tree.start(first)
         if name in names and behind and tree.scope_of(statement) is tree.scope_of(first):
             again = partial(out_of_place, target=name)

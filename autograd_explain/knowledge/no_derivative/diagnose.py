@@ -1,11 +1,19 @@
 """An operation that PyTorch has no derivative for."""
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import torch
 
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
 from autograd_explain.inspect.facts.nan_source import forward_operation
+from autograd_explain.inspect.facts.silent_evidence import listed, name_of, text_of
+from autograd_explain.inspect.history import TraceEvent
+from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Finding
+from autograd_explain.model import Finding, Role, What, label
+from autograd_explain.nodes import GraphTraversal
 
 PATTERNS = (
     "derivative-not-implemented",
@@ -21,7 +29,13 @@ EXAMPLE = {
     "argument": "weight",
     "call": "F.binary_cross_entropy(p, y, weight=w)",
     "place": "In[2]:1",
+    "lacking": "",
+    "source": "",
 }
+
+#: Of which edge of the node the message speaks: torch/csrc/autograd's derivatives.yaml names them.
+_POSITIONS = {"self": 0, "input": 0, "other": 1}
+_MOST = 5_000  #: nodes behind it that are looked at
 
 VARIANTS = {"not-differentiable-argument": "argument", "complex-output-not-supported": "complex"}
 
@@ -41,12 +55,49 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     op = scene.match.captures.get("op", "").partition(":")[0]  # "igamma: input"
     if op.endswith("_backward"):
         return None  # a derivative that is differentiated again
-    found = forward_operation(scene, op)
-    if found is None:
-        at = None if scene.roots else failing_place(scene)
-        told = finding_from_message(scene, "no_derivative", EXAMPLE, at=at)
-        return told.with_details(Details())
-    place, text = found
+    ran = _ran(scene, op)
+    lacking = scene.match.captures.get("op", "").partition(": ")[2]
+    leaves = _leaves(ran, lacking)
+    facts = {"lacking": lacking, "source": listed(tuple(name_of(scene, t) for t in leaves))}
+    place, text = forward_operation(scene, op) or (None, "")
+    event = None if place is not None else scene.event(What.CAUSE, _one(scene.makers(ran)))
+    if event is not None and event.place is not None:
+        text = text_of(scene, event.place)
+        facts |= {"op": op, "place": label(event.place)}
+    elif place is None and not scene.roots:
+        place = failing_place(scene)
     return finding_from_message(
-        scene, "no_derivative", EXAMPLE, facts={"operation": text}, at=place, variant="at"
+        scene,
+        "no_derivative",
+        EXAMPLE,
+        facts={**facts, "operation": text},
+        at=place,
+        more=() if event is None else (event,),
+        tensors=tuple(scene.fact(Role.CULPRIT, t) for t in leaves),
+        variant="at" if text else "",
     ).with_details(Details())
+
+
+def _ran(scene: Scene, op: str) -> list[GraphNode]:
+    """The nodes that the operation left in the graph which the backward went through."""
+    word = op.strip("_").replace("_", "").lower()
+    named = re.compile(rf"{re.escape(word)}backward\d*")
+    return [n for n in scene.graph.nodes if word and named.fullmatch(n.name.lower())]
+
+
+def _one(moments: Sequence[TraceEvent]) -> TraceEvent | None:
+    """The first of them, where all are at one line."""
+    return moments[0] if len({m.place for m in moments}) == 1 else None
+
+
+def _leaves(ran: Iterable[GraphNode], argument: str) -> tuple[torch.Tensor, ...]:
+    """The leaves that the argument without a derivative was computed from."""
+    found: dict[int, torch.Tensor] = {}
+    for node in ran:
+        edges = node.node.next_functions
+        at = 0 if len(edges) == 1 else _POSITIONS.get(argument, len(edges))
+        for reached in GraphTraversal([edge for edge, _ in edges[at : at + 1]], limit=_MOST):
+            leaf = getattr(reached.node, "variable", None)
+            if leaf is not None:
+                found.setdefault(id(leaf), leaf)
+    return tuple(found.values())

@@ -13,7 +13,9 @@ from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import backward_roots, elements
 from autograd_explain.inspect.facts.value_names import stored_names
+from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
 
 _BACKWARD = "_backward"
@@ -33,9 +35,12 @@ def backward_of_kernel(scene: Scene, example: Mapping[str, str]) -> Finding[Kern
         return None
     function = op.removesuffix(_BACKWARD).lstrip("_")
     taken = next(_derivatives(scene), None)
-    ran = _runs(scene, function.replace("_", "").lower()) or _computing(scene, taken)
+    moments = _runs(scene, function.replace("_", "").lower())
+    event = scene.event(What.CAUSE, next(iter(moments), None))
+    ran = tuple(dict.fromkeys(m.place for m in moments)) or _computing(scene, taken)
     names = () if taken is None else tuple(stored_names(scene, taken))
-    at = ran[0] if ran else taken
+    at = None if event is not None else ran[0] if ran else taken
+    more = (event, None if taken is None else scene.event_at(What.CREATED, taken))
     return finding_from_message(
         scene,
         "no_second_derivative",
@@ -49,7 +54,7 @@ def backward_of_kernel(scene: Scene, example: Mapping[str, str]) -> Finding[Kern
         variant="kernel",
         confidence=Confidence.PROVEN,
         tensors=(TensorFact(Role.CULPRIT, names),) if names else (),
-        more=() if taken is None else (scene.event_at(What.CREATED, taken),),
+        more=tuple(e for e in more if e is not None),
     ).with_details(Kernel(ran if "dot_product" in function else ()))
 
 
@@ -63,18 +68,26 @@ def _derivatives(scene: Scene) -> Iterator[ExprAt]:
                     yield spot
 
 
-def _runs(scene: Scene, function: str) -> tuple[Place, ...]:
-    """The user's lines that ran the operation, as far as it is known."""
-    nodes = (n for n in scene.graph.nodes if n.name.lower().startswith(function))
-    return tuple(dict.fromkeys(moment.place for moment in scene.makers(nodes)))
+def _runs(scene: Scene, function: str) -> tuple[TraceEvent, ...]:
+    """What ran the operation, as far as it is known."""
+    return scene.makers(n for n in scene.graph.nodes if n.name.lower().startswith(function))
 
 
 def _computing(scene: Scene, taken: ExprAt | None) -> tuple[Place, ...]:
-    """The calls of modules that what was differentiated first comes from, in the same function."""
+    """The calls of modules that what was differentiated first comes from: in the same function,
+    else those of packages' modules, wherever the user's code calls them."""
     given = None if taken is None else taken.argument(0, "outputs", "tensors") or taken.receiver
     roots = [] if taken is None or given is None else elements(scene, given)
     spots = (s for r in roots for s in (*scene.slicer.makers(r), *computation(scene, r)))
-    calls = (s for s in spots if taken is not None and s.scope.body is taken.scope.body)
-    called = ((s, scene.slicer.value(s.callable)) for s in calls if s.callable is not None)
-    found = [s for s, value in called if isinstance(value, torch.nn.Module)]
-    return tuple(dict.fromkeys(scene.places_at(found)))
+    called = ((s, scene.slicer.value(s.callable)) for s in spots if s.callable is not None)
+    found = [(s, m) for s, m in called if is_a(m, torch.nn.Module) and _may_attend(m)]
+    near = [s for s, _ in found if taken is not None and s.scope.body is taken.scope.body]
+    around = {id(s.scope.call.node) for s, _ in found if s.scope.call is not None}
+    inner = [s for s, _ in found if id(s.node) not in around]
+    return tuple(dict.fromkeys(scene.places_at(near or inner)))
+
+
+def _may_attend(module: torch.nn.Module) -> bool:
+    """Whether it is more than one of torch's own layers that know nothing of attention."""
+    own = type(module).__module__.startswith("torch.nn.")
+    return not own or any("Attention" in type(m).__name__ for m in module.modules())

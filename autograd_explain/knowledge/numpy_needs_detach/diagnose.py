@@ -6,6 +6,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, Role, TensorFact, What, label
 
 from .containers import needs_graph
+from .conversion import Conversion, conversion
 from .differentiated import Differentiated, differentiated
 from .numpy_call import NumpyCall, find
 from .numpy_reads import Way
@@ -29,6 +30,7 @@ class Details:
     stored: bool  #: the cause is what stored them in a container
     numbers: bool  #: and only numbers
     differentiated: Differentiated | None  #: what is computed in NumPy to be differentiated
+    conversion: Conversion | None  #: of a tensor to a tensor, on the way to a derivative
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -77,4 +79,5 @@ def _is_storing(scene: Scene, found: NumpyCall) -> bool:
 def _details(scene: Scene, found: NumpyCall, storing: bool, way: Differentiated | None) -> Details:
     placed = [(scene.place_at(r.spot), r.way) for r in found.reads]
     reads = tuple((place, way) for place, way in placed if place is not None)
-    return Details(reads, storing, found.numbers, way)
+    converted = None if way is None else conversion(scene, found)
+    return Details(reads, storing, found.numbers, way, converted)

@@ -21,6 +21,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     without_ending,
 )
 
+from .conversion import tensor_itself
 from .diagnose import Details
 from .differentiated import Part
 from .numpy_reads import Of, Way
@@ -102,6 +103,7 @@ def _each(program: Program, place: Place, node: ast.expr, way: Way) -> str:
 
 propose: Propose[Details] = by_table(
     Fix("differentiated", _whole_way),
+    Fix("itself", lambda s: tensor_itself(s.program, s.details.conversion), changes=True),
     Fix(
         "store_number",
         lambda s: _stored(s, "item"),

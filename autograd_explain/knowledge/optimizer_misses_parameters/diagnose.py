@@ -43,6 +43,7 @@ class Details:
     replaced: Place | None  #: where the parameters were, at the level of the optimizer
     attributes: tuple[Place, ...] = ()  #: where a module keeps plain tensors
     unfrozen: tuple[Place, ...] = ()  #: the lines, outermost first, that switched the flag on
+    put_in: tuple[Place, ...] = ()  #: the lines, outermost first, that made what is in their place
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -62,6 +63,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     replaced = later if replaced is None else replaced
     if replaced is None and unfrozen:
         replaced = unfrozen[-1]
+    put_in = () if made is None or unfrozen else _put_in(scene, missing, replaced)
+    replaced = put_in[-1] if replaced is None and put_in else replaced
     plain = _plain_attributes(scene)
     replaced = next(iter(plain), replaced)
     step = moment(scene, "step")
@@ -85,7 +88,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(missing), None), *others),),
         events=tuple(Event(What.CAUSE, p) for p in (*plain, made) if p is not None),
-        details=Details(None if plain else later or replaced, plain, unfrozen),
+        details=Details(None if plain else later or replaced, plain, unfrozen, put_in),
         variant=_variant(plain, unfrozen, replaced),
         awaited=names[:1] if missing else (),
         awaits_steps=True,
@@ -106,6 +109,18 @@ def _unfrozen(scene: Scene, missing: tuple[torch.Tensor, ...]) -> tuple[Place, .
     if created is None or not scene.incident.evidence.get("unfrozen"):
         return ()
     return created.path
+
+
+def _put_in(
+    scene: Scene, missing: tuple[torch.Tensor, ...], replaced: Place | None
+) -> tuple[Place, ...]:
+    """The lines that made the parameters after the optimizer, or the statement that replaced them
+    as the source tells it."""
+    newer = scene.incident.evidence.get("newer")
+    created = scene.history.creation(missing[0]) if missing and newer else None
+    if created is not None:
+        return created.path
+    return () if replaced is None else (replaced,)
 
 
 def _plain_attributes(scene: Scene) -> tuple[Place, ...]:

@@ -1,4 +1,4 @@
-"""A group more for an optimizer that was made while parameters were frozen."""
+"""A group more for an optimizer that was made while parameters were frozen, or not there yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LISTS = ("parameters", "named_parameters", "modules", "named_modules", "childre
 def group_added(program: Program, made: Place, unfrozen: tuple[Place, ...]) -> Edits | None:
     """`net.layer4.requires_grad_(True)` -> the same, then `opt.add_param_group(…)` with what the
     optimizer made at `made` does not hold of `net.layer4`, where its name can be read.
-    `unfrozen` are the lines that switched the flags on, outermost first."""
+    `unfrozen` are the lines that switched the flags on, or put the module in, outermost first."""
     tree, making = statement_at(program, made)
     target = next(iter(targets(making)), None) if making is not None else None
     optimizer = "" if target is None else dotted(target)
@@ -72,8 +72,10 @@ def _whole(tree: Tree, own: Statement) -> Statement:
 
 
 def _module(own: Statement) -> cst.BaseExpression | None:
-    """`net.layer4` of `net.layer4.requires_grad_(True)`, of a loop over its parameters and of
-    `unfreeze(net.layer4)`."""
+    """`net.layer4` of `net.layer4.requires_grad_(True)`, of a loop over its parameters, of
+    `unfreeze(net.layer4)` and of `net.layer4 = Block()`."""
+    if isinstance(own, cst.Assign):
+        return next((node for node in targets(own) if _is_path(node)), None)
     call = own.iter if isinstance(own, cst.For) else getattr(own, "value", None)
     if not isinstance(call, cst.Call):
         return None

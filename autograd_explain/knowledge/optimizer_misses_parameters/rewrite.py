@@ -34,6 +34,8 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         yield from differing("add_group", group_added(program, made, finding.details.unfrozen))
     if assigns(node_at(program, replaced) or ast.Pass()):
         yield from differing("no_assign", keyword_removed(program, replaced, "assign"))
-    edits, moved = (made_again(program, replaced, moved) for moved in (False, True))
+    edits, moved = (made_again(program, replaced, moved, made) for moved in (False, True))
     fix = "move_optimizer" if edits != moved else "repeat_optimizer"
     yield from differing(fix, moved)
+    if moved is None:  # it is made where its names are not those of the replacement
+        yield from differing("add_new", group_added(program, made, finding.details.put_in))

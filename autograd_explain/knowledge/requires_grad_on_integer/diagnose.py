@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.facts.embedded_ids import EmbeddedIds, embedded_ids
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.torch_call import live_value, maker, tensor_fact
 from autograd_explain.inspect.facts.value_names import outer_names, stored_names
@@ -41,6 +42,8 @@ class Details:
 
     constructor: bool  #: the cause is what made the tensor
     flag: Place | None
+    ids: EmbeddedIds | None = None  #: it holds ids that an embedding layer looks up
+    failed: Place | None = None
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -67,7 +70,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=made if constructor else shown,
         confidence=Confidence.PROVEN if constructor or fact.dtype else Confidence.LIKELY,
         tensors=(fact,),
-    ).with_details(Details(constructor, scene.place_at(shown)))
+    ).with_details(Details(constructor, scene.place_at(shown), _ids(scene, shown), scene.place))
+
+
+def _ids(scene: Scene, shown: ExprAt) -> EmbeddedIds | None:
+    """Of what was not made yet by the name that it was to get."""
+    statement = scene.slicer.statement(shown)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    named = shown.inside(target) if isinstance(target, ast.Name) else shown
+    return embedded_ids(scene, named)
 
 
 def _to_be(scene: Scene, call: ExprAt) -> list[str]:

@@ -4,6 +4,7 @@ import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
+from autograd_explain.rewrite.transforms.embedded_vectors import gradient_of_vectors
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .diagnose import Details
@@ -33,7 +34,17 @@ def _is_flag_of(statement: ast.AST, node: ast.expr) -> bool:
     return isinstance(function, ast.Attribute) and function.value is node
 
 
+def _vectors(site: Site[Details]) -> Edits | None:
+    ids, failed = site.details.ids, site.details.failed
+    return None if ids is None else gradient_of_vectors(site.program, ids, flag=failed)
+
+
 propose: Propose[Details] = by_table(
-    Fix("dtype", at_place(keyword_set, "dtype", "{torch}.float32"), when=lambda d: d.constructor),
-    Fix("cast", _cast),
+    Fix("vectors", _vectors, changes=True),
+    Fix(
+        "dtype",
+        at_place(keyword_set, "dtype", "{torch}.float32"),
+        when=lambda d: d.constructor and d.ids is None,
+    ),
+    Fix("cast", _cast, when=lambda d: d.ids is None),
 )

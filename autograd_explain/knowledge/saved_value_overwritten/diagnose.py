@@ -1,8 +1,8 @@
 """A tensor that backward needs was written in place after the forward pass saved it."""
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from autograd_explain.forward_flow import is_simple
 from autograd_explain.inspect.dataflow.syntax import taken_apart
@@ -66,6 +66,7 @@ class Details:
     further: tuple[Place, ...]  #: the writes to other tensors that backward needs
     readers: tuple[Place, ...] = ()  #: the lines that led to what saved any overwritten parameter
     alone: Place | None = None  #: the only write in the program, where none is known to be guilty
+    tuples: Mapping[str, int] = field(default_factory=dict)  #: what the writes take elements of
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -103,6 +104,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str]) -> Details:
     guilty, failing = found.guilty, scene.path
+    further = further_writes(scene, found)
     write: Place | None = None
     failed: Place | None = None
     if guilty is not None and failing:
@@ -116,10 +118,20 @@ def _details(scene: Scene, found: Overwrite, operand: str, names: Sequence[str])
         aliased=_variant(found) == "alias",
         write=write,
         failed=failed,
-        further=further_writes(scene, found),
+        further=further,
         readers=saving_lines(scene) if is_parameter(found) else (),
         alone=_alone(scene) if guilty is None and not is_parameter(found) else None,
+        tuples=_tuples(scene, guilty, further),
     )
+
+
+def _tuples(
+    scene: Scene, guilty: TraceEvent | None, further: tuple[Place, ...]
+) -> Mapping[str, int]:
+    """What of the writing lines is a tuple: no element of it can be given another tensor."""
+    if guilty is None or "[" not in guilty.target:
+        return {}
+    return scene.inferred.tuples((guilty.place, *further))
 
 
 def _target(scene: Scene, guilty: TraceEvent | None, names: Sequence[str]) -> str:
@@ -127,7 +139,16 @@ def _target(scene: Scene, guilty: TraceEvent | None, names: Sequence[str]) -> st
     if guilty is None:
         return ""
     inside = guilty.inside is not None
-    return (inside and handed_down(scene.program, names, guilty.path)) or guilty.target
+    down = handed_down(scene.program, names, guilty.path) if inside else ""
+    return down or _taken_apart(guilty) or guilty.target
+
+
+def _taken_apart(write: TraceEvent) -> str:
+    """`h` of `h[0].zero_()`, where that line takes a part of the tensor `h`; "" where it takes an
+    element out of a list, which is no operation on a tensor."""
+    parts = (m for m in write.via if m.place.line_id == write.place.line_id)
+    bases = (m.operands[0] for m in parts if m.operands)
+    return next((b for b in bases if b and write.target.startswith((f"{b}[", f"{b}."))), "")
 
 
 def _alone(scene: Scene) -> Place | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from autograd_explain.inspect.facts.rebinding import (
@@ -34,6 +35,7 @@ from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_
 from .clone_for_call import clone_for_call
 from .diagnose import Details
 from .hook_output import returned_from_hook
+from .tuple_element import tuple_rebuilt
 
 #: Edits with the sections of the texts that tell them; None where one cannot be made.
 Fixes: TypeAlias = Iterator[tuple[str, Edits | None]]
@@ -79,10 +81,15 @@ def _with_further_writes(finding: Finding[Details], program: Program) -> Fixes:
     for fix, edits in _candidates(finding, program):
         whole = edits
         for write in finding.details.further:
-            whole = then(program, whole, new_tensor, replace(write, span=None))
+            anew = partial(_anew, finding.details.tuples)
+            whole = then(program, whole, anew, replace(write, span=None))
         yield fix, whole
         if whole is None or fix.startswith("clone"):
             yield fix, edits
+
+
+def _anew(tuples: Mapping[str, int], program: Program, place: Place) -> Edits | None:
+    return tuple_rebuilt(program, place, tuples) if tuples else new_tensor(program, place)
 
 
 def _candidates(finding: Finding[Details], program: Program) -> Fixes:
@@ -142,7 +149,7 @@ def _in_place_of_the_write(
     assert place is not None
     part = write.form is Form.ITEM and not isinstance(target, ast.Subscript)
     yield "out_of_place", element_replaced(program, place)
-    new = _new_tensor(program, place, target, part)
+    new = _new_tensor(finding, program, target, part)
     # Others may look at the buffer that is filled item by item: the saver's copy is safer,
     # unless several operations saved parts of it.
     enough = not part and rebinding_is_enough(program, place, target)
@@ -153,8 +160,13 @@ def _in_place_of_the_write(
         yield "clone_argument", _clone_for_call(finding, program, target.id)
 
 
-def _new_tensor(program: Program, place: Place, target: ast.expr, part: bool) -> Fixes:
+def _new_tensor(finding: Finding[Details], program: Program, target: ast.expr, part: bool) -> Fixes:
+    place = finding.place(What.CHANGED)
+    assert place is not None
     name = ast.unparse(target)
+    if isinstance(target, ast.Subscript) and ast.unparse(target.value) in finding.details.tuples:
+        yield "out_of_place", tuple_rebuilt(program, place, finding.details.tuples)
+        return
     if not part:
         edits = out_of_place(program, place) or out_of_place(program, place, name)
         if edits:

@@ -23,11 +23,13 @@ class Stored:
     """A statement that puts a value into a container: `self.items.append(z)`.
 
     `place` has the span of the value; `read_again` tells that values of the failing round are
-    read out of the container too, so that it is no mere memory of earlier rounds.
+    read out of the container too, so that it is no mere memory of earlier rounds.  `others` put
+    further old values there, or into other containers of the same object.
     """
 
     place: Place
     read_again: bool
+    others: tuple[Place, ...] = ()
 
 
 def stored(scene: Scene, part: FreedPart) -> Stored | None:
@@ -40,8 +42,23 @@ def stored(scene: Scene, part: FreedPart) -> Stored | None:
         found = put_of(scene, name)
         if found is not None:
             container, put = found
-            return Stored(put.place, _read_again(scene, part, container))
+            others = tuple(_stored_beside(scene, part, container))
+            return Stored(put.place, _read_again(scene, part, container), others)
     return None
+
+
+def _stored_beside(scene: Scene, part: FreedPart, container: str) -> Iterator[Place]:
+    """Where each kind of old value that the container's object holds was put."""
+    old, seen = {id(n.node) for n in part.old}, set[str]()
+    owner = container.rpartition(".")[0] or container
+    for named in scene.names.tensors:
+        inside = named.name.startswith((f"{owner}.", f"{owner}["))
+        kind = re.sub(r"\[\d+\]", "[0]", named.name, count=1)
+        if inside and kind not in seen and id(named.tensor.grad_fn) in old:
+            seen.add(kind)
+            found = put_of(scene, named.name)
+            if found is not None:
+                yield found[1].place
 
 
 def _is_read_by_name(scene: Scene, part: FreedPart) -> bool:

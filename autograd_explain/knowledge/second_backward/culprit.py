@@ -9,13 +9,13 @@ from dataclasses import replace
 import torch
 
 from autograd_explain.inspect.dataflow.syntax import PUTS
+from autograd_explain.inspect.facts.memoization import Memoized
 from autograd_explain.inspect.live.names import Names, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Role, TensorFact
 from autograd_explain.program import called_name
 
 from .freed_part import FreedPart
-from .memoization import Memoized
 
 _SHOWN = 4  #: tensors of one object
 

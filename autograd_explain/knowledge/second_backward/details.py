@@ -6,18 +6,24 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from autograd_explain.arguments import parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.cut_kinds import cut_of
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.dataflow.syntax import returns
 from autograd_explain.inspect.facts.call_levels import Path, at_one_level, distinct
+from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind
 from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a, table_of
 from autograd_explain.model import Place
 
 from .carried_state import CarriedState
+from .constants import Constants, constants
 from .evidence import Evidence
 from .freed_part import FreedPart
 from .handed_anew import handed_anew
@@ -47,6 +53,7 @@ class Details:
     made: tuple[Place, ...] = ()  #: in a constructor
     attribute_uses: tuple[Place, ...] = ()  #: of what was made there
     stored: Place | None = None  #: what puts it into a mere memory of earlier rounds
+    stored_beside: tuple[Place, ...] = ()  #: what puts further old values there
     first_uses: tuple[Place, ...] = ()  #: where the earlier loss reads the shared part
     weights: tuple[Place, ...] = ()  #: where a loss reads it as the weight of a log-probability
     derivatives: tuple[Place, ...] = ()  #: the calls of torch.autograd.grad that a loss is made of
@@ -59,6 +66,8 @@ class Details:
     cache: bool = False  #: an object of a library keeps it until it is None again
     argument: str = ""  #: what the function was given that keeps the old value for it
     filled: str = ""  #: what the function calls that of its input into which it wrote the old value
+    attribute: str = ""  #: under which an object has it that was given it
+    constants: Constants | None = None  #: the values that the loop need not train
     held: bool = False  #: it took the name of a leaf that an optimizer steps
 
 
@@ -91,8 +100,21 @@ def details_of(
         argument=_argument(scene, known.part, names[0]),
         handed_anew=handed_anew(scene, names) if why is Why.COMPUTED_ONCE else (),
         filled=_filled(scene, known.part) if why is Why.CARRIED else "",
+        attribute=_attribute(scene, known.part) if why is Why.COMPUTED_ONCE else "",
+        constants=constants(scene, known.part) if why is Why.COMPUTED_ONCE else None,
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
     )
+
+
+def _attribute(scene: Scene, part: FreedPart) -> str:
+    """`likelihood.noise`, where a module holds the very value as an attribute of its own."""
+    tensor = None if part.carrier is None else part.carrier.tensor
+    for name in () if tensor is None else scene.names.of(tensor):
+        path, _, attribute = name.rpartition(".")
+        owner = live_object(scene, path) if attribute.isidentifier() else MISSING
+        if is_a(owner, torch.nn.Module) and table_of(owner).get(attribute) is tensor:
+            return name
+    return ""
 
 
 def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:

@@ -64,6 +64,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     if why is Why.CARRIED and keeps is None:
         keeps = stored_as_attribute(scene, part)
     storing = None if keeps is None or keeps.read_again else keeps.place
+    beside = () if storing is None or keeps is None else keeps.others
     library = None if memory is not None else kept_by_library(scene, part)
     if library is not None and why is Why.COMPUTED_ONCE and _is_of_user(part, library.place):
         library = None
@@ -105,6 +106,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         freed=part.lines,
         details=replace(
             details_of(scene, known, why, told, state, storing),
+            stored_beside=beside,
             cache=library is not None and library.cache,
             options=() if library is None else library.options,
             set_again=_set_again(library),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.failing_loops import FailingLoops, failing_loops
+from autograd_explain.inspect.facts.memoization import Memoized, remembered
 from autograd_explain.inspect.facts.torch_call import backward_roots
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
@@ -14,7 +15,6 @@ from autograd_explain.model import Place
 from .calls import Calls, calls_of
 from .derivative import Derivative, derivative_in_loss
 from .freed_part import FreedPart
-from .memoization import Memoized, remembered
 from .step_effect import Step, effect_of
 
 

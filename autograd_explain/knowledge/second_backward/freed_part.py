@@ -18,6 +18,7 @@ import torch
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
 from autograd_explain.inspect.facts.binding import Binding, NodesOfName, binding_of, carried_name
 from autograd_explain.inspect.facts.failing_loops import failing_loops
+from autograd_explain.inspect.facts.memoization import remembered
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import Graph, GraphNode
 from autograd_explain.inspect.live.names import NamedTensor
@@ -27,7 +28,6 @@ from autograd_explain.nodes import GraphTraversal, start_of
 
 from .kept_anew import KeptAnew, kept_anew
 from .made_outside import made_by_text, made_outside, read_in_loop
-from .memoization import remembered
 
 _SECONDS = 2.0
 
@@ -209,9 +209,15 @@ def _seen_kept(scene: Scene, used: list[GraphNode], maker: TraceEvent | None) ->
     if maker is None or kept is None or all(n is not kept.node for n in used):
         return None
     lines = [place.line_id for place in maker.path]
-    if kept.binding.place.line_id not in lines[:-1]:  # the line itself has the name already
+    at = kept.binding.place
+    if isinstance(getattr(kept.binding.statement, "value", None), ast.Name):
+        if maker.inside is None:  # the line that computed it names it
+            return None
+        inner = [p for p in maker.path if p.function_id == at.function_id]
+        return replace(kept, binding=Binding((at,), kept.binding.statement)) if inner else None
+    if at.line_id not in lines[:-1]:  # the line itself has the name already
         return None
-    path = maker.path[: lines.index(kept.binding.place.line_id) + 1]
+    path = maker.path[: lines.index(at.line_id) + 1]
     return replace(kept, binding=Binding(path, kept.binding.statement))
 
 

@@ -9,12 +9,11 @@ from typing import Any
 from autograd_explain.arguments import default, parameters
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, attribute
 from autograd_explain.inspect.facts.container_puts import live_object
+from autograd_explain.inspect.facts.library_cache import setters
 from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import bases
 from autograd_explain.program import is_of_package
-
-from .kept_by_library import setters
 
 
 def handed_anew(scene: Scene, names: Iterable[str]) -> tuple[str, ...]:

@@ -38,8 +38,9 @@ def kept_anew(scene: Scene) -> KeptAnew | None:
         if start is None:
             continue
         below = {id(reached.node) for reached in GraphTraversal([start], seconds=_SECONDS)}
-        alike = (n for n in last if n.name == start.name() and n.node is not start)
-        old = next((n for n in alike if id(n.node) in below), None)
+        earlier = [n for n in last if n.node is not start and id(n.node) in below]
+        alike = (n for n in earlier if n.name == start.name())
+        old = next(alike, None) or next((n for n in earlier if _is_made_again(scene, n)), None)
         if old is not None:
             source, node = found[name]
             function = source.function_around(node)
@@ -48,13 +49,28 @@ def kept_anew(scene: Scene) -> KeptAnew | None:
     return None
 
 
+def _is_made_again(scene: Scene, node: GraphNode) -> bool:
+    """Whether the same operation made something newer: the first round may have had nothing to
+    compute the state from, and kept what the others compute it from."""
+    newer = (n for n in scene.graph.inner if n.sequence > node.sequence)
+    return any(n.name == node.name for n in newer)
+
+
 def _kept(scene: Scene) -> Iterator[tuple[Source, ast.Assign, str]]:
-    """The statements `self.state = f(x, self.state)` and the attribute."""
+    """The statements `self.state = f(x, self.state)` and the attribute, and `self.state = x` of a
+    function that has read it before."""
     for source, node in scene.index.nodes(ast.Assign):
-        read = {ast.unparse(n) for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
+        function = source.function_around(node) if isinstance(node.value, ast.Name) else None
+        inside = ast.walk(node.value if function is None else function)
+        loads = (n for n in inside if isinstance(n, ast.Attribute) and _is_read(n))
+        read = {ast.unparse(n) for n in loads if n.lineno <= node.lineno}
         for target in (leaf for t in node.targets for leaf in getattr(t, "elts", [t])):
             if isinstance(target, ast.Attribute) and ast.unparse(target) in read:
                 yield source, node, ast.unparse(target)
+
+
+def _is_read(node: ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _last_of_rounds(scene: Scene) -> list[GraphNode]:

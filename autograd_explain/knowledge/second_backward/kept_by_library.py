@@ -12,7 +12,7 @@ import torch
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.container_puts import live_object
-from autograd_explain.inspect.live.class_source import parsed
+from autograd_explain.inspect.facts.library_cache import is_cache, options_of, setters
 from autograd_explain.inspect.live.names import without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, items, table_of
@@ -124,7 +124,7 @@ def _by_name(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
 def _kept(
     scene: Scene, names: tuple[str, ...], call: ExprAt, owner: Any, attribute: str
 ) -> KeptByLibrary:
-    cache, options = _is_cache(owner, attribute), tuple(_options(scene, owner, attribute))
+    cache, options = is_cache(owner, attribute), tuple(options_of(scene, owner, attribute))
     setting = list(_setting(scene, call, owner, attribute))
     made = setting[0] if len(setting) == 1 else call
     read = None if made.node is call.node else scene.slicer.place(call)
@@ -151,57 +151,6 @@ def is_trained(scene: Scene, calls: Calls, owner: Any) -> bool:
     own = {id(p) for p in owner.parameters()}
     held = [held_by(scene, call) for _, call in calls.steps]
     return any(ids is None or ids & own for ids in held)
-
-
-def _options(scene: Scene, owner: Any, attribute: str) -> Iterator[tuple[Place, str]]:
-    """The options switched on where such objects are made that the attribute is named after:
-    `cached=True` for `_cached_edge_index`."""
-    for source, call in scene.index.calls(type(owner).__name__):
-        for given in call.keywords:
-            on = isinstance(given.value, ast.Constant) and given.value.value is True
-            if on and given.arg and given.arg in attribute and table_of(owner).get(given.arg):
-                yield scene.slicer.place(scene.slicer.at(source, call)), given.arg
-
-
-def _is_cache(owner: Any, attribute: str) -> bool:
-    """Whether the class sets the attribute to None, and else to what is not computed from it."""
-    tree = parsed(type(owner))
-    if tree is None:
-        return False
-    pairs = [
-        (target, value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        for target, value in _pairs(node)
-        if isinstance(target, ast.Attribute) and target.attr == attribute
-    ]
-    empty = [v for _, v in pairs if isinstance(v, ast.Constant) and v.value is None]
-    asked = any(
-        isinstance(n, ast.Compare)
-        and isinstance(n.ops[0], (ast.Is, ast.IsNot))
-        and getattr(n.left, "attr", "") == attribute
-        for n in ast.walk(tree)
-    )
-    itself = any(getattr(n, "attr", "") == attribute for _, v in pairs for n in ast.walk(v))
-    return bool(empty) and asked and not itself and len(pairs) > len(empty)
-
-
-def setters(kind: type, attribute: str) -> Iterator[tuple[ast.FunctionDef, list[ast.expr]]]:
-    """The methods in a class's own text that set an attribute, each with the values."""
-    tree = parsed(kind)
-    for method in ast.walk(tree) if tree is not None else ():
-        inside = [n for n in ast.walk(method) if isinstance(n, ast.Assign)]
-        pairs = [pair for node in inside for pair in _pairs(node)]
-        values = [v for target, v in pairs if ast.unparse(target) == f"self.{attribute}"]
-        if isinstance(method, ast.FunctionDef) and values:
-            yield method, values
-
-
-def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """`a, b = c, d` taken apart."""
-    for target in node.targets:
-        left, right = getattr(target, "elts", [target]), getattr(node.value, "elts", [node.value])
-        yield from zip(left, right, strict=True) if len(left) == len(right) else ()
 
 
 def _calls(scene: Scene) -> Iterator[ExprAt]:

@@ -41,7 +41,7 @@ def made_outside(scene: Scene) -> list[GraphNode]:
 def read_in_loop(scene: Scene, name: str) -> Place | None:
     """The first statement of a loop around the failure that reads `smooth` of `smooth['beta']`."""
     root = _OWN_NAME.match(name)
-    for live, source, loop in _loops(scene) if root is not None else ():
+    for live, source, loop in loops(scene) if root is not None else ():
         for statement in loop.body:
             names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
             if root is not None and root[0] in names:
@@ -54,7 +54,7 @@ def made_by_text(scene: Scene, name: str) -> tuple[TraceEvent, ...]:
     is computed from with a graph, where the loop only reads it: as the text tells, oldest first.
     () where a name has several values, or one that stands elsewhere."""
     root = _OWN_NAME.match(name)
-    for live, source, loop in _loops(scene) if root is not None else ():
+    for live, source, loop in loops(scene) if root is not None else ():
         nodes = [n for s in loop.body for n in ast.walk(s)]
         if root is None or root[0] in {changed for node in nodes for changed in _works_with(node)}:
             return ()
@@ -98,17 +98,22 @@ def _bound(statement: ast.Assign) -> set[str]:
 
 def _fixed_names(scene: Scene) -> Iterator[str]:
     """The names of tensors and containers that the loops around the failing lines only read."""
-    for live, _, loop in _loops(scene):
-        nodes = [n for s in loop.body for n in ast.walk(s)]
-        target = () if isinstance(loop, ast.While) else ast.walk(loop.target)
-        given = {name for node in (*target, *nodes) for name in _changed(node)}
-        for name in {n.id for n in nodes if isinstance(n, ast.Name)} - given:
-            value = in_frame(expression_of(name), live.frame)
-            if value is not MISSING and is_a(value, _HOLDERS):
-                yield name
+    for live, _, loop in loops(scene):
+        yield from fixed_in(live, loop)
 
 
-def _loops(scene: Scene) -> Iterator[tuple[LiveFrame, Source, ast.For | ast.While]]:
+def fixed_in(live: LiveFrame, loop: ast.For | ast.While) -> set[str]:
+    """The names of tensors and containers that a loop of a frame only reads."""
+    nodes = [n for s in loop.body for n in ast.walk(s)]
+    target = () if isinstance(loop, ast.While) else ast.walk(loop.target)
+    given = {name for node in (*target, *nodes) for name in _changed(node)}
+    read = {n.id for n in nodes if isinstance(n, ast.Name)} - given
+    values = {name: in_frame(expression_of(name), live.frame) for name in read}
+    return {n for n, v in values.items() if v is not MISSING and is_a(v, _HOLDERS)}
+
+
+def loops(scene: Scene) -> Iterator[tuple[LiveFrame, Source, ast.For | ast.While]]:
+    """The loops around the failing lines of all of the user's frames."""
     for live in scene.incident.user_frames:
         source = scene.program.source_of(live.code)
         if source is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from autograd_explain.inspect.facts.loop_carried import StateKind
@@ -32,8 +32,12 @@ from autograd_explain.rewrite.transforms.recompute import (
     recompute_before,
     repeat_inside,
 )
-from autograd_explain.rewrite.transforms.remove_memoization import always_computed, without_memory
-from autograd_explain.rewrite.transforms.uncut import apply_patches, keyword_added, node_at
+from autograd_explain.rewrite.transforms.remove_memoization import (
+    always_computed,
+    not_kept,
+    without_memory,
+)
+from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
@@ -59,6 +63,27 @@ def _every_round_or_call(site: Site[Details]) -> Edits | None:
     return _every_round(site) or _in_closure(site)
 
 
+def _given_again(site: Site[Details]) -> Edits | None:
+    """`model = Model(noise_net(x))` before the loop: in it `model.noise = noise_net(x)`.  Another
+    object would have other parameters, and would not be the one that others hold."""
+    cause, use, path = site.finding.place(What.CAUSE), site.details.use, site.details.attribute
+    source, node = site.program.source_at(cause), node_at(site.program, cause)
+    statement = site.program.statement_at(cause)
+    if source is None or node is None or not path or cause is None or use is None:
+        return None
+    outer = source.parents[node]
+    call = source.parents[outer] if isinstance(outer, ast.keyword) else outer
+    made = statement.targets if isinstance(statement, ast.Assign) else []
+    root = path.partition(".")[0]
+    named = [t for t in made if isinstance(t, ast.Name) and t.id == root]
+    top = cause.function is None and use.function is None
+    same = top or cause.function_id == use.function_id
+    if not named or not isinstance(call, ast.Call) or not same:
+        return None
+    code = code_of(site.program, cause, node)
+    return line_before(site.program, use, f"{path} = {code}")
+
+
 def _compared(site: Site[Details]) -> Edits | None:
     """What the loop compares its own values with is cut off, the rest moves into the loop."""
     use = site.details.use
@@ -69,6 +94,31 @@ def _compared(site: Site[Details]) -> Edits | None:
     return then(
         site.program, edits, lambda p, u, *o: compute_all_in_loop(p, o, u), use, *found.others
     )
+
+
+def _constant(again: bool) -> Callable[[Site[Details]], Edits | None]:
+    """The loop gets the values of before it without their graphs."""
+
+    def edit(site: Site[Details]) -> Edits | None:
+        found = site.details.constants
+        if found is None or found.again is not again:
+            return None
+        others = (_detached_in_memory, _given_again, _every_round_or_call)
+        if not again and any(other(site) for other in others):
+            return None  # who can compute them anew may want to train through them
+        code = "".join(f"{name} = {name}.detach()\n" for name in found.names)
+        return line_before(site.program, found.before, code)
+
+    return edit
+
+
+def _detached_in_memory(site: Site[Details]) -> Edits | None:
+    """All that a memory of earlier rounds is given with a graph."""
+    stored = site.details.stored
+    if stored is None:
+        return None
+    places = dict.fromkeys((stored, *site.details.stored_beside))
+    return detached_at(site.program, *places) or detached_at(site.program, stored)
 
 
 def _when_read(site: Site[Details]) -> Edits | None:
@@ -204,11 +254,8 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
 
 def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """`GCNConv(4, 8, cached=True)` -> the same with False, wherever the program makes one."""
-    options = finding.details.options
-    patches = (keyword_added(program, place, name, "False") for place, name in options)
-    edits = apply_patches(patch for group in patches for patch in group)
-    if edits:
-        facts, changes = {"code": f"{options[0][1]}=False"}, Safety.CHANGES_MEANING
+    for code, edits in not_kept(program, finding.details.options):
+        facts, changes = {"code": code}, Safety.CHANGES_MEANING
         yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
 
 
@@ -239,15 +286,18 @@ _of_table: Propose[Details] = by_table(
     Fix("not_remembered", _not_remembered, when=lambda d: d.why is Why.REMEMBERED, changes=True),
     Fix(
         "detach_kept",
-        lambda s: detached_at(s.program, s.details.stored),
+        _detached_in_memory,
         when=lambda d: d.why is Why.CARRIED or (d.why is Why.COMPUTED_ONCE and not d.made),
         changes=True,
     ),
     Fix("detach_compared", _compared, when=_is_computed_once, changes=True),
+    Fix("detach_compared", _constant(again=True), when=_is_computed_once, changes=True),
+    Fix("recompute_in_loop", _given_again, when=_is_computed_once, changes=True),
     Fix("recompute_in_loop", _every_round_or_call, when=_is_computed_once, changes=True),
     Fix("when_read", _when_read, when=_is_computed_once, changes=True),
     Fix("recompute_in_loop", _before_each_use, when=_is_computed_once, changes=True),
     Fix("recompute_in_loop", _set_again, when=_is_computed_once, changes=True),
+    Fix("detach_kept", _constant(again=False), when=_is_computed_once, changes=True),
     Fix("in_closure", _in_closure, when=lambda d: d.why is Why.CLOSURE, changes=True),
     Fix(
         "create_graph",

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from autograd_explain.inspect.facts.binding import binding_of
+from autograd_explain.inspect.facts.memoization import Memoized
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
@@ -32,6 +33,8 @@ class Details:
     by_library: bool = False  #: inside of a call of an installed library
     drawn: Place | None = None  #: where a distribution draws a sample
     swapped: Swapped | None = None
+    memory: Memoized | None = None  #: what keeps the value for good
+    options: tuple[tuple[Place, str], ...] = ()  #: by which objects of packages do
 
 
 def widest(cuts: list[TraceEvent]) -> TraceEvent:

@@ -2,6 +2,8 @@
 
 import ast
 
+from autograd_explain.inspect.facts.library_cache import caching_options
+from autograd_explain.inspect.facts.memoization import remembered
 from autograd_explain.inspect.facts.silent_evidence import (
     culprit,
     event,
@@ -64,7 +66,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     kept = (first.target,) if first.target else kept_as(scene, first)
     fact = culprit(scene, next(iter(lost), None), operand, *kept, *names[1:])
     variant = _variant(scene, cuts)
-    off = recording_off(scene, cuts) if variant == "no_grad" else None
+    kept_on = variant == "no_grad" and bool(scene.incident.evidence.get("kept"))
+    memory = remembered(scene.program, (first.place,)) if kept_on else None
+    options = caching_options(scene) if kept_on and memory is None else ()
+    off = None if variant != "no_grad" or memory or options else recording_off(scene, cuts)
     call = _call_of_function(scene, first) if variant == "function" else None
     causes = [
         scene.event(What.CAUSE, m, certainty=Certainty.OBSERVED)
@@ -73,6 +78,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     events = as_events(causes, off)
     if call is not None:
         events = behind(Event(What.CAUSE, call, certainty=Certainty.OBSERVED), causes)
+    if options:
+        events = behind(Event(What.CAUSE, options[0][0]), causes)
     events += [event(scene, What.FAILED, "backward") or event(scene, What.FAILED, "step")]
     return Finding(
         cause="silent_cut",
@@ -93,12 +100,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(fact,),
         events=tuple(e for e in events if e is not None),
-        variant=variant,
+        variant="kept" if kept_on else variant,
         details=Details(
             repairable=variant not in _WITHOUT_REWRITE,
             off=off,
             by_library=variant in ("function", "library"),
             swapped=_swapped(scene, first),
+            memory=memory,
+            options=options,
             drawn=first.place if ".sample(" in text_of(scene, first.place) else None,
         ),
         awaited=names[:1] if lost and _is_awaited(scene, variant) else (),

@@ -3,15 +3,20 @@
 from collections.abc import Iterator
 
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Finding, Safety, What
+from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
-from autograd_explain.rewrite.transforms.gathered import object_called
+from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.remove_memoization import (
+    always_computed,
+    not_kept,
+    without_memory,
+)
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
@@ -20,10 +25,17 @@ from .functional_copy import functional_copy
 from .reconnect import reconnected
 
 
+def _told(site: Site[Details]) -> list[Place]:
+    events = (e.place for e in site.finding.events if e.what is What.CAUSE)
+    return [place for place in events if place is not None]
+
+
 def _reconnected(site: Site[Details]) -> Edits | None:
-    events = [e for e in site.finding.events if e.what is What.CAUSE]
-    places = [e.place for e in events if e.place is not None]
-    return reconnected(site.program, places, site.finding.place(What.FAILED))
+    return reconnected(site.program, _told(site), site.finding.place(What.FAILED))
+
+
+def _called_themselves(site: Site[Details]) -> Edits | None:
+    return objects_called(site.program, _told(site))
 
 
 def _with_graph(site: Site[Details]) -> Edits | None:
@@ -47,7 +59,17 @@ def _other_way_round(site: Site[Details]) -> Edits | None:
     return apply_patches(replacement(site.program, swapped.place, code))
 
 
+def _computed_anew(site: Site[Details]) -> Edits | None:
+    """What is kept for good is computed at every use."""
+    memory = site.details.memory
+    if memory is None:
+        return None
+    change = always_computed if memory.how == "guard" else without_memory
+    return change(site.program, memory.place)
+
+
 _of_table: Propose[Details] = by_table(
+    Fix("compute_anew", _computed_anew, changes=True, intended_difference=True),
     Fix("codes", at_place(codes_in_loss), changes=True),
     Fix(
         "rsample",
@@ -55,7 +77,7 @@ _of_table: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("other_way_round", _other_way_round, changes=True),
-    Fix("repair_called_itself", at_place(object_called), changes=True),
+    Fix("repair_called_itself", _called_themselves, changes=True),
     Fix("functional_copy", at_place(functional_copy), changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
@@ -76,6 +98,13 @@ def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposa
             return
 
 
+def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    for code, edits in not_kept(program, finding.details.options):
+        changes, facts = Safety.CHANGES_MEANING, {"code": code}
+        yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    yield from _not_kept(finding, program)
     yield from _of_library(finding, program)
     yield from _of_table(finding, program)

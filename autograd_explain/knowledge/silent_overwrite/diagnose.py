@@ -67,6 +67,8 @@ class Way(Enum):
     CONTEXT = "context"
     UNRECORDED = "unrecorded"  #: it was counted, but the graph has no node for it
     KEPT = "kept"  #: what a hook keeps of a layer, by a later layer
+    HELD = "held"  #: what the program keeps under a second name, by the first
+    GIVEN = "given"  #: what a call was given, and the caller goes on with
     HANDED_OUT = "handed_out"  #: what a graph gives for a node, by a later node
     UNKNOWN = "unknown_write"
 
@@ -90,6 +92,8 @@ class Details:
     asked: bool = False  #: a function that is called for its result wrote, into a parameter
     handed: Place | None = None  #: the object that it got the parameter with, in that call
     graph: GraphMade | None = None  #: what handed out values that were written
+    copied: tuple[tuple[Place, str], ...] = ()  #: where a copy can be kept or given, and of what
+    writes: tuple[Place, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -101,6 +105,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         return _kept_by_hook(scene)
     if way is Way.HANDED_OUT:
         return _handed_out(scene)
+    if way in (Way.HELD, Way.GIVEN):
+        return _second_name(scene, way)
     saver, write, alias = (moment(scene, role) for role in ("saved", "changed", "alias"))
     node, slot = _kept_for(scene, saver)
     backward, worst = moment(scene, "backward"), worst_difference(scene)
@@ -208,6 +214,34 @@ def _kept_by_hook(scene: Scene) -> Finding[Details] | None:
         node=str(evidence["node"]),
     )
     return _unsaved(fact, facts, events, Details(Way.KEPT, operand=str(evidence["kept"])))
+
+
+def _second_name(scene: Scene, way: Way) -> Finding[Details] | None:
+    """What the graph saved is as it was: a name stands for other values than it was given."""
+    evidence, write, used = scene.incident.evidence, moment(scene, "changed"), moment(scene, "used")
+    if write is None:
+        return None
+    names = tuple(dict.fromkeys(n for n in (evidence["written"], evidence["kept"]) if n))
+    fact = culprit(scene, next(iter(tensors(scene, "tensor")), None), *names)
+    copied: tuple[tuple[Place, str], ...] = evidence["copied"]
+    place = copied[0][0] if copied and way is Way.HELD else None
+    events = (
+        scene.event(What.CHANGED, write, certainty=Certainty.OBSERVED),
+        None if place is None else Event(What.CREATED, place, relation=Relation.ALIAS),
+        event(scene, What.FAILED, "backward"),
+    )
+    facts = _facts(
+        scene,
+        fact,
+        write,
+        saver=place.source if place is not None else "",
+        saver_place=label(place) if place is not None else "",
+        node=str(evidence["kept"]),
+        operand=names[0],
+        used=used.place.source if used is not None else "",
+    )
+    writes = tuple(m.place for m in moments(scene, "changed"))
+    return _unsaved(fact, facts, events, Details(way, copied=copied, writes=writes))
 
 
 def _handed_out(scene: Scene) -> Finding[Details] | None:

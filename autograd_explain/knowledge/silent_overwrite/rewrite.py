@@ -2,15 +2,18 @@
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
+from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.clone import clone_alias, clone_operand
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
+from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
-from autograd_explain.rewrite.transforms.out_of_place import new_tensor
+from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 
 from .alias import through_tensor
 from .diagnose import Details, Way
@@ -140,7 +143,52 @@ _of_graph: Propose[Details] = by_table(
 )
 
 
+def _copies(site: Site[Details]) -> Edits | None:
+    """A copy of the tensor wherever it is kept, or given away to be written."""
+    (first, operand), *others = site.details.copied
+    edits = clone_operand(site.program, first, operand)
+    for place, text in others:
+        edits = then(site.program, edits, partial(_clone, text), place)
+    return edits
+
+
+def _clone(operand: str, program: Program, place: Place) -> Edits | None:
+    return clone_operand(program, place, operand)
+
+
+def _all_new(site: Site[Details]) -> Edits | None:
+    """Each write makes a new tensor, which takes the written name."""
+    first, *others = site.details.writes
+    edits = _new(site.program, first)
+    for place in others:
+        edits = then(site.program, edits, _new, place)
+    return edits
+
+
+def _new(program: Program, place: Place) -> Edits | None:
+    return out_of_place(program, place) or module_not_inplace(program, place)
+
+
+_of_second_name: Propose[Details] = by_table(
+    Fix(
+        "copy_kept",
+        _copies,
+        when=lambda d: bool(d.copied),
+        changes=True,
+        intended_difference=True,
+    ),
+    Fix("not_inplace", _all_new, changes=True, intended_difference=True),
+    at=What.CHANGED,
+)
+
+
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    tables = {Way.UNRECORDED: _of_unrecorded, Way.KEPT: _of_kept, Way.HANDED_OUT: _of_graph}
+    tables = {
+        Way.UNRECORDED: _of_unrecorded,
+        Way.KEPT: _of_kept,
+        Way.HANDED_OUT: _of_graph,
+        Way.HELD: _of_second_name,
+        Way.GIVEN: _of_second_name,
+    }
     table = tables.get(finding.details.way, _of_write)
     return table(finding, program)

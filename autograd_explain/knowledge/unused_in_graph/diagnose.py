@@ -13,6 +13,7 @@ from autograd_explain.inspect.facts.called_back import (
     cuts_of_what_was_handed_in,
     unrecorded_for_library,
 )
+from autograd_explain.inspect.facts.dead_value import DeadValue, Unread, dead_values
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.facts.late_flag import late_flag
 from autograd_explain.inspect.facts.no_graph import whole_cut
@@ -45,6 +46,9 @@ EXAMPLE = {
     "cut": "",
     "cut_place": "",
     "inputs": "1",
+    "dead": "",
+    "reader": "",
+    "reader_place": "",
 }
 
 
@@ -59,6 +63,7 @@ class Details:
     several: bool  #: inputs, and nothing is known of this one
     whole: str = ""  #: of which parts are asked for that were taken beside the graph
     parts: tuple[PartAsked, ...] = ()
+    dead: tuple[Unread, ...] = ()
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -92,6 +97,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     variant = "cut" if cuts else _variant(tensor, used, other)
     taken = () if parts is None else parts.makers
     variant = "derived" if taken else variant
+    dead = () if variant or parts is not None else _dead(scene, roots, shown)
+    variant = "dead" if dead else variant
+    in_place_of = [v.read for v in dead]
     same = bool(visible) and used is not tensor and _same_numbers(tensor, used)
     nameable = shown is not None and same
     return finding_from_message(
@@ -103,12 +111,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "index": str(index),
             "root": roots[0].text if roots else asked_by_library(scene),
             "maker": next((m.text for m in (*taken, made) if m is not None), ""),
-            "used": other,
+            "used": dead[0].original if dead else other,
             "cut": "" if cut_place is None else _cut_text(cuts[0], cut_place),
             "cut_place": "" if cut_place is None else label(cut_place),
             "inputs": str(len(differentiated(scene))),
+            **_unread_facts(scene, dead),
         },
-        at=cut_place or next(iter(taken), None) or shown or given or of_library,
+        at=cut_place or next(iter((*taken, *in_place_of)), None) or shown or given or of_library,
         variant=variant,
         confidence=Confidence.PROVEN if tensor is not None else Confidence.LIKELY,
         tensors=(fact, *_used_fact(scene, used)),
@@ -126,6 +135,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             several=len(differentiated(scene)) != 1 and not variant,
             whole="" if parts is None else parts.whole,
             parts=() if parts is None else parts.asked,
+            dead=tuple(v.place(scene) for v in dead),
         )
     )
 
@@ -156,6 +166,21 @@ def _taken_in(cuts: tuple[Cut, ...]) -> str:
 
 def _cut_text(cut: CutBetween, place: Place) -> str:
     return cut.spot.text if cut.off is None else place.source
+
+
+def _dead(scene: Scene, roots: list[ExprAt], shown: ExprAt | None) -> tuple[DeadValue, ...]:
+    """The values made of the input that nothing reads, in the function that names both."""
+    if shown is None or shown.key is None or len(roots) != 1:
+        return ()
+    same = roots[0].scope.body is shown.scope.body
+    return dead_values(scene, roots[0], (shown.key,))[1] if same else ()
+
+
+def _unread_facts(scene: Scene, dead: tuple[DeadValue, ...]) -> dict[str, str]:
+    if not dead:
+        return {}
+    reader = scene.slicer.place(dead[0].read)
+    return {"dead": dead[0].name, "reader": reader.source, "reader_place": label(reader)}
 
 
 def _index(scene: Scene) -> int:

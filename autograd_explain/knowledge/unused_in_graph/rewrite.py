@@ -8,6 +8,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
+from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -65,6 +66,12 @@ propose: Propose[Details] = by_table(
     Fix("record", _recorded, intended_difference=True),
     Fix("uncut", _connected, when=lambda d: d.cuts != (), intended_difference=True),
     Fix("take_part", _part_taken_last, when=lambda d: d.parts != (), intended_difference=True),
+    Fix(
+        "use_dead",
+        lambda s: read_instead(s.program, s.details.dead),
+        when=lambda d: d.dead != (),
+        changes=True,
+    ),
     Fix(
         "use_source",
         lambda s: expression_replaced(s.program, s.place, s.details.source),

@@ -23,6 +23,8 @@ from .graph_cuts import Cuts
 from .graph_outputs import GraphOutputs
 from .handed_gradients import HandedGradients, has_own_function
 from .hidden_overwrites import Aliased, Overwrites, Overwritten
+from .kept_values import KeptValues
+from .last_rounds import LastRounds
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
 from .partial_cuts import partial_cut
@@ -49,6 +51,8 @@ class Detectors:
         self.log = log
         self.blind: set[str] = set()  #: what could not be looked at in the cell, as keys
         self.unrecorded = Unrecorded(log, self.blind)
+        self.kept = KeptValues(log, self.blind)
+        self.rounds = LastRounds(log)
         self.cuts = Cuts()
         self.gradients = Gradients(log, self.cuts)
         self.overwrites = Overwrites(log, self.blind, self.gradients.by_hand.is_gradient)
@@ -259,6 +263,8 @@ class Detectors:
         self.unrecorded.before_backward(roots, inputs, mark)
         if whole:
             self._roots[site] = mark
+            self.kept.before_backward(roots, mark)
+            self.rounds.before_backward(roots, mark)
             self.cuts.before_backward(roots, mark)
             self.gradients.before_backward(roots, mark)
             self.frozen.before_backward(roots)
@@ -316,6 +322,8 @@ class Detectors:
         self.blind.clear()
         self.overwrites.found.clear()
         self.unrecorded.found.clear()
+        self.kept.begin()
+        self.rounds.begin()
         with quiet():
             self.overwrites.let_go()
         self.gradients.found.clear()

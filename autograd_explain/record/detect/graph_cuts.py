@@ -8,6 +8,7 @@ held by an optimizer, never gets a gradient: detaching on purpose looks the same
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
@@ -84,6 +85,10 @@ class Cuts:
         self._since = 0
         self._begun = 0  #: when the cell did
         self._previous = 0  #: the time of the last backward
+        #: Of each cut, how many backwards of this cell came before it first ran, and the seconds.
+        self.first: dict[int, tuple[int, float]] = {}
+        self.rounds = 0  #: backwards of this cell
+        self._started = time.perf_counter()
 
     def cut(
         self,
@@ -133,6 +138,8 @@ class Cuts:
         long as the calls before have shown new ones: a loop goes through the blocks of a model."""
         if cut.looks < _LOOKS:
             known = len(cut.above)
+            if cut.site not in self.first:
+                self.first[cut.site] = self.rounds, time.perf_counter() - self._started
             if any(self._is_fresh(source, cut.way) for source in sources):
                 cut.fresh = cut.clock
             for source in sources:
@@ -273,6 +280,7 @@ class Cuts:
                     self.reached[site] = mark
         self._since = sequence()
         self._previous = mark.clock
+        self.rounds += 1
 
     def _is_made_anew(self, cut: CutSite) -> bool:
         """Whether what left does so for each backward: a leaf that stays was only given its first
@@ -283,6 +291,8 @@ class Cuts:
     def begin(self, clock: int) -> None:
         """A cell begins: each site is looked at once more."""
         self._begun = clock
+        self.first.clear()
+        self.rounds, self._started = 0, time.perf_counter()
         for cut in self.cuts.values():
             cut.looks = min(cut.looks, _LOOKS - 1)
             cut.rounds = 0

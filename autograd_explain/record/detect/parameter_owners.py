@@ -333,6 +333,7 @@ def _missed(
         "dead": tuple(dead),
         "dead_count": len(dead),
         "unfrozen": len(switched) == len(missing),
+        "newer": all(_is_newer(p, followed, log) for _, p in missing.values()),
         "optimizer": followed.optimizer,
     }
     # Without parameters stepped in vain it may be a head that is trained alone on purpose, unless
@@ -353,12 +354,17 @@ def _is_unfrozen(
     """Whether the flag of a frozen parameter was switched on between the making of an optimizer
     and a step of it that trains other parameters of the same model."""
     born = log.birth(address(parameter), parameter)
-    if born is None or not born.switched:
-        return False
-    if not followed.given < born.clock < followed.stepped.clock:
+    if born is None or not born.switched or not _is_newer(parameter, followed, log):
         return False
     roots = ({id(p) for p in root.parameters()} for root in modules)
     return any(id(parameter) in own and own & followed.with_gradient for own in roots)
+
+
+def _is_newer(parameter: Tensor, followed: Followed, log: EventLog) -> bool:
+    """Whether a parameter was made, or made trainable, between the making of an optimizer and its
+    last step."""
+    born = log.birth(address(parameter), parameter)
+    return born is not None and followed.given < born.clock < followed.stepped.clock
 
 
 def _are_replaced(missing: set[int], followed: Followed, modules: list[nn.Module]) -> bool:

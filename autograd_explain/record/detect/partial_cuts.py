@@ -22,6 +22,8 @@ from .graph_cuts import Cuts, CutSite
 #: Of what was written to stop a gradient, or ran where none is recorded.
 _STOPS = ("detach", "data", "no_grad", "written", "operation")
 _DISTRIBUTIONS = "/torch/distributions/"
+#: How late in a cell another run looks for what is first computed there, in seconds and rounds.
+_SOON, _MAX_ROUNDS = 1.0, 200
 
 
 def partial_cut(
@@ -52,7 +54,16 @@ def partial_cut(
     marks = {"cut": tuple(Mark(c.site, c.clock) for c in ordered), "backward": tuple(roots)}
     traced = frozenset(cut.site for cut in asked)
     lines = frozenset(_lines(sites, traced))
-    return CandidateFault("partial-cut", marks, {"stops": lines, "traced": traced})
+    evidence = {"stops": lines, "traced": traced, "rounds": _rounds(cuts, found)}
+    return CandidateFault("partial-cut", marks, evidence)
+
+
+def _rounds(cuts: Cuts, asked: Iterable[int]) -> int:
+    """How many backwards came before the last of these first ran, as in `if step > 100: loss +=
+    penalty`: of those that a loss came after, and that another run soon gets to."""
+    known = (cuts.first[site] for site in asked if site in cuts.first)
+    found = (number for number, seconds in known if number < cuts.rounds and seconds < _SOON)
+    return max((number for number in found if number < _MAX_ROUNDS), default=0)
 
 
 def of_samples(suspect: CandidateFault, sites: CallSites) -> CandidateFault:

@@ -1,11 +1,13 @@
-"""Whether the program itself turned recording off where values left the graph, or a library did."""
+"""Whether the program itself turned recording off where values left the graph, or a library did;
+and whether it meant these values, or only looked at them."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
 
-from ...program import Program, Source, last_name
+from ...inspect.facts.memoization import remembered
+from ...program import Program, Source, called_name, last_name
 from ...program_index import index_of
 from ..observe.code_positions import CodePosition
 
@@ -44,3 +46,37 @@ def _is_inside(line: CodePosition | None, source: Source, around: ast.AST) -> bo
     if line is None or line.source is not source:
         return False
     return getattr(around, "lineno", 0) <= line.line <= (getattr(around, "end_lineno", 0) or 0)
+
+
+def is_only_shown(ran: CodePosition | None, program: Program) -> bool:
+    """Whether a statement computes what the text only shows: `print(net(x))`, `score = test()`.
+
+    What a loss reads of it all the same was kept by an object behind the program's back."""
+    statement = None if ran is None else ran.statement
+    if isinstance(statement, ast.Expr):
+        return called_name(statement.value) == "print"
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    plain = all(isinstance(t, (ast.Name, ast.Tuple)) for t in statement.targets)
+    reads = index_of(program).nodes(ast.Name, naming=tuple(names))
+    used = ((source, n) for source, n in reads if isinstance(n.ctx, ast.Load) and n.id in names)
+    return plain and all(_is_shown(node, source) for source, node in used)
+
+
+def is_in_memory(lines: Sequence[CodePosition | None], program: Program) -> bool:
+    """Whether the innermost line has a value computed once and handed out from then on, and only
+    who called it turned recording off: `if self.adj is None: self.adj = …`."""
+    place = lines[0].place(whole=False) if lines and lines[0] is not None else None
+    if place is None or is_by_program(lines[:1], program):
+        return False
+    return remembered(program, (place,)) is not None
+
+
+def _is_shown(node: ast.Name, source: Source) -> bool:
+    for around in source.around(node):
+        if isinstance(around, ast.stmt):
+            return isinstance(around, ast.Expr) and called_name(around.value) == "print"
+        if isinstance(around, (ast.Compare, ast.FormattedValue)):
+            return True
+    return False

@@ -1,22 +1,25 @@
 """Parameters that steps found a gradient on, and from one step on never again.
 
 That is no fault by itself: parts of a model are trained in turn.  It is one where the parameters'
-values have left the graph in between and came back into the same loss: adapters that were merged
-into the weights for an evaluation, and are merged still.
+values have left the graph and came back into the same loss: adapters that were merged into the
+weights for an evaluation, and are merged still; a value that is computed once and kept without its
+graph.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from types import CodeType
 
 from torch import Tensor
 
+from ...inspect.facts.memoization import remembered
+from ...program import Program
 from ..observe.call_sites import CallFrame, CallSites
-from ..observe.code_positions import CodePosition
+from ..observe.code_positions import spot_of
 from ..observe.tensor_facts import unseen
 from .finding import CandidateFault, Mark, Marks, Weak, weak
 from .graph_cuts import Cuts, CutSite
@@ -102,7 +105,7 @@ class StoppedGradients:
             cut.site: cut
             for parameter in lost
             for cut in self._cuts.above(parameter, since.clock)
-            if cut.clock >= since.clock and not self._trains(cut)
+            if not self._trains(cut)
         }
         kept = [p for p in lost if any(id(p) in cut.above for cut in cuts.values())]
         if not kept:
@@ -148,12 +151,11 @@ def is_trained_leaf(tensor: Tensor) -> bool:
     return tensor.requires_grad and tensor._base is None and tensor.grad_fn is None
 
 
-def left_so(
-    suspect: CandidateFault, sites: CallSites, read: Callable[[CallFrame], CodePosition | None]
-) -> CandidateFault | None:
+def left_so(suspect: CandidateFault, sites: CallSites, program: Program) -> CandidateFault | None:
     """A gradient that stopped, told by the cuts whose values some object keeps: a statement behind
-    the lines that led to the backward drops a result, or writes in place.  A value that goes from
-    one expression to the next, as a detached one does, is cut off for this loss on purpose.
+    the lines that led to the backward drops a result, or writes in place; or a function computes
+    a value once and hands out the kept one from then on.  A value that goes from one expression to
+    the next, as a detached one does, is cut off for this loss on purpose.
 
     None where there is no such cut, or where the gradient came from a backward at another
     statement, wherever that is called from."""
@@ -163,15 +165,33 @@ def left_so(
     if len({_at(found[0]) for found in steps.values() if found}) > 1:
         return None
     led = [*map(_at, reversed(steps["backward"]))]
-    cuts = []
-    for mark in suspect.marks["cut"]:
-        outer = [*reversed(sites.all[mark.site].steps)]
-        pairs = zip(map(_at, outer), led, strict=False)
-        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        spots = (read(step) for step in outer[common:])
-        if any(isinstance(s.statement, (ast.Expr, ast.AugAssign)) for s in spots if s is not None):
-            cuts.append(mark)
-    return replace(suspect, marks={**suspect.marks, "cut": tuple(cuts)}) if cuts else None
+    since = suspect.marks["last_backward"][0].clock
+    kept = [
+        mark
+        for mark in suspect.marks["cut"]
+        if (
+            _is_kept(sites.all[mark.site].steps, led, program)
+            if mark.clock > since
+            else _is_remembered(sites.all[mark.site].steps, program)
+        )
+    ]
+    return replace(suspect, marks={**suspect.marks, "cut": tuple(kept)}) if kept else None
+
+
+def _is_kept(
+    steps: Sequence[CallFrame], led: Sequence[tuple[CodeType, int]], program: Program
+) -> bool:
+    outer = [*reversed(steps)]
+    pairs = zip(map(_at, outer), led, strict=False)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    spots = (spot_of(program, step) for step in outer[common:])
+    return any(isinstance(s.statement, (ast.Expr, ast.AugAssign)) for s in spots if s is not None)
+
+
+def _is_remembered(steps: Sequence[CallFrame], program: Program) -> bool:
+    spots = [spot_of(program, step) for step in reversed(steps)]
+    path = tuple(spot.place(whole=False) for spot in spots if spot is not None)
+    return remembered(program, path[-1:]) is not None
 
 
 _BACKWARDS = ("backward", "last_backward")

@@ -41,6 +41,12 @@ class CallFrame:
     instruction: int
     cell: int | None
 
+    def shares_names(self, other: CallFrame) -> bool:
+        """Whether both are of one function, or at the top level: IPython compiles the statements of
+        a cell one by one."""
+        top = not (self.code.co_flags | other.code.co_flags) & CO_OPTIMIZED
+        return self.code is other.code or top
+
 
 @dataclass(frozen=True)
 class CallSite:

@@ -268,6 +268,10 @@ class EventNotes:
         if content is not None:
             with quiet():
                 self.suspicion.hidden_write(tensor, args, clock, site, self.seen, content)
+        elif tensor.requires_grad:
+            with quiet():
+                steps = self.sites.all[site].steps
+                self.suspicion.kept.wrote(tensor, frame, steps, _new(Mark, (site, clock, False)))
         if log.user_code_in_backward:
             with quiet():
                 self.suspicion.in_function(tensor, frame, clock, site)

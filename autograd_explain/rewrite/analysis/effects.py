@@ -325,10 +325,23 @@ def read_later(tree: Tree, statement: Statement, name: str) -> bool:
 def _is_read(tree: Tree, node: cst.Name) -> bool:
     if is_label(tree, node):
         return False
+    if _is_own_of_comprehension(tree, node):
+        return False
     statement = tree.statement_of(node)
     if statement is None or isinstance(statement, cst.AugAssign):
         return True
     return not any(node is t for target in targets(statement) for t in unpacked(target))
+
+
+def _is_own_of_comprehension(tree: Tree, node: cst.Name) -> bool:
+    """Whether a comprehension around a name binds it: `sum(p.sum() for p in parts)`."""
+    for around in tree.ancestors(node):
+        if isinstance(around, cst.BaseComp):
+            first, *others = clauses(around)
+            bound = any(node.value in used_names(clause.target) for clause in (first, *others))
+            if bound and not tree.inside(node, first.iter):
+                return True
+    return False
 
 
 def _enclosing_loops(tree: Tree, statement: Statement) -> list[cst.For | cst.While]:

@@ -195,11 +195,12 @@ def _cloned_first(
     value = _value_reading(tree, statement, name)
     if value is not None:
         if not isinstance(statement, (cst.Assign, cst.AugAssign)):
-            return draft
+            if not isinstance(statement, cst.Expr) or _reads_beside(tree, statement, name, value):
+                return draft
         # What the value's operations save must be the old tensor, not the copy about to be written.
         local = cst.Name(fresh(tree, statement, "value"))
         draft.before(statement, [make("{v} = {x}", v=local, x=value), copied])
-        draft.replace(statement.value, local)
+        draft.replace(value, local)
     else:
         # Made under no_grad the copy would have no graph for those who read it afterwards.
         draft.before(outermost_block(tree, imports, statement, name), [copied])
@@ -225,6 +226,17 @@ def _value_reading(
         if computes and any(same(tree, n, code) for n in walk(value)):
             return value
     return None
+
+
+def _reads_beside(
+    tree: Tree, statement: Statement, name: cst.BaseExpression, value: cst.BaseExpression
+) -> bool:
+    """Whether other arguments than `value` compute with what the statement writes, too."""
+    everywhere, inside = (
+        sum(same(tree, node, tree.code(name)) for node in nodes)
+        for nodes in (head(statement), walk(value))
+    )
+    return everywhere - inside != 1
 
 
 def _written_and_read(tree: Tree, statement: Statement, name: cst.BaseExpression) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -11,10 +11,23 @@ from ...program import Program
 from ..analysis.effects import bound_in
 from ..engine.cst_tools import called_on, expression, head, make, repeatable, same, walk
 from ..engine.draft import Draft
+from ..engine.edits import then
 from ..engine.imports import torch_at
-from ..engine.tree import Statement, Tree, statement_at
+from ..engine.tree import Statement, Tree, position, statement_at
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
+
+
+def objects_called(program: Program, places: Sequence[Place]) -> Edits | None:
+    """`object_called` at each of the places at which that can be done."""
+    edits = None
+    for place in places:
+        first = edits is None
+        more = (
+            object_called(program, place) if first else then(program, edits, object_called, place)
+        )
+        edits = more or edits
+    return edits
 
 
 def object_called(program: Program, place: Place) -> Edits | None:
@@ -27,6 +40,8 @@ def object_called(program: Program, place: Place) -> Edits | None:
         return None
     if owner is not None and repeatable(owner):
         for node in _computed_behind(tree, own, owner):
+            if _given_more(tree, own, call.func, node):
+                return None  # it gathers several
             return Draft(tree).remove(own).replace(node, call.with_changes(func=owner)).edits()
     return _joined(program, tree, own, call, call.func if owner is None else owner)
 
@@ -62,3 +77,13 @@ def _computed_behind(tree: Tree, own: Statement, owner: cst.BaseExpression) -> I
             if isinstance(tree.statement_of(node), _TAKEN):
                 assert isinstance(node, cst.Call)
                 yield node
+
+
+def _given_more(tree: Tree, own: Statement, method: cst.CSTNode, until: cst.CSTNode) -> bool:
+    """Whether another statement of the block calls the same method up to `until`."""
+    inside, _ = tree.siblings(own)
+    statement = tree.statement_of(until)
+    last = len(inside) if statement is None else position(inside, statement)
+    calls = (getattr(s, "value", None) for s in inside[:last] if s is not own)
+    code = tree.code(method)
+    return any(same(tree, c.func, code) for c in calls if isinstance(c, cst.Call))

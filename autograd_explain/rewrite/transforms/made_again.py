@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from ...isolation.type_checks import is_a
 from ...model import Edits, Place
-from ...program import Program
-from ...program_index import index_of
+from ...program import Program, own_nodes
+from ...program_index import Definition, index_of
 from ..analysis.effects import base_path, reads_any
 from ..engine.cst_tools import called_name, dotted, targets, unpacked
 from ..engine.draft import Draft, every
-from ..engine.imports import imports_at
+from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, tree_of
 
 _At = tuple[Tree, cst.Assign]
 
 
-def made_again(program: Program, place: Place, moved: bool = False) -> Edits | None:
+def made_again(
+    program: Program, place: Place, moved: bool = False, optimizer: Place | None = None
+) -> Edits | None:
     """`net = adapt(net)` -> the same, then `opt = SGD(net.parameters())` once more, with the list
     that it is given and the scheduler that it is given to: they hold the tensors that there were
-    when they were made.  `moved`: and not before, where nothing in between reads them."""
+    when they were made.  `moved`: and not before, where nothing in between reads them.
+    `optimizer` is where one is known to be made."""
     tree, own = statement_at(program, place)
-    made = [] if own is None else holders(program, tree, own)
+    made = [] if own is None else holders(program, tree, own, optimizer)
     if own is None or not made or tree.block_of(own) is None:
         return None
     drafts = {tree.source: Draft(tree).after(own, [s for _, s in made])}
@@ -32,7 +37,9 @@ def made_again(program: Program, place: Place, moved: bool = False) -> Edits | N
     return every(drafts.values())
 
 
-def holders(program: Program, tree: Tree, own: Statement) -> Sequence[_At]:
+def holders(
+    program: Program, tree: Tree, own: Statement, optimizer: Place | None = None
+) -> Sequence[_At]:
     """The statements above, at the same level of functions, that give an optimizer parameters of
     what `own` changes or replaces, those that list these, and those that get the optimizer."""
     names, optimizers = _changed(own), set[str]()
@@ -48,9 +55,9 @@ def holders(program: Program, tree: Tree, own: Statement) -> Sequence[_At]:
     for other, statement in _above(program, tree, own) if names else ():
         if not isinstance(statement, cst.Assign):
             continue
-        full = imports_at(program, other.place(statement)).full(_callee(statement))
         holds = reads_any(statement, optimizers)
-        if full.startswith("torch.optim.") and (holds or reads_any(statement, {*names, *lists})):
+        given = holds or reads_any(statement, {*names, *lists})
+        if given and _makes_optimizer(program, other, statement, optimizer):
             add((other, statement))
             optimizers |= _given(statement)
         elif holds and "sched" in _callee(statement).lower():
@@ -58,6 +65,46 @@ def holders(program: Program, tree: Tree, own: Statement) -> Sequence[_At]:
         elif reads_any(statement, {*names, *lists}):
             lists |= dict.fromkeys(_given(statement) - names, (other, statement))
     return list(made.values())
+
+
+def _makes_optimizer(
+    program: Program, tree: Tree, statement: cst.Assign, optimizer: Place | None
+) -> bool:
+    """Whether what a statement makes is an optimizer: by the class that it calls, by what its name
+    stands for now, or by what the function that it calls returns."""
+    place = tree.place(statement)
+    if imports_at(program, place).full(_callee(statement)).startswith("torch.optim."):
+        return True
+    if optimizer is not None and (place.cell, place.file, place.line) == (
+        *(optimizer.cell, optimizer.file, optimizer.line),
+    ):
+        return True
+    if isinstance(tree.scope_of(statement), cst.Module) and tree.source.cell is not None:
+        if any(_is_optimizer(program.names.get(name)) for name in _given(statement)):
+            return isinstance(statement.value, cst.Call)
+    node, index = program.statement_at(place), index_of(program)
+    call = node.value if isinstance(node, ast.Assign) else None
+    called = index.called(tree.source, call) if isinstance(call, ast.Call) else None
+    return called is not None and _returns_optimizer(program, called)
+
+
+def _is_optimizer(value: object) -> bool:
+    from torch.optim import Optimizer
+
+    return is_a(value, Optimizer)
+
+
+def _returns_optimizer(program: Program, function: Definition) -> bool:
+    imports = Imports.of(program, function.source)
+    assigned = (n for n in own_nodes(function.node) if isinstance(n, ast.Assign))
+    made = {ast.unparse(t): n.value for n in assigned for t in n.targets}
+    for value in function.returned:
+        for part in value.elts if isinstance(value, ast.Tuple) else (value,):
+            call = made.get(ast.unparse(part), part)
+            if isinstance(call, ast.Call):
+                if imports.full(ast.unparse(call.func)).startswith("torch.optim."):
+                    return True
+    return False
 
 
 def _read_before(program: Program, tree: Tree, own: Statement, made: Sequence[_At]) -> bool:

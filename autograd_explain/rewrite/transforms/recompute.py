@@ -43,7 +43,9 @@ def recompute_before(
     """Repeat forward statements right before the backward that needs them.
 
     Instead of `retain_graph=True`: `d = D(g)` is computed again, with the parameters as they are
-    by then.  None where a name that the statements read has another value there.
+    by then.  What was used in between and is read behind the backward, too, keeps its value:
+    `_, loss = losses()`, or `loss_again = losses()`, then `loss_again["g"].backward()`, where one
+    name holds several.  None where a name that the statements read has another value there.
     """
     tree, goal = _goal(program, backward_place)
     origins = [_statement(program, place) for place in assignment_places]
@@ -54,7 +56,90 @@ def recompute_before(
         return None
     if not all(repeatable(program, o, (tree, goal), known) for o in known):
         return None
-    return Draft(tree).before(goal, [statement for _, statement in known]).edits()
+    run = [statement for _, statement in known]
+    again = [_leaving_used(program, origin, (tree, goal), run) for origin in known]
+    draft = Draft(tree)
+    for index, origin in enumerate(known):
+        renamed = _under_new_name(program, origin, (tree, goal), run)
+        if renamed is not None:
+            again[index] = renamed[0]
+            for node in renamed[1]:
+                draft.replace(node, targets(renamed[0])[0])
+    return draft.before(goal, again).edits()
+
+
+def _around(
+    program: Program, origin: _At, goal: _At, run: Sequence[Statement]
+) -> tuple[list[Statement], list[Statement]]:
+    """The statements between one of those in `run` and the goal, and those behind the goal."""
+    tree, target = goal
+    following = tree.statements[position(tree.statements, target) + 1 :]
+    behind = [s for s in following if tree.scope_of(s) is tree.scope_of(target)]
+    between = [s for s in _between(program, origin, goal) or () if not any(s is r for r in run)]
+    return between, behind
+
+
+def _under_new_name(
+    program: Program, origin: _At, goal: _At, run: Sequence[Statement]
+) -> tuple[Statement, list[cst.Name]] | None:
+    """A copy of a statement that gives its value another name, and where the goal reads the first:
+    parts of it that the goal does not read were used by then and are read behind.  None for any
+    other, and where a whole is read."""
+    (tree, target), own = goal, origin[1]
+    name = own.targets[0].target if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
+    between, behind = _around(program, origin, goal, run)
+    if not isinstance(name, cst.Name) or any(
+        reads_any(s, {name.value}) for s in run if s is not own
+    ):
+        return None
+    reads = [_parts_read(t, s, name.value) for t, s in ((tree, [target]), (tree, behind))]
+    used = _parts_read(origin[0], between, name.value)
+    if used is None or any(r is None for r in reads):
+        return None
+    needed, later = ({code for code, _ in r or ()} for r in reads)
+    new = f"{name.value}_again"
+    if not {code for code, _ in used} & later - needed or reads_any(tree.module, {new}):
+        return None
+    again = own.with_deep_changes(name, value=new)
+    return again, [node for _, node in reads[0] or ()]
+
+
+def _parts_read(
+    tree: Tree, statements: Sequence[Statement], name: str
+) -> list[tuple[str, cst.Name]] | None:
+    """Each `losses["d"]` and `losses.d` in statements, with the name in it; None where the value is
+    read as a whole or a method of it is called."""
+    found = []
+    for node in (n for s in statements for n in walk(s)):
+        if isinstance(node, cst.Name) and node.value == name:
+            part = tree.parents[node]
+            if not isinstance(part, (cst.Subscript, cst.Attribute)) or part.value is not node:
+                return None
+            over = tree.parents[part]
+            if isinstance(over, cst.Call) and over.func is part:
+                return None
+            found.append((tree.code(part), node))
+    return found
+
+
+def _leaving_used(program: Program, origin: _At, goal: _At, run: Sequence[Statement]) -> Statement:
+    """A copy of one of the statements in `run` that leaves alone what has been used by then."""
+    target = goal[1]
+    between, behind = _around(program, origin, goal, run)
+    again = origin[1]
+    if any(reads_any(s, {"_"}) for s in (*between, target, *behind)):
+        return again
+    for leaf in [leaf for t in targets(again) for leaf in unpacked(t) if leaf is not t]:
+        names = {dotted(leaf) or ""}
+        needed = any(reads_any(s, names) for s in (target, *run))
+        used = any(reads_any(s, names) for s in between) and any(
+            reads_any(s, names) for s in behind
+        )
+        if used and not needed:
+            changed = again.deep_replace(leaf, cst.Name("_"))
+            assert isinstance(changed, type(again))
+            again = changed
+    return again
 
 
 def called_before(program: Program, use_place: Place, call_place: Place) -> Edits | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -15,6 +16,7 @@ from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
+from .uncut import apply_patches, keyword_added
 
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
 
@@ -62,6 +64,13 @@ def always_computed(program: Program, place: Place) -> Edits | None:
         return None
     draft = Draft(tree)
     return (draft.remove(guard) if returns else draft.opened(guard)).edits()
+
+
+def not_kept(program: Program, options: Sequence[tuple[Place, str]]) -> Iterator[tuple[str, Edits]]:
+    """`GCNConv(4, 8, cached=True)` -> the same with False, at each of these calls; what is said."""
+    patches = (keyword_added(program, place, name, "False") for place, name in options)
+    if edits := apply_patches(patch for group in patches for patch in group):
+        yield f"{options[0][1]}=False", edits
 
 
 def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator] | None:

@@ -53,6 +53,30 @@ loss.backward()
         "kernel",
         "    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):",
     ),
+    "attention of a critic whose scores a helper differentiates": (
+        """
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.score = nn.Linear(8, 1)
+    def forward(self, x):
+        tokens = self.body(x)
+        return self.score(tokens[:, 0]).squeeze(-1)
+def r1(real, scores):
+    slope, = torch.autograd.grad(scores.sum(), real, create_graph=True)
+    return slope.square().flatten(1).sum(1).mean()
+critic = Critic()
+# %%
+real = torch.rand(2, 3, 8, requires_grad=True)
+real_scores = critic(real)
+penalty = r1(real, real_scores)
+(nn.functional.softplus(-real_scores).mean() + penalty).backward()
+""",
+        "no_second_derivative",
+        "kernel",
+        "        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):",
+    ),
     "attention of one's own": (
         """
 class Block(nn.Module):
@@ -118,6 +142,101 @@ torch.autograd.backward([first, errors])
         "loss_not_scalar",
         "",
         "torch.autograd.backward([first, errors.mean()])",
+    ),
+    "a frozen model that is given what the prompt was not added to": (
+        """
+net = nn.Linear(3, 2).requires_grad_(False)
+prompt = nn.Parameter(torch.zeros(3))
+x = torch.rand(4, 3)
+# %%
+tokens = x + prompt
+shape = tokens.shape
+loss = net(x).square().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "dead",
+        "loss = net(tokens).square().mean()",
+    ),
+    "a frozen model beside a prompt of another use": (
+        """
+net = nn.Linear(3, 2).requires_grad_(False)
+prompt = nn.Parameter(torch.zeros(3))
+x = torch.rand(4, 3)
+# %%
+tokens = x + prompt
+size = tokens.square().mean().item()
+loss = net(x).square().mean()
+loss.backward()
+""",
+        "graph_cut",
+        "frozen",
+        "",
+    ),
+    "edges of what was not deformed": (
+        """
+def near(pos, cell):
+    return ((pos[None] - pos[:, None]) @ cell).square().sum(-1)
+def properties(net, pos, cell):
+    strain = torch.zeros(3, 3, requires_grad=True)
+    edges = near(pos, cell)
+    deform = torch.eye(3) + 0.5 * (strain + strain.T)
+    pos_def, cell_def = pos @ deform, cell @ deform
+    energy = net(edges).sum() / len(pos_def)
+    stress, = torch.autograd.grad(energy, [strain])
+    return stress / torch.linalg.det(cell_def)
+# %%
+stress = properties(nn.Linear(4, 1), torch.rand(4, 3), torch.eye(3))
+""",
+        "unused_in_graph",
+        "dead",
+        "    edges = near(pos_def, cell_def)",
+    ),
+    "the sample is drawn and the mean decoded": (
+        """
+enc, dec = nn.Linear(3, 4), nn.Linear(2, 3)
+def slopes(x):
+    mu, logvar = enc(x).chunk(2, dim=-1)
+    eps = torch.randn_like(mu)
+    std = torch.exp(0.5 * logvar)
+    z = mu + eps * std
+    loss = (dec(mu) - x).square().mean()
+    return torch.autograd.grad(loss, [mu, logvar])
+# %%
+found = slopes(torch.rand(4, 3))
+""",
+        "unused_in_graph",
+        "dead",
+        "    loss = (dec(z) - x).square().mean()",
+    ),
+    "a perturbed image beside the one that is compared": (
+        """
+net = nn.Linear(3, 3)
+x = torch.rand(4, 3)
+# %%
+delta = torch.zeros_like(x, requires_grad=True)
+moved = (x + delta).clamp(0, 1)
+# %%
+loss = nn.functional.mse_loss(net(x), x)
+slope, = torch.autograd.grad(loss, delta)
+""",
+        "unused_in_graph",
+        "dead",
+        "loss = nn.functional.mse_loss(net(moved), x)",
+    ),
+    "a gate that the other of two losses reads": (
+        """
+net, first, second = nn.Linear(3, 3), nn.Linear(3, 1), nn.Linear(3, 1)
+gate, x = torch.ones(3, requires_grad=True), torch.rand(4, 3)
+h = net(x)
+gated = h * gate
+# %%
+a, b = first(h).mean(), second(gated).mean()
+slope, = torch.autograd.grad(a, gate)
+""",
+        "unused_in_graph",
+        "",
+        "slope, = torch.autograd.grad(a, gate, allow_unused=True)",
     ),
     "copy instead of the input": (
         """

@@ -3,6 +3,29 @@
 from __future__ import annotations
 
 PROGRAMS = {
+    "a looked-up embedding that renormalises what a method handed out": (
+        """
+class Towers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.user = nn.Embedding(4, 3)
+        self.item = nn.Embedding(5, 3, max_norm=0.5)
+    def of_user(self, ids):
+        return self.user(ids)
+    def catalogue(self):
+        return self.item.weight
+def scores_of(model, ids):
+    return model.of_user(ids) @ model.catalogue().t()
+model, ids = Towers(), torch.tensor([0, 1])
+# %%
+scores = scores_of(model, ids)
+near = model.item(ids)
+(scores.square().mean() - near.sum()).backward()
+""",
+        "saved_value_overwritten",
+        "max_norm",
+        "    return model.of_user(ids) @ model.catalogue().t().clone()",
+    ),
     "two of the views that one unpacking made": (
         """
 boxes = torch.rand(4, 3, requires_grad=True) * 2

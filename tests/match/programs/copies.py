@@ -33,6 +33,11 @@ def tensor_of_tensor() -> None:
     torch.tensor(torch.ones(2))
 
 
+@warns("complex-cast-to-real")
+def complex_to_float() -> None:
+    torch.ones(2, dtype=torch.cfloat).float()
+
+
 @raises("deepcopy-nonleaf")
 def copy_result() -> None:
     copy.deepcopy(leaf(2) * 2)

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograd_explain.model import Place
-from autograd_explain.program import Function, Program, Source, last_name, own_nodes
-from autograd_explain.program_index import ProgramIndex, index_of
+from ...model import Place
+from ...program import Function, Program, Source, last_name, own_nodes
+from ...program_index import ProgramIndex, index_of
 
 _DECORATORS = frozenset({"lru_cache", "cache", "cached", "cached_property", "memoize", "memoized"})
 
@@ -97,12 +97,29 @@ def _guarded(lines: list[_Line], index: ProgramIndex) -> Memoized | None:
 
 
 def _guard(line: _Line, statement: ast.Assign, target: ast.expr) -> ast.If | None:
-    for node in own_nodes(line.function or line.source.tree):
+    nodes = [*own_nodes(line.function or line.source.tree)]
+    names = [target, *_taken(nodes, target)]
+    for node in nodes:
         if isinstance(node, ast.If) and not node.orelse:
-            inside = any(n is statement for n in node.body) and _absent(node.test, target)
+            absent = any(_absent(node.test, name) for name in names)
+            inside = any(n is statement for n in node.body) and absent
             if inside or (_returns(node, target) and node.lineno < statement.lineno):
                 return node
     return None
+
+
+def _taken(nodes: list[ast.AST], target: ast.expr) -> Iterator[ast.expr]:
+    """The names that a function gives to what is remembered: `known = cache.get(key)`."""
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        value, name = node.value, node.targets[0]
+        got = _same(value, target)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.args:
+            asked = value.func.attr == "get"
+            got = asked and _is_item(target, value.func.value, value.args[0])
+        if isinstance(name, ast.Name) and got:
+            yield name
 
 
 def _absent(test: ast.expr, target: ast.expr) -> bool:
@@ -142,12 +159,21 @@ def _filled_elsewhere(index: ProgramIndex, statement: ast.Assign) -> bool:
     """Whether something else gives the target a value: then it is a state, not a memory."""
     target = statement.targets[0]
     for node in _assignments(index):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        leaves = (n for t in targets for n in (t.elts if isinstance(t, ast.Tuple) else [t]))
-        if any(_same(t, target) for t in leaves) and node.value is not None:
-            if ast.unparse(node) != ast.unparse(statement) and not _empty(node.value):
-                return True
+        given = [value for leaf, value in _pairs(node) if _same(leaf, target)]
+        if given and ast.unparse(node) != ast.unparse(statement) and not all(map(_empty, given)):
+            return True
     return False
+
+
+def _pairs(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a statement gives to what: `a, b = 1, None` taken apart."""
+    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+        leaves = target.elts if isinstance(target, ast.Tuple) else [target]
+        apart = isinstance(node.value, ast.Tuple) and isinstance(target, ast.Tuple)
+        values = node.value.elts if apart and isinstance(node.value, ast.Tuple) else [node.value]
+        if len(values) != len(leaves):
+            values = [node.value] * len(leaves) if node.value is not None else []
+        yield from ((leaf, v) for leaf, v in zip(leaves, values, strict=False) if v is not None)
 
 
 def _assignments(index: ProgramIndex) -> Iterator[ast.Assign | ast.AugAssign | ast.AnnAssign]:

@@ -1,0 +1,33 @@
+"""Keep both parts, or say which one is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograd_explain.model import Finding, Safety
+from autograd_explain.program import Program
+from autograd_explain.rewrite import Proposal, differing
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, torch_keyword
+
+from .diagnose import Details
+
+
+def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
+    details = finding.details
+    real = expression_replaced(program, details.value, "{operand}.real")
+    magnitude = expression_replaced(program, details.value, "{operand}.abs()")
+    made = details.made
+    whole = None if made is None else torch_keyword(program, made, "dtype", details.dtype)
+    meant = [Proposal("real", real)] if real else []
+    if not details.written or details.back:
+        yield from meant
+    # A buffer that lost half of what was written into it hardly means that.
+    corrects = details.written and not details.back
+    for fix, edits in (("complex_buffer", whole), ("magnitude", magnitude)):
+        if edits and corrects:
+            changes = Safety.CHANGES_MEANING
+            yield Proposal(fix, edits, changes, intended_difference=True, corrects=True)
+        else:
+            yield from differing(fix, edits)
+    if corrects:
+        yield from meant
