@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..incident import Incident, LiveFrame, chain_of, frames_of
 from ..isolation.type_checks import message_of, traceback_of
-from ..model import Event, Finding, Kind, LineId, Outcome, Reason, What
+from ..model import Event, Finding, Kind, LineId, Outcome, Place, Reason, What
 from ..program import Program
 from ..settings import ALWAYS, AutogradExplain, Options
 from .apart import Apart
@@ -262,9 +262,13 @@ class Explainer:
 
     def told_once(self, visit: CellRun, alarms: list[Explanation]) -> list[Explanation]:
         """The alarms of a cell; one that blames a line of which torch has warned tells of both, as
-        it has shown what comes of it.  Where it has nothing to offer, the warning alone is told."""
-        found = []
+        it has shown what comes of it.  Where it has nothing to offer, the warning alone is told.
+        What one expression does to several parameters is told of the first."""
+        found: list[Explanation] = []
         for alarm in alarms:
+            blamed = _blamed(alarm)
+            if blamed is not None and blamed in map(_blamed, found):
+                continue
             same = [w for w in visit.warnings if _blames_alike(w.explanation, alarm)]
             if any(w.explanation.diagnosis.rewrites for w in same):
                 if not alarm.diagnosis.rewrites:
@@ -409,6 +413,14 @@ def _blames_alike(warned: Explanation, alarm: Explanation) -> bool:
     findings = warned.diagnosis.finding, alarm.diagnosis.finding
     first, second = (_line(f.event(What.CAUSE)) for f in findings)
     return first is not None and first == second
+
+
+def _blamed(alarm: Explanation) -> tuple[str, Place] | None:
+    """The cause, and the expression that is blamed."""
+    finding = alarm.diagnosis.finding
+    event = finding.event(What.CAUSE)
+    place = None if event is None else event.place
+    return None if place is None or place.span is None else (finding.cause, place)
 
 
 def _lines_of(signal: Signal) -> set[LineId | None]:
