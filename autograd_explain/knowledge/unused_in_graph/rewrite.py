@@ -1,9 +1,11 @@
 """Take out the cut; ask for the tensor that was used; or accept that the input is unused."""
 
+import ast
+
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.knowledge.silent_cut.reconnect import reconnected
-from autograd_explain.model import Span, What
+from autograd_explain.model import Place, Span, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
@@ -12,7 +14,9 @@ from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
+    node_at,
     replacement,
+    without_ending,
 )
 
 from .diagnose import Details
@@ -30,8 +34,19 @@ def _recorded(site: Site[Details]) -> Edits | None:
 def _connected(site: Site[Details]) -> Edits | None:
     """Every cut on the way goes, so that the result depends on the input."""
     cuts = site.details.cuts
-    plain = all(isinstance(way, CutKind) for _, way in cuts)
-    return reconnected(site.program, [p for p, _ in cuts if p is not None]) if plain else None
+    if not all(isinstance(way, CutKind) for _, way in cuts):
+        return None
+    return reconnected(site.program, [_left(site.program, p, way) for p, way in cuts if p])
+
+
+def _left(program: Program, place: Place, way: CutKind | OffBy) -> Place:
+    """Where a copied value leaves torch: `x.numpy()` of `torch.tensor(x.numpy())`."""
+    source, call = program.source_at(place), node_at(program, place)
+    if way is not CutKind.COPY or source is None or not isinstance(call, ast.Call):
+        return place
+    given = (n for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.expr))
+    ends = (n for n in given if without_ending(n) is not n)
+    return next((source.place(n.lineno, place.function, n) for n in ends), place)
 
 
 def _part_taken_last(site: Site[Details]) -> Edits | None:
