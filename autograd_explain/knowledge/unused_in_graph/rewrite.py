@@ -6,7 +6,7 @@ from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 from autograd_explain.model import Place, Span, What
-from autograd_explain.program import Program
+from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
@@ -16,6 +16,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     node_at,
     replacement,
+    tensors_instead_of_copy,
     without_ending,
 )
 
@@ -34,6 +35,10 @@ def _recorded(site: Site[Details]) -> Edits | None:
 def _connected(site: Site[Details]) -> Edits | None:
     """Every cut on the way goes, so that the result depends on the input."""
     cuts = site.details.cuts
+    nodes = [node_at(site.program, place) for place, _ in cuts]
+    if nodes and all(node is not None and called_name(node) == "Parameter" for node in nodes):
+        groups = [tensors_instead_of_copy(site.program, place, False) for place, _ in cuts]
+        return apply_patches(patch for group in groups for patch in group)
     if not all(isinstance(way, CutKind) for _, way in cuts):
         return None
     return reconnected(site.program, [_left(site.program, p, way) for p, way in cuts if p])
