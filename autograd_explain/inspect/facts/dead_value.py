@@ -25,6 +25,8 @@ from ..dataflow.syntax import statements_of
 from ..scene import Scene
 
 _MOST = 2000  #: statements that are looked at
+_MOST_DERIVED = 100  #: values computed of an input, of which one may be dead
+_MOST_READS = 20  #: of one value
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,8 @@ class _Definition:
     reads: tuple[ast.Name, ...]
 
 
+#: A name that is read, and what had given it its value.
+_Origin: TypeAlias = tuple[str, _Definition | None]
 #: A value, and what had given the original its value.
 _Found: TypeAlias = tuple[DeadValue, _Definition | None]
 
@@ -71,10 +75,12 @@ def dead_values(
     beside one of the same form that the result was computed from, all read in one statement, and
     these values; "" and () where any of this is not sure."""
     made = _Definitions(scene, root.scope)
-    reads = made.behind(root.node)
     for key in keys:
         derived = made.derived_from(key)
-        if derived and not any(d in derived for d in reads.values()):
+        if len(derived) > _MOST_DERIVED or all(made.is_read(d.name) for d in derived):
+            continue
+        reads = made.behind(root.node)
+        if not any(d in derived for d in {*reads.values()}):
             if found := _together(scene, made, list(_nearest(made, _beside(made, derived, reads)))):
                 return key, found
     return "", ()
@@ -97,10 +103,17 @@ def _beside(
     reads: dict[ast.Name, _Definition | None],
 ) -> Iterator[_Found]:
     """For each value read, the one value of its form that was computed of it and of the input."""
-    for name, own in dict.fromkeys((n.id, d) for n, d in reads.items()):
-        where = [n for n, d in reads.items() if n.id == name and d is own]
-        where = where if len(where) == 1 else [n for n in where if made.is_handed_on(n)]
-        beside = [d for d in derived if made.reads_of(d, name, own) and made.alike(d.name, name)]
+    origins = {d: made.origins(d) for d in derived}
+    read_at: dict[_Origin, list[ast.Name]] = {}
+    for node, own in reads.items():
+        read_at.setdefault((node.id, own), []).append(node)
+    for (name, own), where in read_at.items():
+        beside = [d for d in derived if (name, own) in origins[d] and made.alike(d.name, name)]
+        where = (
+            where
+            if len(where) == 1 or not beside
+            else [*filter(made.is_handed_on, where[:_MOST_READS])]
+        )
         read = {n.id for d in beside for n in d.reads}
         last = [d for d in beside if d.name not in read]
         if len(last) == 1 and len(where) == 1:
@@ -113,7 +126,7 @@ def _nearest(made: _Definitions, found: Iterable[_Found]) -> Iterator[_Found]:
     listed = list(found)
     for value, own in listed:
         others = (o for v, o in listed if v.name == value.name and o is not own and o is not None)
-        if not any(made.reads_of(o, value.original, own) for o in others):
+        if not any((value.original, own) in made.origins(o) for o in others):
             yield value, own
 
 
@@ -127,8 +140,9 @@ class _Definitions:
             runs = scene.index.runs
             sources = list(runs[: runs.index(scope.source) + 1])
         self._at: dict[ast.AST, int] = {}
-        self._sources: dict[ast.AST, Source] = {}
+        self._sources = sources
         self._found: list[_Definition] = []
+        self._of_name: dict[str, list[_Definition]] = {}
         self._read: set[str] = set()
         for source in sources:
             body = scope.body if source is scope.source else source.tree
@@ -140,11 +154,11 @@ class _Definitions:
     def _add(self, source: Source, statement: ast.stmt) -> None:
         at = len(self._at)
         self._at[statement] = at
-        self._sources[statement] = source
         for target, value in _given(statement):
             if (name := key_of(target)) is not None:
                 reads = tuple(_values_read(value))
                 self._found.append(_Definition(at, source, name, value, reads))
+                self._of_name.setdefault(name, []).append(self._found[-1])
         for node in ast.iter_child_nodes(statement):
             if not isinstance(node, (ast.stmt, ast.ExceptHandler)):
                 self._read |= {n.id for n in _values_read(node)}
@@ -179,21 +193,19 @@ class _Definitions:
         return found
 
     def _before(self, name: str, at: int) -> _Definition | None:
-        return next((d for d in reversed(self._found) if d.name == name and d.at < at), None)
+        return next((d for d in reversed(self._of_name.get(name, ())) if d.at < at), None)
 
-    def reads_of(self, made: _Definition, name: str, own: _Definition | None) -> bool:
-        """Whether a value was computed of this very one, directly or over others."""
-        pending, seen = [made], set[_Definition]()
-        while pending:
-            d = pending.pop()
-            seen.add(d)
+    def origins(self, made: _Definition) -> set[_Origin]:
+        """What a value was computed of, directly or over others."""
+        pending, found = [made], set[_Origin]()
+        while pending and len(found) < _MOST:
+            d = pending.pop(0)
             for n in d.reads:
-                before = self._before(n.id, d.at)
-                if n.id == name and before is own:
-                    return True
-                if before is not None and before not in seen:
-                    pending.append(before)
-        return False
+                origin = n.id, self._before(n.id, d.at)
+                if origin not in found:
+                    found.add(origin)
+                    pending += [] if origin[1] is None else [origin[1]]
+        return found
 
     def alike(self, one: str, other: str) -> bool:
         """Whether both names stand for tensors of one shape and type."""
@@ -219,7 +231,7 @@ class _Definitions:
         return self._scene.slicer.at(source, node)
 
     def _source_of(self, node: ast.AST) -> Source:
-        for source in {*self._sources.values()}:
+        for source in self._sources:
             if self._scene.slicer.index(source).statement(node) in self._at:
                 return source
         return self._scope.source
