@@ -291,6 +291,10 @@ class Edit:
         }
 
 
+#: The edits of one change of the program: all are applied, or none.
+Edits: TypeAlias = tuple[Edit, ...]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """How far a rewrite's run agrees with the reference: `worst` is the largest relative error."""

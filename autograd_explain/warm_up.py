@@ -24,7 +24,7 @@ _MODULES = (
     "autograd_explain.render.text",
     "autograd_explain.render.report",
     "autograd_explain.repair",
-    "autograd_explain.repair.likely",
+    "autograd_explain.repair.candidates",
     "autograd_explain.render.repeated",
     # A failed cell is watched when it runs again.
     "autograd_explain.record.recording",

@@ -7,7 +7,7 @@ It is a second proposer before the judge of `verify`, not a judge: what it calls
 likely enough to be told untried.
 """
 
-from .likely import likely
+from .candidates import likely
 from .search import search
 
 __all__ = ["likely", "search"]

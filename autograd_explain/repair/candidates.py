@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..loaded import is_on_disk
-from ..model import Finding, Safety
+from ..model import Edits, Finding, Reason, Rewrite, Safety
 from ..program import Program, Source
 from ..program_index import index_of
 from ..rewrite import Proposal
 from ..rewrite.engine.edits import merge
-from ..rewrite.engine.proposal import Edits
 from ..rewrite.engine.tree import tree_of
 from ..rewrite.operators.site import Change, Site
 from ..rewrite.operators.table import OPERATORS
@@ -27,6 +26,9 @@ _MOST_SITES = 1000
 _LONGEST = 60  #: characters of the user's code in a title
 _MOST_EQUAL = 12  #: equal mistakes that are changed together
 _MOST_LOOKED_AT = 60  #: statements in which they are looked for
+_MOST_SHOWN = 2
+#: Of the first edits with this score five in six are right, with 0.15 seven in ten.
+_LIKELY = 0.3
 _SAME_MEANING = frozenset(
     "clone clone_first out_of_place compute_again leaf_last retain_grad no_inference_mode".split()
 )
@@ -134,3 +136,16 @@ def _together(single: Iterable[Candidate]) -> Iterator[Candidate]:
         if 1 < len(members) <= _MOST_LOOKED_AT:
             changes = tuple(m.changes[0] for m in members)
             yield replace(members[0], score=0.9 * max(m.score for m in members), changes=changes)
+
+
+def likely(finding: Finding, request: Request) -> tuple[Rewrite, ...]:
+    """The likeliest edits, untried; () where even the first is too often wrong."""
+    found: list[Rewrite] = []
+    for candidate in candidates(finding, request):
+        if candidate.score < _LIKELY or len(found) == _MOST_SHOWN:
+            break
+        made = candidate.proposal()
+        if made is not None and all(made.edits != rewrite.edits for rewrite in found):
+            reason = Reason("likely")
+            found.append(Rewrite(made.fix, made.edits, made.safety, made.facts, reason=reason))
+    return tuple(found)

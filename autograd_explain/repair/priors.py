@@ -23,7 +23,7 @@ UNMET = ""
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
         "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
-        "registered put_together part_of_derivative narrowed "
+        "registered put_together narrowed "
         "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
         "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
         "rows_left called_itself derivative_itself recorded_instead".split()

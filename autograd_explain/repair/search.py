@@ -140,11 +140,8 @@ def _batches(found: Iterable[Candidate], end: float) -> Iterator[_Batch]:
     size = next(sizes)
     for candidate in found:
         proposal = candidate.proposal()
-        key = (
-            ()
-            if proposal is None
-            else tuple((e.cell, e.file, e.new_source) for e in proposal.edits)
-        )
+        edits = () if proposal is None else proposal.edits
+        key = tuple((e.cell, e.file, e.new_source) for e in edits)
         if proposal is not None and key not in seen:
             seen.add(key)
             batch.append((candidate, proposal))

@@ -39,19 +39,23 @@ def nearness(sites: Sequence[Site], finding: Finding) -> Mapping[Statement, floa
     words = {site.statement: _words(site) for site in sites}
     given = {site.statement: _given(site) & words[site.statement] for site in sites}
     for _ in range(_FURTHEST):
-        by_word: dict[str, float] = {}
-        for statement, score in found.items():
-            for word in words[statement]:
-                by_word[word] = max(by_word.get(word, 0.0), score)
-        given_by: dict[str, float] = {}
-        for statement, score in found.items():
-            for word in given[statement]:
-                given_by[word] = max(given_by.get(word, 0.0), score)
+        by_word, given_by = _best(found, words), _best(found, given)
         for statement in found:
             reached = [by_word[w] for w in given[statement]]
             reached += [given_by[w] for w in words[statement] if w in given_by]
             found[statement] = max(found[statement], _DECAY * max(reached, default=0.0))
     return found
+
+
+def _best(
+    found: Mapping[Statement, float], words: Mapping[Statement, frozenset[str]]
+) -> Mapping[str, float]:
+    """The highest number of a statement that has a word."""
+    best: dict[str, float] = {}
+    for statement, score in found.items():
+        for word in words[statement]:
+            best[word] = max(best.get(word, 0.0), score)
+    return best
 
 
 def _places(finding: Finding) -> Iterator[tuple[float, Place]]:

@@ -16,9 +16,9 @@ cause's rewrites:
     torch_at(program, place) -> str | None        the name torch has there
 """
 
-from .engine.fixes import Fix, Propose, Site, at_place, by_table
+from ..model import Edits
 from .engine.imports import torch_at
-from .engine.proposal import Edits, Proposal, differing
+from .engine.proposal import Fix, Proposal, Propose, Site, at_place, by_table, differing
 
 __all__ = ["Edits", "Fix", "Proposal", "Propose", "Site", "at_place", "by_table", "differing"]
 __all__ += ["torch_at"]

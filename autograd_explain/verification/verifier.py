@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..model import Outcome, Reason, Rewrite, Safety
-from ..rewrite.engine.proposal import Edits, Proposal
+from ..model import Edits, Outcome, Reason, Rewrite, Safety
+from ..rewrite.engine.proposal import Proposal
 from .cells import cells_of
 from .checkpoint import Checkpoint
 from .messages import write_message

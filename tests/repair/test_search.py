@@ -325,11 +325,6 @@ RUNNING = [
         "t = x[:, :1].requires_grad_()\ny = x[:, 1:]\n"
         "u = f(x).sum()\ng = torch.autograd.grad(u, t)",
     ),
-    (
-        "part_of_derivative",
-        "p = x.clone().requires_grad_()\nu = f(p)\nt = p[:, :1]\n"
-        "g = torch.autograd.grad(u.sum(), t)[0]",
-    ),
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from rewriting import at, program_of, result
 
 from autograd_explain.knowledge.silent_overwrite.alias import through_tensor
-from autograd_explain.rewrite.transforms.index_write import functional_write
+from autograd_explain.rewrite.transforms.clone import functional_write
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 
 

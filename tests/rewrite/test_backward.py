@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, rewritten, spot
 
-from autograd_explain.rewrite.transforms.backward import bound_again
 from autograd_explain.rewrite.transforms.call_edits import line_behind
+from autograd_explain.rewrite.transforms.detach import bound_again
+from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.recompute import repeat_inside
-from autograd_explain.rewrite.transforms.uncut import apply_patches, round_trip_in_torch
+from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at
 
 
 def test_a_list_is_emptied_after_its_use() -> None:
@@ -111,10 +112,16 @@ def test_an_element_of_a_list_read_later_stays(tail: str) -> None:
         ),
         ("b = torch.from_numpy(np.interp(d.numpy(), xs, ys))", None),
         ("b = np.exp(d.numpy())", None),
-        ("b = torch.tensor(np.exp(d.numpy()), dtype=torch.float64)", None),
+        (
+            "b = torch.tensor(np.exp(d.numpy()), dtype=torch.float64)",
+            "b = torch.exp(d).to(torch.float64)",
+        ),
     ],
 )
 def test_a_round_trip_through_numpy_stays_in_torch(before: str, after: str | None) -> None:
     program = program_of(before)
-    edits = apply_patches(round_trip_in_torch(program, spot(program, "d")))
+    place = spot(program, "d.numpy()")
+    left = node_at(program, place)
+    assert left is not None
+    edits = apply_patches(in_torch(program, place, left) or ())
     assert (edits[0].new_source if edits else None) == after

@@ -20,11 +20,14 @@ from autograd_explain.rewrite.transforms.call_edits import (
     keyword_renamed,
     keyword_set,
     line_behind,
-    torch_keyword,
 )
 from autograd_explain.rewrite.transforms.clone import clone_alias
-from autograd_explain.rewrite.transforms.grad_mode import remove_grad_switch, under_no_grad
-from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.grad_mode import (
+    out_of_block,
+    remove_grad_switch,
+    under_no_grad,
+    without_decorator,
+)
 from autograd_explain.rewrite.transforms.move_statement import move_after
 
 PROGRAM = program_of("a = f(x + 1)\nb = g(a)\n")
@@ -56,7 +59,7 @@ def test_torch_has_the_name_that_it_has_there() -> None:
         result(expression_replaced(PROGRAM, place, "{torch}.tensor({x})")) or ""
     )
     assert "f(x + 1, dtype=torch.float32)" in (
-        result(torch_keyword(PROGRAM, place, "dtype", "float32")) or ""
+        result(keyword_set(PROGRAM, place, "dtype", "{torch}.float32")) or ""
     )
     unknown = Program(PROGRAM.cells[1:])
     assert expression_replaced(unknown, place, "{torch}.tensor({x})") is None
@@ -69,7 +72,7 @@ def test_a_keyword_goes_behind_the_parentheses_of_the_last_argument() -> None:
 
 
 def test_an_operand_gets_the_parentheses_that_it_needs() -> None:
-    edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{operand}.detach()")
+    edits = expression_replaced(PROGRAM, spot(PROGRAM, "x + 1"), "{x}.detach()")
     assert "a = f((x + 1).detach())\n" in (result(edits) or "")
 
 
@@ -79,7 +82,7 @@ TEMPLATES = [
     ("{function}()", "y = net.sub.draw()\n"),
     ("{owner}", "y = net.sub\n"),
     ("torch.draw{arguments}", "y = torch.draw(\n    x, k=2)\n"),
-    ("-{operand}", "y = -net.sub.draw(\n    x, k=2)\n"),
+    ("-{x}", "y = -net.sub.draw(\n    x, k=2)\n"),
 ]
 
 

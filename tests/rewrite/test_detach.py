@@ -10,10 +10,10 @@ from rewriting import rewritten
 from autograd_explain.rewrite.transforms.detach import detach_expression, detach_use
 
 CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any], str | None]] = [
-    (detach_expression, "self.h = h", (), {}, "self.h = h.detach()"),
+    (detach_expression, "self.h = h", ("self.h",), {}, "self.h = h.detach()"),
     (detach_expression, "self.h = a + b", ("self.h",), {}, "self.h = (a + b).detach()"),
     (detach_expression, "self.h = g = f(x)", ("self.h",), {}, "self.h = g = f(x).detach()"),
-    (detach_expression, "self.h = h.detach()", (), {}, None),
+    (detach_expression, "self.h = h.detach()", ("self.h",), {}, None),
     (
         detach_expression,
         "out, self.state = self.rnn(x, self.state)",
@@ -36,7 +36,7 @@ CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any], str | None]] = [
         "out, (new_h, c) = rnn(x)\nself.h = new_h.detach()",
     ),
     (detach_expression, "self.h, self.c = h, c", ("self.c",), {}, "self.h, self.c = h, c.detach()"),
-    (detach_expression, "self.s = (h, c)", (), {}, "self.s = (h.detach(), c.detach())"),
+    (detach_expression, "self.s = (h, c)", ("self.s",), {}, "self.s = (h.detach(), c.detach())"),
     (detach_expression, "out, h = rnn(x, h)", ("h",), {}, "out, h = rnn(x, h)\nh = h.detach()"),
     (detach_expression, "l = f(D(fake), ones)", ("fake",), {}, "l = f(D(fake.detach()), ones)"),
     (detach_expression, "return_ = fake", ("other",), {}, None),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rewriting import program_of, spot
 
 from autograd_explain.model import Confidence, Event, Finding, Safety, What
-from autograd_explain.rewrite.engine.fixes import Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.proposal import Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import call_behind
 
 PROGRAM = program_of("loss = model(x)\nloss.backward()")

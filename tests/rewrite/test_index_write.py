@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import rewritten
 
-from autograd_explain.rewrite.transforms.index_write import functional_write
+from autograd_explain.rewrite.transforms.clone import functional_write
 
 CASES = [
     ("x[x < 0] = 0", "x = x.clone()\nx[x < 0] = 0"),

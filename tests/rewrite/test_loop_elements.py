@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.rewrite.transforms.loop_elements import element_replaced
+from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 
 
 def replaced(code: str) -> str | None:

@@ -10,9 +10,8 @@ from autograd_explain.knowledge.input_without_grad.retain import requires_grad_a
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite.engine.edits import apply, merge
-from autograd_explain.rewrite.transforms.clone import clone_operand
+from autograd_explain.rewrite.transforms.clone import clone_operand, functional_write
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
-from autograd_explain.rewrite.transforms.index_write import functional_write
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 

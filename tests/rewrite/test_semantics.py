@@ -19,10 +19,10 @@ from autograd_explain.rewrite.transforms.clone import (
     clone_before_write,
     clone_operand,
     clone_result,
+    functional_write,
 )
 from autograd_explain.rewrite.transforms.detach import detach_expression
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
-from autograd_explain.rewrite.transforms.index_write import functional_write
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_before, toggled_run
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place

@@ -21,10 +21,6 @@ def _is_cast(details: Details) -> bool:
     return not (_is_update(details) or details.named)
 
 
-def _keeps_graph(details: Details) -> bool:
-    return not _is_update(details)
-
-
 def _is_update(details: Details) -> bool:
     return details.update is not None or details.updates != ()
 
@@ -68,6 +64,6 @@ propose: Propose[Details] = by_table(
     Fix("update", at_place(in_place_update), when=_is_alone),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_is_cast),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_is_cast),
-    Fix("retain_grad", lambda s: retained(s.program, s.finding), when=_keeps_graph),
+    Fix("retain_grad", lambda s: retained(s.program, s.finding), when=lambda d: not _is_update(d)),
     Fix("new_leaf", at_place(new_leaf), when=_is_cast, changes=True),
 )

@@ -6,10 +6,11 @@ from dataclasses import replace
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, operand
+from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
-from autograd_explain.rewrite.transforms.uncut import apply_patches, node_at, replacement
+from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
 
 from .diagnose import Details
 from .parametrization import parametrized
@@ -61,7 +62,7 @@ def _values(site: Site[Details]) -> Edits | None:
     if source is None or place is None or not isinstance(call, ast.Call) or not call.args:
         return None
     where = replace(place, span=source.span(call))
-    code = f"{operand(program, place, call.args[0])}.detach().clone()"
+    code = filled("{x}.detach().clone()", x=code_of(program, place, call.args[0]))
     return apply_patches(replacement(program, where, code)) if call.args[0] is node else None
 
 

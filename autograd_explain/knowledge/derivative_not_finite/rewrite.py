@@ -11,8 +11,7 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
-from autograd_explain.rewrite.engine.cst_tools import bare, expression, method, receiver, walk
-from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, method, walk
 from autograd_explain.rewrite.engine.draft import Draft, every
 from autograd_explain.rewrite.engine.tree import Tree, tree_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
@@ -29,13 +28,13 @@ _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 
 def _masked(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`."""
-    return _with_mask(draft, site.program, _node(draft.tree, site.details.operand))
+    return _with_mask(draft, site.program, draft.tree.node(site.details.operand))
 
 
 def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
     tree, place = draft.tree, site.details.operand
-    choice, operation = _choice(tree, _node(tree, place)), node_at(site.program, site.place)
+    choice, operation = _choice(tree, tree.node(place)), node_at(site.program, site.place)
     if choice is None or operation is None or place is None:
         return False
     call, first = choice
@@ -46,7 +45,7 @@ def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
     number = given.index(place.span)
     alike = [operands(n)[number] for n in ast.walk(other) if _is_alike(n, operation)]
     places = [place, *(tree.source.place(o.lineno, None, o) for o in alike)]
-    return bool(alike) and all(_with_mask(draft, site.program, _node(tree, p)) for p in places)
+    return bool(alike) and all(_with_mask(draft, site.program, tree.node(p)) for p in places)
 
 
 def _is_alike(node: ast.AST, other: ast.AST) -> bool:
@@ -56,10 +55,6 @@ def _is_alike(node: ast.AST, other: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(other, ast.Call):
         return False
     return called_name(node) == called_name(other) and len(operands(node)) == len(operands(other))
-
-
-def _node(tree: Tree, place: Place | None) -> cst.BaseExpression | None:
-    return next(iter(tree.at(place)), None)
 
 
 def _with_mask(draft: Draft, program: Program, node: cst.BaseExpression | None) -> bool:
@@ -110,29 +105,29 @@ def _masked_around(draft: Draft, site: Site[Details]) -> bool:
 
 def _around(draft: Draft, program: Program, at: Place, place: Place, result: str) -> bool:
     """Of an operand that is read more than once, so it has to have no effect of its own."""
-    node, whole = _node(draft.tree, place), _node(draft.tree, at)
+    node, whole = draft.tree.node(place), draft.tree.node(at)
     torch = torch_at(program, place)
     if node is None or whole is None or torch is None:
         return False
     once = (n for n in walk(node) if isinstance(n, (cst.Call, cst.Await, cst.NamedExpr)))
     if any(cst_tools.called_name(n) not in _SQUARES for n in once):
         return False
-    code, tested = f"{torch}.where({{x}} == 0, {result}, {{f}})", receiver(node)
+    code = f"{torch}.where({{x}} == 0, {result}, {{f}})"
     draft.replace(node, _not_zero(torch, node))
-    draft.change(whole, lambda inner: expression(code, x=tested, f=bare(inner)))
+    draft.change(whole, lambda inner: expression(code, x=node, f=bare(inner)))
     return True
 
 
 def _not_zero(torch: str, node: cst.BaseExpression) -> cst.BaseExpression:
     """`torch.where(y == 0, 1.0, y)`."""
-    return expression(f"{torch}.where({{y}} == 0, 1.0, {{x}})", y=receiver(node), x=bare(node))
+    return expression(f"{torch}.where({{y}} == 0, 1.0, {{x}})", y=node, x=bare(node))
 
 
 def _bounded(site: Site[Details]) -> Edits | None:
     """`torch.sqrt(x)` -> `torch.sqrt(x.clamp_min(1e-12))`."""
     floor, ceiling = site.details.floor, site.details.ceiling
     tree = tree_at(site.program, site.details.operand)
-    node = _node(tree, site.details.operand)
+    node = tree.node(site.details.operand)
     call = f"clamp_min({floor})" if floor else f"clamp_max({ceiling})"
     call = f"clamp({floor}, {ceiling})" if floor and ceiling else call
     return None if node is None else Draft(tree).replace(node, method(node, call)).edits()
@@ -140,7 +135,7 @@ def _bounded(site: Site[Details]) -> Edits | None:
 
 def _other_than_zero(draft: Draft, site: Site[Details]) -> bool:
     """`x / y` -> `x / torch.where(y == 0, 1.0, y)`."""
-    torch, node = torch_at(site.program, site.place), _node(draft.tree, site.details.operand)
+    torch, node = torch_at(site.program, site.place), draft.tree.node(site.details.operand)
     if torch is not None and node is not None:
         draft.replace(node, _not_zero(torch, node))
     return draft.changed
@@ -160,7 +155,7 @@ def _apart(site: Site[Details]) -> Edits | None:
     """`torch.linalg.eigh(a)` -> `torch.linalg.eigh(a + 1e-07 * torch.arange(len(a)).diag().to(a))`,
     what is computed there under a name of its own."""
     tree, torch = tree_at(site.program, site.details.operand), torch_at(site.program, site.place)
-    node = _node(tree, site.details.operand)
+    node = tree.node(site.details.operand)
     statement = None if node is None else tree.statement_of(node)
     if node is None or statement is None or torch is None:
         return None

@@ -3,6 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
+from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
@@ -20,9 +21,7 @@ def _with_none(site: Site[Details]) -> Edits | None:
 
 
 def _cast(site: Site[Details]) -> Edits | None:
-    return expression_replaced(
-        site.program, site.place, f"{{operand}}.to({site.details.like}.dtype)"
-    )
+    return expression_replaced(site.program, site.place, f"{{x}}.to({site.details.like}.dtype)")
 
 
 def _times_incoming(site: Site[Details]) -> Edits | None:
@@ -33,15 +32,9 @@ def _times_incoming(site: Site[Details]) -> Edits | None:
         if node is None or source is None or place.span is None:
             return None
         code = code_of(site.program, place, node)
-        whole = isinstance(node, _FACTORS) or (
-            isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Pow))
-        )
-        code = code if whole else f"({code})"
-        patches.append(Patch(source, place.span, f"{site.details.gradient} * {code}"))
+        code = filled("{g} * {x}", g=site.details.gradient, x=code)
+        patches.append(Patch(source, place.span, code))
     return apply_patches(patches) if patches else None
-
-
-_FACTORS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
 
 
 def _new_values(details: Details, values: list[str]) -> list[str] | None:

@@ -9,7 +9,7 @@ from .diagnose import Details, Mismatch
 def _converted(site: Site[Details]) -> Edits | None:
     attribute = "device" if site.details.mismatch is Mismatch.DEVICE else "dtype"
     return expression_replaced(
-        site.program, site.place, f"{{operand}}.to({site.details.tensor}.{attribute})"
+        site.program, site.place, f"{{x}}.to({site.details.tensor}.{attribute})"
     )
 
 

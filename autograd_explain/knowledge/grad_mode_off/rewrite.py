@@ -1,34 +1,21 @@
 """The block that should end, the decorator that should go, the statement that should be outside."""
 
-import ast
-
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.model import Place
-from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.edits import merge
-from autograd_explain.rewrite.transforms.grad_mode import block_instead_of_switch
-from autograd_explain.rewrite.transforms.leave_no_grad import (
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
+from autograd_explain.rewrite.transforms.grad_mode import (
+    block_instead_of_switch,
     decorated_generator,
     mode_of_caller,
     out_of_block,
     recorded_run,
     without_decorator,
 )
-from autograd_explain.rewrite.transforms.uncut import (
-    Patch,
-    apply_patches,
-    code_of,
-    keyword_added,
-    node_at,
-    replacement,
-)
 
 from .diagnose import Details
 
-
-def _is_switched(details: Details) -> bool:
-    return details.by in (OffBy.SWITCH, OffBy.ENTERED)
+_SWITCHED = (OffBy.SWITCH, OffBy.ENTERED)
 
 
 def _enabled(site: Site[Details]) -> Edits | None:
@@ -41,25 +28,14 @@ def _enabled(site: Site[Details]) -> Edits | None:
     wrapped = () if inside.enabled else recorded_run(program, inside.first, inside.last, asking)
     if wrapped is None or not inside.inference:
         return wrapped
-    modes = [p for place in inside.modes for p in _no_grad_instead(program, place)]
-    options = [p for place in inside.options for p in keyword_added(program, place, *_NO_INFERENCE)]
-    instead = apply_patches([*modes, *options])
-    return merge(instead, wrapped) if instead else None
-
-
-_NO_INFERENCE = ("inference_mode", "False")
-
-
-def _no_grad_instead(program: Program, place: Place) -> list[Patch]:
-    node = node_at(program, place)
-    if not isinstance(node, ast.Attribute):
-        return []
-    return replacement(program, place, f"{code_of(program, place, node.value)}.no_grad")
+    modes = [expression_replaced(program, place, "{owner}.no_grad") for place in inside.modes]
+    options = [keyword_set(program, at, "inference_mode", "False") for at in inside.options]
+    return merge(*modes, *options, wrapped) if modes or options else None
 
 
 propose: Propose[Details] = by_table(
     Fix("enabled", _enabled, when=lambda d: d.inside is not None and d.inside.apart),
-    Fix("block", at_place(block_instead_of_switch), when=_is_switched),
+    Fix("block", at_place(block_instead_of_switch), when=lambda d: d.by in _SWITCHED),
     Fix("generator", at_place(decorated_generator), when=lambda d: d.by is OffBy.GENERATOR),
     Fix("decorator", at_place(without_decorator), when=lambda d: d.by is OffBy.DECORATOR),
     Fix("mode_of_caller", at_place(mode_of_caller), when=lambda d: d.by is OffBy.BLOCK),

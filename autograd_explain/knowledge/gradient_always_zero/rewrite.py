@@ -4,12 +4,16 @@ import ast
 
 import libcst as cst
 
-from autograd_explain.model import Place
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import fresh
-from autograd_explain.rewrite.engine.cst_tools import expression, repeatable, statement
+from autograd_explain.rewrite.engine.cst_tools import (
+    expression,
+    filled,
+    make,
+    repeatable,
+)
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import Tree, tree_at
+from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
@@ -20,7 +24,6 @@ from autograd_explain.rewrite.transforms.uncut import (
 
 from .diagnose import Details
 
-_WHOLE = (cst.Assign, cst.AnnAssign, cst.Return, cst.Arg)
 _WISH = "value"
 _TWO = 2
 
@@ -38,7 +41,7 @@ def _left_out(site: Site[Details]) -> Edits | None:
 def _straight_through(site: Site[Details]) -> Edits | None:
     """`torch.round(x)` -> `x + (torch.round(x) - x).detach()`."""
     tree = tree_at(site.program, site.place)
-    call, operand = _at(tree, site.place), _at(tree, site.details.operand)
+    call, operand = tree.node(site.place), tree.node(site.details.operand)
     around = None if call is None else tree.statement_of(call)
     if call is None or operand is None or around is None:
         return None
@@ -47,17 +50,10 @@ def _straight_through(site: Site[Details]) -> Edits | None:
     draft, value = Draft(tree), operand
     if not repeatable(operand):
         value = cst.Name(fresh(tree, around, _WISH))
-        draft.before(around, [statement("{x} = {y}", x=value, y=operand)])
+        draft.before(around, [make("{x} = {y}", x=value, y=operand)])
     done = call.with_deep_changes(call, lpar=(), rpar=()).deep_replace(operand, value)
     new = expression("{x} + ({f} - {x}).detach()", x=value, f=done)
-    if not isinstance(tree.parents[call], _WHOLE):
-        new = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return draft.replace(call, new).edits()
-
-
-def _at(tree: Tree, place: Place | None) -> cst.BaseExpression | None:
-    found = [] if place is None or place.span is None else tree.expressions(place.span)
-    return found[0] if found else None
 
 
 def _stands_alone(site: Site[Details]) -> bool:
@@ -73,12 +69,10 @@ def _computed_of_noise(site: Site[Details]) -> Edits | None:
     given = call.args if isinstance(call, ast.Call) and not call.keywords else []
     if site.details.function != "normal" or site.place is None or len(given) != _TWO:
         return None
-    mean, std = (f"({code_of(site.program, site.place, a)})" for a in given)
+    mean, std = (code_of(site.program, site.place, a) for a in given)
     like = std if isinstance(given[0], ast.Constant) else mean
-    plain = [isinstance(a, (ast.Name, ast.Attribute, ast.Call, ast.Constant)) for a in given]
-    mean, std = (c[1:-1] if p else c for c, p in zip((mean, std), plain, strict=True))
-    like = like if like in (mean, std) else like[1:-1]
-    code = f"{mean} + {std} * torch.randn_like({like})"
+    template = "{mean} + {std} * torch.randn_like({like})"
+    code = filled(template, mean=mean, std=std, like=like)
     return apply_patches(replacement(site.program, site.place, code))
 
 

@@ -10,7 +10,7 @@ def _summed(site: Site[Details]) -> Edits | None:
     """`grad * x` -> `(grad * x).sum((0, 2))`."""
     dims = site.details.summed
     given = str(dims[0]) if len(dims) == 1 else str(dims)
-    return expression_replaced(site.program, site.place, f"{{operand}}.sum({given})")
+    return expression_replaced(site.program, site.place, f"{{x}}.sum({given})")
 
 
 propose: Propose[Details] = by_table(

@@ -10,7 +10,7 @@ from autograd_explain.model import What
 from autograd_explain.program import own_nodes
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.inplace_writes import InplaceCall, inplace_calls
-from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.cst_tools import make
 from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at

@@ -5,36 +5,35 @@ from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.facts.losing_call import Undecorated
+from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.transforms.call_edits import (
+    asked_for_gradient,
     expression_replaced,
     keyword_set,
     line_behind,
 )
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.create_graph import (
+from autograd_explain.rewrite.transforms.derivative_taken import (
+    derivative_taken,
     derivatives_from,
     with_create_graph,
 )
-from autograd_explain.rewrite.transforms.derivative_taken import derivative_taken
 from autograd_explain.rewrite.transforms.gathered import objects_called
-from autograd_explain.rewrite.transforms.numpy_detour import in_torch, stays_in_numpy
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
-    called,
     code_of,
     is_list,
     node_at,
     replacement,
     tensors_instead_of_copy,
-    torch_instead_of_numpy,
     without_cut,
 )
 
@@ -43,53 +42,16 @@ from .thaw import thawed_in_turn
 
 
 def _uncut(site: Site[Details]) -> Edits | None:
-    """Leave out the call that cut, and what would cut once more behind it."""
-    program, causes = site.program, list(site.details.cuts)
-    detours = [_detour(program, place) for place in causes]
-    if all(detours):
-        return apply_patches(patch for detour in detours for patch in detour)
-    groups = [without_cut(program, p) for p in causes]
-    later = [(kind, p) for kind, p in site.details.later if not _within(p, causes)]
-    groups += [_passing(program, kind, p) for kind, p in later]
-    patches = [p for g in groups for p in g] if all(groups) else []
-    if any(stays_in_numpy(program, p, patches) for p in causes):
-        return None
-    return apply_patches(patches)
+    """Leave out what cut, and what would cut once more behind it."""
+    program, cuts, later = site.program, site.details.cuts, site.details.later
+    if any(kind not in _PASSING for kind, _ in later):
+        # What is known of an array is known of all its way.
+        calls = [called_name(node_at(program, place) or ast.Pass()) for place in cuts]
+        return reconnected(program, cuts) if {*calls} == {"numpy"} else None
+    return reconnected(program, [*cuts, *(place for _, place in later if place is not None)])
 
 
-def _detour(program: Program, place: Place) -> list[Patch]:
-    """What NumPy computes of the value, computed in torch, where a tensor is made of it again."""
-    node = node_at(program, place)
-    gone = node is not None and called_name(node) == "numpy"
-    return in_torch(program, place, node) or [] if gone and node is not None else []
-
-
-def _within(place: Place | None, outer: list[Place]) -> bool:
-    """`x.detach()` inside `x.detach().numpy()`, which goes as a whole."""
-    if place is None or place.span is None:
-        return False
-    here = [o for o in outer if (o.cell, o.file) == (place.cell, place.file)]
-    return any(one.span is not None and one.span.holds(place.span) for one in here)
-
-
-def _passing(program: Program, kind: CutKind, place: Place | None) -> list[Patch]:
-    """An operation that would cut again, made one that lets gradient through."""
-    if kind is CutKind.COPY:
-        return _without_copy(program, place)
-    if kind in (CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH):
-        return [*without_cut(program, place), *_other_arrays(program, place)]
-    return []
-
-
-def _other_arrays(program: Program, place: Place | None) -> list[Patch]:
-    """The targets in the same expression must stay tensors, too: `p - y.numpy()`."""
-    node, source = node_at(program, place), program.source_at(place)
-    if node is None or source is None or place is None:
-        return []
-    arrays = [n for n in ast.walk(node) if called_name(n) == "numpy"]
-    places = [replace(place, span=source.span(n)) for n in arrays]
-    known = torch_instead_of_numpy(program, place)
-    return [p for at in places if known for p in without_cut(program, at)]
+_PASSING = (CutKind.COPY, CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH)
 
 
 def _without_copy(program: Program, place: Place | None) -> list[Patch]:
@@ -193,29 +155,13 @@ def _called_themselves(site: Site[Details]) -> Edits | None:
 
 def _rsample(site: Site[Details]) -> Edits | None:
     """Only distributions with a reparametrised draw have `rsample`."""
-    made = index_of(site.program).calls(*_REPARAMETRISED, *_DISCRETE, of="torch")
-    names = {called_name(call) for _, call in made}
-    if not names or names.intersection(_DISCRETE):
+    from torch import distributions
+
+    made = index_of(site.program).calls(*distributions.__all__, of="torch")
+    drawn = [getattr(distributions, called_name(call)) for _, call in made]
+    if not drawn or not all(getattr(kind, "has_rsample", False) for kind in drawn):
         return None
     return expression_replaced(site.program, site.place, "{owner}.rsample{arguments}")
-
-
-_REPARAMETRISED = frozenset({
-    "Normal", "MultivariateNormal", "Laplace", "Uniform", "Beta", "Gamma", "LogNormal", "Dirichlet",
-    "Cauchy", "Gumbel", "StudentT", "Exponential", "RelaxedBernoulli", "RelaxedOneHotCategorical",
-})  # fmt: skip
-_DISCRETE = frozenset({
-    "Categorical", "Bernoulli", "Poisson", "Binomial", "Geometric", "OneHotCategorical",
-})  # fmt: skip
-
-
-def _asked_for_gradient(site: Site[Details]) -> Edits | None:
-    """`requires_grad=True`, or a call where the constructor takes no such argument."""
-    program, place = site.program, site.place
-    node = node_at(program, place)
-    if node is not None and called_name(node) in ("as_tensor", "from_numpy"):
-        return apply_patches(called(program, place, "requires_grad_"))
-    return keyword_set(program, place, "requires_grad", "True")
 
 
 def _thawed_part(site: Site[Details]) -> Edits | None:
@@ -275,7 +221,7 @@ propose: Propose[Details] = by_table(
     Fix("rsample", _rsample, when=lambda d: d.kind is CutKind.SAMPLE, changes=True),
     Fix(
         "requires_grad",
-        _asked_for_gradient,
+        at_place(asked_for_gradient),
         when=lambda d: d.missing is Missing.FLAG,
     ),
     Fix("trainable", _trainable, intended_difference=True),

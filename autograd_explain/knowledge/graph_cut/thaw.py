@@ -12,7 +12,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.engine.cst_tools import dotted, parse, statement, walk
+from autograd_explain.rewrite.engine.cst_tools import dotted, make, parse, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
 
@@ -43,7 +43,7 @@ def thawed_in_turn(program: Program, freezing: Place) -> Edits | None:
         new = [m for m in sorted(modules - _frozen(turn)) if m in used]
         if new:
             draft = drafts.setdefault(id(where), Draft(where))
-            draft.after(call, [statement("{x}.requires_grad_(True)", x=parse(m)) for m in new])
+            draft.after(call, [make("{x}.requires_grad_(True)", x=parse(m)) for m in new])
     edits = [draft.edit() for draft in drafts.values()]
     done = tuple(e for e in edits if e is not None)
     return done if done and len(done) == len(edits) else None

@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from autograd_explain.model import Finding, Safety
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Proposal, differing
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, torch_keyword
+from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_set
 
 from .diagnose import Details
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
-    real = expression_replaced(program, details.value, "{operand}.real")
-    magnitude = expression_replaced(program, details.value, "{operand}.abs()")
+    real = expression_replaced(program, details.value, "{x}.real")
+    magnitude = expression_replaced(program, details.value, "{x}.abs()")
     made = details.made
-    whole = None if made is None else torch_keyword(program, made, "dtype", details.dtype)
+    whole = (
+        None if made is None else keyword_set(program, made, "dtype", f"{{torch}}.{details.dtype}")
+    )
     meant = [Proposal("real", real)] if real else []
     if not details.written or details.back:
         yield from meant

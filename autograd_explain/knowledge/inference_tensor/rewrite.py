@@ -8,7 +8,7 @@ from autograd_explain.rewrite.transforms.call_edits import (
     line_before,
 )
 from autograd_explain.rewrite.transforms.clone import clone_before_write
-from autograd_explain.rewrite.transforms.uncut import apply_patches, called, code_of, node_at
+from autograd_explain.rewrite.transforms.uncut import apply_patches, called, node_at
 
 from .diagnose import Details
 
@@ -16,13 +16,8 @@ from .diagnose import Details
 def _no_grad(site: Site[Details]) -> Edits | None:
     """`torch.inference_mode()` -> `torch.no_grad()`; not where a flag decides."""
     node = node_at(site.program, site.place)
-    function = node.func if isinstance(node, ast.Call) else node
-    if node is None or not isinstance(function, ast.Attribute):
-        return None
-    if isinstance(node, ast.Call) and (node.args or node.keywords):
-        return None
-    owner = code_of(site.program, site.place, function.value)
-    return expression_replaced(site.program, site.place, f"{owner}.no_grad()")
+    decides = isinstance(node, ast.Call) and bool(node.args or node.keywords)
+    return None if decides else expression_replaced(site.program, site.place, "{owner}.no_grad()")
 
 
 def _clone(site: Site[Details]) -> Edits | None:

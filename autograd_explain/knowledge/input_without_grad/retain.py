@@ -7,8 +7,7 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.engine.cst_tools import repeatable, same, targets, unpacked
-from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.cst_tools import make, repeatable, same, targets, unpacked
 from autograd_explain.rewrite.engine.draft import Draft, only
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
 

@@ -8,7 +8,7 @@ from autograd_explain.model import Finding
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import fresh
-from autograd_explain.rewrite.engine.cst_tools import called_on, find, statement, targets
+from autograd_explain.rewrite.engine.cst_tools import called_on, find, make, targets
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in
 
@@ -41,11 +41,9 @@ def _summed(site: Site[Details]) -> Edits | None:
     draft = Draft(tree)
     total = cst.Name(details.sum or fresh(tree, loop, "total"))
     if not details.sum:
-        draft.before(loop, [statement("{t} = 0", t=total)])
+        draft.before(loop, [make("{t} = 0", t=total)])
         loss = cst.Name(details.loss)
-        draft.after(
-            _last(tree, bound, details.loss), [statement("{t} = {t} + {x}", t=total, x=loss)]
-        )
+        draft.after(_last(tree, bound, details.loss), [make("{t} = {t} + {x}", t=total, x=loss)])
     own = _between(tree, loop, backward, details.loss)
     for node in find(tree, own, details.loss):
         draft.replace(node, total)

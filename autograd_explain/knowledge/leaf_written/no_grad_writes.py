@@ -23,9 +23,9 @@ from autograd_explain.rewrite.engine.tree import (
 from autograd_explain.rewrite.transforms.grad_mode import (
     is_off,
     last_update,
-    run_between,
     with_guard,
 )
+from autograd_explain.rewrite.transforms.move_statement import run_between
 
 _NOT_INSIDE = (cst.Yield, cst.Global, cst.Nonlocal)
 

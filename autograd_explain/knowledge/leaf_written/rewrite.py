@@ -13,9 +13,8 @@ from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result
+from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result, functional_write
 from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
-from autograd_explain.rewrite.transforms.index_write import functional_write
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
 from autograd_explain.rewrite.transforms.out_of_place import out_of_place, value_alone
@@ -35,7 +34,7 @@ def propose(finding: Finding[LeafWriteDetails], program: Program) -> Iterator[Pr
     update = update or (not on and _stays_the_leaf(finding, program, place))
     if update:
         yield from _no_grad(finding, program, place, update)
-    yield from _out_of_place(finding, program, place, update)
+    yield from _out_of_place(program, place, update)
     if not update and finding.details.carries:
         yield from differing("own_copy", _own_copy(finding, program, place))
     elif not update and not on:  # that would change the leaf at every call
@@ -75,9 +74,7 @@ def _no_grad(
         yield Proposal("no_grad", edits, safety, intended_difference=not update)
 
 
-def _out_of_place(
-    finding: Finding, program: Program, place: Place, update: bool
-) -> Iterator[Proposal]:
+def _out_of_place(program: Program, place: Place, update: bool) -> Iterator[Proposal]:
     if update and _is_part(program, place):
         edits = value_alone(program, place)
     elif update:

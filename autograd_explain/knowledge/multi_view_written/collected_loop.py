@@ -28,15 +28,15 @@ from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     expression,
     keyword,
+    make,
     positional,
-    statement,
     targets,
     walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statements_in, tree_at
-from autograd_explain.rewrite.transforms.all_writes import every_write
+from autograd_explain.rewrite.transforms.out_of_place import every_write
 
 _JUMPS = (cst.Break, cst.Continue, cst.Return, cst.Yield)
 #: What makes the views, and what puts the pieces together again.
@@ -87,7 +87,7 @@ def _collected(
     draft, loop = Draft(tree), found.loop
     if copied:
         first = statements_in(loop.body)[0]
-        draft.before(first, [statement(f"{found.name} = {found.name}.clone()")])
+        draft.before(first, [make(f"{found.name} = {found.name}.clone()")])
     plain = isinstance(loop.target, cst.Name)
     if plain:
         store = _appended(tree, draft, found, torch)
@@ -195,8 +195,8 @@ def _of_call(loop: cst.For, name: str, call: cst.Call, torch: str) -> _Loop | No
 def _appended(tree: Tree, draft: Draft, found: _Loop, torch: str) -> str:
     """A list that every round appends to."""
     items = fresh(tree, found.loop, f"{found.name}s")
-    draft.before(found.loop, [statement(f"{items} = []")])
-    _at_end(draft, found.loop, statement(f"{items}.append({found.name})"))
+    draft.before(found.loop, [make(f"{items} = []")])
+    _at_end(draft, found.loop, make(f"{items}.append({found.name})"))
     draft.after(found.loop, [_joined(found, torch, items)])
     return f"{items}.append({found.name})"
 
@@ -206,7 +206,7 @@ def _stored(tree: Tree, draft: Draft, found: _Loop, torch: str, taken: set[str])
     loop = found.loop
     own = found.whole.value if not found.join and isinstance(found.whole, cst.Name) else ""
     items = own or fresh(tree, loop, f"{found.name}s")
-    draft.before(loop, [statement(f"{items} = list({{x}})", x=_iterated(found))])
+    draft.before(loop, [make(f"{items} = list({{x}})", x=_iterated(found))])
     counted = isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "enumerate"
     number = _number(loop) if counted else _free(tree, loop, taken)
     if number is None or number in bound_in(loop.body):
@@ -217,7 +217,7 @@ def _stored(tree: Tree, draft: Draft, found: _Loop, torch: str, taken: set[str])
         inner = target if target.lpar else _bracketed(target)
         draft.replace(target, _pair(cst.Name(number), inner))
         draft.replace(loop.iter, expression("enumerate({x})", x=loop.iter))
-    _at_end(draft, loop, statement(f"{items}[{number}] = {found.name}"))
+    _at_end(draft, loop, make(f"{items}[{number}] = {found.name}"))
     if not own:
         draft.after(loop, [_joined(found, torch, items)])
     return f"{items}[{number}] = {found.name}"
@@ -253,10 +253,10 @@ def _bracketed(target: cst.Tuple) -> cst.Tuple:
 def _joined(found: _Loop, torch: str, items: str) -> cst.BaseSmallStatement:
     """`out = torch.stack(rows)`, the name for the list itself where it was one."""
     if not found.join:
-        return statement(f"{{x}} = {items}", x=found.whole)
+        return make(f"{{x}} = {items}", x=found.whole)
     dim = "" if found.dim is None else ", dim={d}"
     nodes = {"x": found.whole} if found.dim is None else {"x": found.whole, "d": found.dim}
-    return statement(f"{{x}} = {torch}.{found.join}({items}{dim})", **nodes)
+    return make(f"{{x}} = {torch}.{found.join}({items}{dim})", **nodes)
 
 
 def _at_end(draft: Draft, loop: cst.For, new: cst.BaseSmallStatement) -> None:

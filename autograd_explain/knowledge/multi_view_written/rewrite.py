@@ -19,8 +19,11 @@ from autograd_explain.rewrite.engine.edits import apply, merge, then
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statement_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, line_before
-from autograd_explain.rewrite.transforms.clone import clone_argument, clone_unpacked
-from autograd_explain.rewrite.transforms.index_write import functional_write
+from autograd_explain.rewrite.transforms.clone import (
+    clone_argument,
+    clone_unpacked,
+    functional_write,
+)
 from autograd_explain.rewrite.transforms.indexed_loop import (
     elements_one_by_one,
     list_of_views,

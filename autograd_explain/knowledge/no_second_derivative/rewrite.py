@@ -16,13 +16,13 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_tab
 from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
+    make,
     positional,
     positional_parameters,
     targets,
     unpacked,
     walk,
 )
-from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at, statements_in

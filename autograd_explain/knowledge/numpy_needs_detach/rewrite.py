@@ -6,6 +6,7 @@ from autograd_explain.model import Place, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.transforms.numpy_detour import in_torch
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,
@@ -13,11 +14,11 @@ from autograd_explain.rewrite.transforms.uncut import (
     code_of,
     node_at,
     replacement,
-    round_trip_in_torch,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
     unwrapped,
     without_cut,
+    without_ending,
 )
 
 from .conversion import tensor_itself
@@ -33,8 +34,14 @@ def _stored(site: Site[Details], method: str) -> Edits | None:
 
 
 def _in_torch(site: Site[Details]) -> Edits | None:
+    """What NumPy computes of a value in torch, where a tensor is made of it again."""
     first = next((place for place, _ in site.details.reads), None)
-    return None if first is None else apply_patches(round_trip_in_torch(site.program, first))
+    source, node = site.program.source_at(first), node_at(site.program, first)
+    if first is None or source is None or node is None:
+        return None
+    around = (n for n in source.around(node) if isinstance(n, ast.expr))
+    left = next((call for call in around if without_ending(call) is node), node)
+    return apply_patches(in_torch(site.program, first, left) or ())
 
 
 def _whole_way(site: Site[Details]) -> Edits | None:

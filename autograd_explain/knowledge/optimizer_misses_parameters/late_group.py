@@ -13,8 +13,8 @@ from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import (
     called_on,
     dotted,
+    make,
     positional,
-    statement,
     targets,
 )
 from autograd_explain.rewrite.engine.draft import Draft
@@ -92,6 +92,6 @@ def _is_path(node: cst.BaseExpression) -> bool:
 
 def _group(optimizer: cst.BaseExpression, module: cst.BaseExpression) -> Iterator[Statement]:
     groups = 'held = {id(p) for group in {o}.param_groups for p in group["params"]}'
-    yield statement(groups, o=optimizer)
+    yield make(groups, o=optimizer)
     late = "[p for p in {m}.parameters() if p.requires_grad and id(p) not in held]"
-    yield statement('{o}.add_param_group({"params": ' + late + "})", o=optimizer, m=module)
+    yield make('{o}.add_param_group({"params": ' + late + "})", o=optimizer, m=module)

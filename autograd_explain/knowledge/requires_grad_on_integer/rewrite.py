@@ -3,7 +3,7 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before, torch_keyword
+from autograd_explain.rewrite.transforms.call_edits import call_behind, keyword_set, line_before
 from autograd_explain.rewrite.transforms.embedded_vectors import gradient_of_vectors
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
@@ -43,7 +43,7 @@ propose: Propose[Details] = by_table(
     Fix("vectors", _vectors, changes=True),
     Fix(
         "dtype",
-        at_place(torch_keyword, "dtype", "float32"),
+        at_place(keyword_set, "dtype", "{torch}.float32"),
         when=lambda d: d.constructor and d.ids is None,
     ),
     Fix("cast", _cast, when=lambda d: d.ids is None),

@@ -22,6 +22,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     given_by,
     head,
+    make,
     method,
     positional_parameters,
     repeatable,
@@ -29,11 +30,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
     unpacked,
     walk,
 )
-from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import Imports
 from autograd_explain.rewrite.engine.tree import Statement, Tree, tree_at
-from autograd_explain.rewrite.transforms.no_grad_block import outermost_block
+from autograd_explain.rewrite.transforms.grad_mode import outermost_block
 
 _SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
 

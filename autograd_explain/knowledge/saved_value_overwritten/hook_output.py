@@ -12,11 +12,11 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import ProgramIndex, index_of
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.inplace_writes import is_given_anew
-from autograd_explain.rewrite.engine.cst_tools import statement, walk
+from autograd_explain.rewrite.engine.cst_tools import make, walk
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statement_at, statements_in
-from autograd_explain.rewrite.transforms.all_writes import every_write
+from autograd_explain.rewrite.transforms.out_of_place import every_write
 
 
 def returned_from_hook(program: Program, place: Place, name: str) -> Edits | None:
@@ -43,7 +43,7 @@ def returned_from_hook(program: Program, place: Place, name: str) -> Edits | Non
         draft.replace(bare, new)
     last = statements_in(hook.body)[-1]
     if not isinstance(last, cst.Return):
-        draft.after(last, [statement(f"return {name}")])
+        draft.after(last, [make(f"return {name}")])
     wanted = hook.name.value
     return every_write(program, draft.edits(), place, name, lambda t: _named(t, wanted), parts=True)
 

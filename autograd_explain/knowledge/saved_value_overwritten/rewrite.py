@@ -24,13 +24,13 @@ from autograd_explain.rewrite.transforms.clone import (
     clone_before_write,
     clone_operand,
     clone_result,
+    functional_write,
     view_of_read_later,
 )
-from autograd_explain.rewrite.transforms.index_write import functional_write, new_tensor
+from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
-from autograd_explain.rewrite.transforms.loop_elements import element_replaced
 from autograd_explain.rewrite.transforms.move_statement import move_after
-from autograd_explain.rewrite.transforms.out_of_place import out_of_place
+from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 
 from .clone_for_call import clone_for_call
 from .diagnose import Details

@@ -11,8 +11,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import can_rebind
 from autograd_explain.rewrite.analysis.inplace_writes import inplace_calls
-from autograd_explain.rewrite.engine.cst_tools import repeatable
-from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.cst_tools import make, repeatable
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import statement_at

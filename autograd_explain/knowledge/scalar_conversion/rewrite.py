@@ -3,9 +3,11 @@
 import ast
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced, operand
+from autograd_explain.rewrite.engine.cst_tools import filled
+from autograd_explain.rewrite.transforms.call_edits import call_behind, expression_replaced
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
+    code_of,
     node_at,
     tensors_instead_of_copy,
     without_cut,
@@ -19,16 +21,14 @@ def _item(site: Site[Details]) -> Edits | None:
     node = node_at(site.program, given)
     if node is None or given is None:
         return None
-    item = f"{operand(site.program, given, node)}.item()"
+    item = filled("{x}.item()", x=code_of(site.program, given, node))
     return expression_replaced(site.program, site.place, item)
 
 
 def _stack(site: Site[Details]) -> Edits | None:
     """`torch.tensor([[a, b]])` reads each number out of its tensor."""
-    call = node_at(site.program, site.place)
-    if not isinstance(call, ast.Call) or call.args[:1] != [
-        node_at(site.program, site.details.given)
-    ]:
+    call, given = node_at(site.program, site.place), node_at(site.program, site.details.given)
+    if not isinstance(call, ast.Call) or call.args[:1] != [given]:
         return None
     return apply_patches(tensors_instead_of_copy(site.program, site.place, True))
 

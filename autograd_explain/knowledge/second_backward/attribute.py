@@ -10,8 +10,15 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.analysis.effects import effects, local_names
-from autograd_explain.rewrite.engine.cst_tools import dotted, head, same, targets, unpacked, walk
-from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.cst_tools import (
+    dotted,
+    head,
+    make,
+    same,
+    targets,
+    unpacked,
+    walk,
+)
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at

@@ -16,7 +16,7 @@ from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     head,
-    statement,
+    make,
     targets,
     unpacked,
     walk,
@@ -104,10 +104,10 @@ def _reset_with_others(tree: Tree, maker: Place, name: str) -> Edits | None:
 def _again(path: str, value: cst.BaseExpression) -> cst.BaseSmallStatement | None:
     """`self.h = None`, or zeros like those that it has."""
     if dotted(value) == "None":
-        return statement(f"{path} = None")
+        return make(f"{path} = None")
     function = dotted(value.func) or "" if isinstance(value, cst.Call) else ""
     called = function.removesuffix("_like")
-    return statement(f"{path} = {called}_like({path})") if called.endswith(".zeros") else None
+    return make(f"{path} = {called}_like({path})") if called.endswith(".zeros") else None
 
 
 def _is_zeros(value: cst.BaseExpression) -> bool:

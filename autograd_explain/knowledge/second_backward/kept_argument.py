@@ -17,11 +17,11 @@ from autograd_explain.rewrite.engine.cst_tools import (
     clauses,
     dotted,
     expression,
+    make,
     positional_parameters,
     unpacked,
     walk,
 )
-from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in
 
 _ITERATORS = frozenset(

@@ -12,22 +12,23 @@ from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.backward import bound_again, detach_after, keep_graph
 from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
-from autograd_explain.rewrite.transforms.create_graph import with_create_graph
+from autograd_explain.rewrite.transforms.derivative_taken import keep_graph, with_create_graph
 from autograd_explain.rewrite.transforms.detach import (
+    bound_again,
+    detach_after,
     detach_expression,
     detach_use,
     detached_at,
     detached_where_kept,
 )
-from autograd_explain.rewrite.transforms.fill_first import filled_first
 from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.recompute import (
     called_before,
     compute_all_in_loop,
+    filled_first,
     recompute_before,
     repeat_inside,
 )

@@ -10,11 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograd_explain.model import Place
+from autograd_explain.model import Edits, Place
 from autograd_explain.program import Function, Program, Source, called_name
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.imports import torch_at
-from autograd_explain.rewrite.engine.proposal import Edits
 from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.out_of_place import value_of_write
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches

@@ -7,10 +7,10 @@ from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.create_graph import with_create_graph
+from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.gathered import objects_called
-from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
+from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
 from autograd_explain.rewrite.transforms.remove_memoization import (
     always_computed,
@@ -47,11 +47,8 @@ def _with_graph(site: Site[Details]) -> Edits | None:
 def _recorded(site: Site[Details]) -> Edits | None:
     """Without the decorator, or out of the block, that kept the operations from being recorded."""
     off = site.details.off
-    if off is not None and off.by is OffBy.DECORATOR:
-        return without_decorator(site.program, off.place)
-    if off is not None and off.by is OffBy.BLOCK:
-        return out_of_block(site.program, off.place, off.inside)
-    return None
+    known = off is not None and off.by in (OffBy.DECORATOR, OffBy.BLOCK)
+    return recorded_again(site.program, off.place, off.inside) if off and known else None
 
 
 def _other_way_round(site: Site[Details]) -> Edits | None:

@@ -11,10 +11,9 @@ from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_tab
 from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.clone import clone_alias, clone_operand
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
-from autograd_explain.rewrite.transforms.index_write import new_tensor
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
 from autograd_explain.rewrite.transforms.move_statement import move_after
-from autograd_explain.rewrite.transforms.out_of_place import out_of_place
+from autograd_explain.rewrite.transforms.out_of_place import new_tensor, out_of_place
 
 from .alias import through_tensor
 from .diagnose import Details, Way

@@ -9,7 +9,7 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.analysis.effects import effects, takes_next
+from autograd_explain.rewrite.analysis.effects import effects, reads_any, takes_next
 from autograd_explain.rewrite.engine.cst_tools import head, keyword, without
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import (
@@ -20,7 +20,7 @@ from autograd_explain.rewrite.engine.tree import (
     tree_at,
 )
 from autograd_explain.rewrite.transforms.move_statement import lifted
-from autograd_explain.rewrite.transforms.recompute import bare, repeatable
+from autograd_explain.rewrite.transforms.recompute import repeatable
 
 _Loop = cst.For | cst.While
 #: Methods after which a container holds other things.
@@ -55,7 +55,7 @@ def in_every_round(program: Program, places: Sequence[Place], inner: Place) -> E
     kept = _still_needed(made, between)
     for statement in made:
         if any(statement is k for k in kept):
-            draft.before(first, [bare(statement)])
+            draft.before(first, [statement])
         else:
             draft.before(first, [draft.piece(statement)])
             draft.remove(statement)
@@ -99,9 +99,9 @@ def _first_use(loop: _Loop, made: Sequence[Statement]) -> Statement | None:
     does."""
     names = _names(made)
     heads = [loop.iter if isinstance(loop, cst.For) else loop.test]
-    if any(_reads(node, names) for node in heads):
+    if any(reads_any(node, names) for node in heads):
         return None
-    return next((s for s in statements_in(loop.body) if _reads(s, names)), None)
+    return next((s for s in statements_in(loop.body) if reads_any(s, names)), None)
 
 
 def _may_repeat(made: Sequence[Statement], between: list[Statement], loop: _Loop) -> bool:
@@ -137,17 +137,13 @@ def _still_needed(made: Sequence[Statement], between: list[Statement]) -> list[S
     others = [s for s in between if not any(s is m for m in made)]
     kept: list[Statement] = []
     for statement in reversed(made):
-        if any(_reads(s, _names([statement])) for s in (*others, *kept)):
+        if any(reads_any(s, _names([statement])) for s in (*others, *kept)):
             kept.append(statement)
     return kept
 
 
 def _names(made: Sequence[Statement]) -> set[str]:
     return {name for s in made for name in effects(s).writes}
-
-
-def _reads(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(f"{r}.".startswith(f"{n}.") for r in effects(node).reads for n in names)
 
 
 def _drop_retain(draft: Draft, statement: Statement) -> None:

@@ -11,8 +11,7 @@ from autograd_explain.program import Program
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.backward import detach_after
-from autograd_explain.rewrite.transforms.detach import detached_at
+from autograd_explain.rewrite.transforms.detach import detach_after, detached_at
 from autograd_explain.rewrite.transforms.move_statement import move_after, toggled_run
 from autograd_explain.rewrite.transforms.recompute import recompute_apart, recompute_before
 

@@ -1,16 +1,15 @@
 """Take out the cut; ask for the tensor that was used; or accept that the input is unused."""
 
 import ast
-from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
+from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 from autograd_explain.model import Place, Span, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
-from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
-from autograd_explain.rewrite.transforms.numpy_detour import in_torch
+from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.read_instead import read_instead
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
@@ -18,7 +17,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     node_at,
     replacement,
     tensors_instead_of_copy,
-    without_cut,
     without_ending,
 )
 
@@ -29,28 +27,31 @@ from .unused import counted_as_zero, unused_allowed, unused_as_zeros
 
 def _recorded(site: Site[Details]) -> Edits | None:
     """What one place turned off is recorded again."""
-    cuts = site.details.cuts
-    way = cuts[0][1] if len(cuts) == 1 else None
-    if way is OffBy.DECORATOR:
-        return without_decorator(site.program, site.place)
-    if way is OffBy.BLOCK:
-        return out_of_block(site.program, site.place, list(site.details.unrecorded))
-    return None
+    if [way for _, way in site.details.cuts] not in ([OffBy.DECORATOR], [OffBy.BLOCK]):
+        return None
+    return recorded_again(site.program, site.place, site.details.unrecorded)
 
 
 def _connected(site: Site[Details]) -> Edits | None:
     """Every cut on the way goes, so that the result depends on the input."""
-    patches = [_uncut(site.program, place, way) for place, way in site.details.cuts]
-    return apply_patches(p for group in patches for p in group) if all(patches) else None
+    cuts = site.details.cuts
+    nodes = [node_at(site.program, place) for place, _ in cuts]
+    if nodes and all(node is not None and called_name(node) == "Parameter" for node in nodes):
+        groups = [tensors_instead_of_copy(site.program, place, False) for place, _ in cuts]
+        return apply_patches(patch for group in groups for patch in group)
+    if not all(isinstance(way, CutKind) for _, way in cuts):
+        return None
+    return reconnected(site.program, [_left(site.program, p, way) for p, way in cuts if p])
 
 
-def _uncut(program: Program, place: Place | None, way: CutKind | OffBy) -> list[Patch]:
-    if way in (CutKind.DETACH, CutKind.NUMBER):
-        return without_cut(program, place)
-    node = node_at(program, place)
-    if way is CutKind.NUMPY:
-        return [] if node is None or place is None else in_torch(program, place, node) or []
-    return _without_copy(program, place) if way is CutKind.COPY else []
+def _left(program: Program, place: Place, way: CutKind | OffBy) -> Place:
+    """Where a copied value leaves torch: `x.numpy()` of `torch.tensor(x.numpy())`."""
+    source, call = program.source_at(place), node_at(program, place)
+    if way is not CutKind.COPY or source is None or not isinstance(call, ast.Call):
+        return place
+    given = (n for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.expr))
+    ends = (n for n in given if without_ending(n) is not n)
+    return next((source.place(n.lineno, place.function, n) for n in ends), place)
 
 
 def _part_taken_last(site: Site[Details]) -> Edits | None:
@@ -79,21 +80,6 @@ def _taken(program: Program, part: PartAsked) -> list[Patch]:
         text = f"\n{indent}{part.target} = {part.target}{part.index}"
     end = span.end_line, span.end_column
     return [Patch(source, Span(*end, *end), text)]
-
-
-def _without_copy(program: Program, place: Place | None) -> list[Patch]:
-    """`torch.from_numpy(x.detach().numpy())` -> `x`."""
-    node, source = node_at(program, place), program.source_at(place)
-    if not isinstance(node, ast.Call) or not node.args or place is None or source is None:
-        return []
-    if called_name(node) == "deepcopy":  # the copy is updated; the module itself may not be
-        return []
-    ends = [n for n in ast.walk(node.args[0]) if isinstance(n, ast.expr)]
-    left = next((n for n in ends if without_ending(n) is not n), node.args[0])
-    if left is not node.args[0]:  # something computes with the values before they are copied
-        return in_torch(program, place, left) or []
-    inner = without_cut(program, replace(place, span=source.span(left)))
-    return [*tensors_instead_of_copy(program, place, False), *inner]
 
 
 propose: Propose[Details] = by_table(

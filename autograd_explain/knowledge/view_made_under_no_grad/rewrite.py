@@ -3,9 +3,12 @@
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import What
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
+from autograd_explain.rewrite.transforms.grad_mode import (
+    out_of_block,
+    under_no_grad,
+    without_decorator,
+)
 from autograd_explain.rewrite.transforms.indexed_loop import index_at_write
-from autograd_explain.rewrite.transforms.leave_no_grad import out_of_block, without_decorator
 
 from .diagnose import Details
 

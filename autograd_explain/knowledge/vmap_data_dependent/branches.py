@@ -10,8 +10,7 @@ from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, torch_at
 from autograd_explain.rewrite.analysis.effects import used_names
-from autograd_explain.rewrite.engine.cst_tools import expression, parenthesised
-from autograd_explain.rewrite.engine.cst_tools import statement as make
+from autograd_explain.rewrite.engine.cst_tools import expression, make, parenthesised
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, statement_at, statements_in
 

@@ -13,10 +13,10 @@ from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     expression,
     find,
+    make,
     positional_parameters,
     targets,
 )
-from autograd_explain.rewrite.engine.cst_tools import statement as make
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at

@@ -6,15 +6,16 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 
 import libcst as cst
 
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import clauses, dotted, targets, unpacked, walk
+from ..engine.cst_tools import clauses, dotted, is_label, targets, unpacked, walk
 from ..engine.magics import is_masked
 from ..engine.tree import Statement, Tree
-from .inplace_names import words
+from .inplace_writes import words
 
 #: Functions that only look at their arguments.
 _LOOK_ONLY = words(
@@ -134,35 +135,27 @@ def _only_written(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def _written_paths(statement: Statement) -> set[str]:
-    found = set()
-    for target in targets(statement):
-        for leaf in unpacked(target):
-            found |= {path for path in [_base_path(leaf)] if path}
-    return found
+    leaves = (leaf for target in targets(statement) for leaf in unpacked(target))
+    return {path for leaf in leaves if (path := base_path(leaf))}
 
 
-def _base_path(node: cst.CSTNode) -> str | None:
+def base_path(node: cst.CSTNode) -> str | None:
     """The longest plain path that a target belongs to: `self.buf[i].x` writes `self.buf`."""
     if isinstance(node, (cst.StarredElement, cst.Subscript)):
-        return _base_path(node.value)
+        return base_path(node.value)
     path = dotted(node)
     if path is None and isinstance(node, (cst.Attribute, cst.Call)):
-        return _base_path(node.value if isinstance(node, cst.Attribute) else node.func)
+        return base_path(node.value if isinstance(node, cst.Attribute) else node.func)
     return path
 
 
-def _bound_by_import(statement: Statement) -> set[str]:
+def _bound_by_import(statement: cst.CSTNode) -> set[str]:
     if not isinstance(statement, (cst.Import, cst.ImportFrom)):
         return set()
     if isinstance(statement.names, cst.ImportStar):
         return set()
-    found = set()
-    for alias in statement.names:
-        name = alias.asname.name if alias.asname is not None else alias.name
-        path = dotted(name)
-        if path:
-            found.add(path.partition(".")[0])
-    return found
+    names = (alias.evaluated_alias or alias.evaluated_name for alias in statement.names)
+    return {name.partition(".")[0] for name in names}
 
 
 def _touched_by_call(value: cst.BaseExpression) -> set[str]:
@@ -170,18 +163,29 @@ def _touched_by_call(value: cst.BaseExpression) -> set[str]:
         value = value.expression
     if not isinstance(value, cst.Call) or dotted(value.func) in _LOOK_ONLY:
         return set()
-    found = {path for a in value.args if (path := _base_path(a.value))} - _CONSTANTS
-    if isinstance(value.func, cst.Attribute) and (path := _base_path(value.func.value)):
+    found = {path for a in value.args if (path := base_path(a.value))} - _CONSTANTS
+    if isinstance(value.func, cst.Attribute) and (path := base_path(value.func.value)):
         found.add(path)
     return found
 
 
 def _overlap(left: set[str], right: set[str]) -> bool:
-    return any(_related(a, b) for a in left for b in right)
+    return _within(left, right) or _within(right, left)
 
 
-def _related(a: str, b: str) -> bool:
-    return a == b or a.startswith(b + ".") or b.startswith(a + ".")
+def _within(paths: set[str], owners: set[str]) -> bool:
+    """Whether one of the paths is, or is an attribute of, one of the others."""
+    return any(f"{path}.".startswith(f"{owner}.") for path in paths for owner in owners)
+
+
+def reads_any(node: cst.CSTNode, names: set[str]) -> bool:
+    """Whether a node reads one of the names, or an attribute of one."""
+    return _within(effects(node).reads, names)
+
+
+def rebinds_any(node: cst.CSTNode, names: set[str]) -> bool:
+    """Whether a node gives one of the names another value (or changes it by its methods)."""
+    return _within(names, effects(node).writes)
 
 
 def used_names(node: cst.CSTNode) -> set[str]:
@@ -210,10 +214,9 @@ def can_rebind(
     the element itself); for a global written inside a function; inside a lambda or comprehension.
     """
     if isinstance(target, cst.Subscript):
-        return can_rebind_root(tree, statement, target.value)
+        return _is_path(target.value)
     if isinstance(target, cst.Attribute):
-        root = can_rebind_root(tree, statement, target.value)
-        return root and not _is_property(program, target.attr.value)
+        return _is_path(target.value) and not _is_property(program, target.attr.value)
     if not isinstance(target, cst.Name):
         return False
     scope = tree.scope_of(target)
@@ -224,8 +227,8 @@ def can_rebind(
         if name in _declared(scope):
             return True
         return name in local_names(scope) and read_later(tree, statement, name)
-    loops = _loops_binding(tree, statement, name)
-    return read_later(tree, statement, name) if loops else True
+    bound = _loop_binding(tree, statement, name) is not None
+    return read_later(tree, statement, name) if bound else True
 
 
 def _is_property(program: Program, name: str) -> bool:
@@ -237,10 +240,10 @@ def _is_property(program: Program, name: str) -> bool:
     )
 
 
-def can_rebind_root(tree: Tree, statement: Statement, node: cst.BaseExpression) -> bool:
+def _is_path(node: cst.BaseExpression) -> bool:
     """Whether an attribute or item of `node` can be assigned: a plain path, evaluated safely."""
-    if isinstance(node, cst.Subscript):
-        return can_rebind_root(tree, statement, node.value)
+    while isinstance(node, cst.Subscript):
+        node = node.value
     return dotted(node) is not None
 
 
@@ -260,20 +263,16 @@ def is_own_variable(tree: Tree, statement: Statement, name: str) -> bool:
 def _is_own(tree: Tree, statement: Statement, scope: cst.CSTNode, name: str) -> bool:
     if not isinstance(scope, cst.FunctionDef) or name in _declared(scope):
         return False
-    return name in local_names(scope) and not _loops_binding(tree, statement, name)
+    return name in local_names(scope) and _loop_binding(tree, statement, name) is None
 
 
 def loop_element_is_unseen(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether nobody looks at a loop's element after the statement, not in its list either."""
-    loops = _loops_binding(tree, statement, name)
-    if not loops or not isinstance(loops[0], cst.For) or read_later(tree, statement, name):
+    loop = _loop_binding(tree, statement, name)
+    if loop is None or read_later(tree, statement, name):
         return False
-    loop = loops[0]
     container = iterated(loop.iter, loop.target, name)
-    if not isinstance(container, cst.Name) or not is_own_local(tree, loop, container):
-        return False
-    scope = tree.scope_of(container)
-    if not isinstance(scope, cst.FunctionDef) or is_argument(scope, container.value):
+    if not isinstance(container, cst.Name) or not is_own_variable(tree, loop, container.value):
         return False
     inside = (n for n in walk(loop.body) if isinstance(n, cst.Name) and n.value == container.value)
     return not any(inside) and not read_later(tree, loop, container.value)
@@ -310,12 +309,9 @@ def read_later(tree: Tree, statement: Statement, name: str) -> bool:
     """Whether a local name may be read after the statement, in a next round of a loop included."""
     scope = tree.scope_of(statement)
     after = tree.span(statement)
-    loops = _enclosing_loops(tree, statement)
-    binding = _loops_binding(tree, statement, name)
-    outer = loops[loops.index(binding[0]) :] if binding else []
-    around = [loop for loop in loops if loop not in outer]
-    limit = binding[0] if binding else scope
-    for node in walk(limit):
+    binding = _loop_binding(tree, statement, name)
+    around = [*takewhile(lambda loop: loop is not binding, _enclosing_loops(tree, statement))]
+    for node in walk(binding or scope):
         if not isinstance(node, cst.Name) or node.value != name or tree.inside(node, statement):
             continue
         if not _is_read(tree, node):
@@ -327,12 +323,7 @@ def read_later(tree: Tree, statement: Statement, name: str) -> bool:
 
 
 def _is_read(tree: Tree, node: cst.Name) -> bool:
-    parent = tree.parents.get(node)
-    if isinstance(parent, cst.Attribute) and parent.attr is node:
-        return False
-    if isinstance(parent, (cst.Arg, cst.Param)) and (
-        getattr(parent, "keyword", None) is node or getattr(parent, "name", None) is node
-    ):
+    if is_label(tree, node):
         return False
     if _is_own_of_comprehension(tree, node):
         return False
@@ -355,23 +346,16 @@ def _is_own_of_comprehension(tree: Tree, node: cst.Name) -> bool:
 
 def _enclosing_loops(tree: Tree, statement: Statement) -> list[cst.For | cst.While]:
     """The loops around a statement within its scope, innermost first."""
-    loops: list[cst.For | cst.While] = []
-    for ancestor in tree.ancestors(statement):
-        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            break
-        if isinstance(ancestor, (cst.For, cst.While)):
-            loops.append(ancestor)
-    return loops
+    scope = tree.scope_of(statement)
+    return [loop for loop in tree.loops(statement) if tree.scope_of(loop) is scope]
 
 
-def _loops_binding(tree: Tree, statement: Statement, name: str) -> list[cst.For | cst.While]:
-    """The innermost loop whose target is the name, as a list of none or one."""
+def _loop_binding(tree: Tree, statement: Statement, name: str) -> cst.For | None:
+    """The innermost loop whose target is the name."""
     for loop in _enclosing_loops(tree, statement):
-        if isinstance(loop, cst.For):
-            leaves = unpacked(loop.target)
-            if any(isinstance(t, cst.Name) and t.value == name for t in leaves):
-                return [loop]
-    return []
+        if isinstance(loop, cst.For) and name in map(dotted, unpacked(loop.target)):
+            return loop
+    return None
 
 
 def _declared(scope: cst.FunctionDef) -> set[str]:
@@ -388,10 +372,7 @@ def local_names(scope: cst.FunctionDef) -> set[str]:
 
 def bound_in(block: cst.CSTNode) -> set[str]:
     """The names that the statements of a block bind."""
-    found: set[str] = set()
-    for node in walk(block):
-        if isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            leaves = (leaf for target in targets(node) for leaf in unpacked(target))
-            found |= {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
-            found |= _bound_by_import(node)
-    return found
+    nodes = list(walk(block))
+    leaves = (leaf for n in nodes for target in targets(n) for leaf in unpacked(target))
+    names = {leaf.value for leaf in leaves if isinstance(leaf, cst.Name)}
+    return names.union(*map(_bound_by_import, nodes))

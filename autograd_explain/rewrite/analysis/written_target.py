@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import libcst as cst
+from libcst import matchers as m
 
 from ...program import Program
 from ...program_index import index_of
@@ -13,8 +14,7 @@ from ..engine.cst_tools import dotted, same, targets, walk
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, tree_of
 from .effects import is_argument
-from .inplace_names import words
-from .inplace_writes import base_of, inplace_calls, without_data, written_places
+from .inplace_writes import base_of, inplace_calls, without_data, words, written_places
 
 Kind = Literal["tensor", "container"]
 
@@ -141,27 +141,17 @@ def _kind(imports: Imports, value: cst.BaseExpression) -> Kind | None:
 
 def _slices(place: cst.BaseExpression) -> bool:
     """Whether only a tensor takes such an index: `x[2:]`, `x[:, t]`, `x[...]`, `x[x < 0]`."""
-    if not isinstance(place, cst.Subscript):
-        return False
-    index = [element.slice for element in place.slice]
-    if len(index) > 1:
-        return any(isinstance(i, cst.Slice) or _only_tensor(i) for i in index)
-    return isinstance(index[0], cst.Slice) or _only_tensor(index[0])
-
-
-def _only_tensor(index: cst.BaseSlice) -> bool:
-    if not isinstance(index, cst.Index):
-        return False
-    value = index.value
-    if isinstance(value, cst.Name):
-        return value.value == "None"
-    bits = isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.BitInvert)
-    return bits or isinstance(value, (cst.Ellipsis, cst.Comparison))
+    return isinstance(place, cst.Subscript) and any(
+        m.matches(element.slice, _OF_TENSOR) for element in place.slice
+    )
 
 
 def _keyed(place: cst.BaseExpression) -> bool:
     """Whether the index is a string: a dict of tensors."""
-    if not isinstance(place, cst.Subscript) or len(place.slice) != 1:
-        return False
-    index = place.slice[0].slice
-    return isinstance(index, cst.Index) and isinstance(index.value, cst.BaseString)
+    text = m.SubscriptElement(m.Index(m.SimpleString() | m.FormattedString()))
+    return m.matches(place, m.Subscript(slice=[text]))
+
+
+_OF_TENSOR = m.Slice() | m.Index(
+    m.Name("None") | m.UnaryOperation(m.BitInvert()) | m.Ellipsis() | m.Comparison()
+)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -12,46 +11,62 @@ from libcst.helpers import parse_template_expression, parse_template_statement
 
 from .tree import Statement, Tree, normal
 
-_ATOMS = (
-    cst.Name,
-    cst.Attribute,
-    cst.Subscript,
-    cst.Call,
-    cst.List,
-    cst.Dict,
-    cst.Set,
-    cst.ListComp,
-    cst.DictComp,
-    cst.SetComp,
-    cst.BaseString,
-)
-_PRECEDENCE: dict[type[cst.CSTNode], int] = {
-    cst.BitOr: 1,
-    cst.BitXor: 2,
-    cst.BitAnd: 3,
-    cst.LeftShift: 4,
-    cst.RightShift: 4,
-    cst.Add: 5,
-    cst.Subtract: 5,
-    cst.Multiply: 6,
-    cst.MatrixMultiply: 6,
-    cst.Divide: 6,
-    cst.FloorDivide: 6,
-    cst.Modulo: 6,
-    cst.Power: 8,
-}
-
 
 def expression(template: str, **nodes: Any) -> cst.BaseExpression:
-    """`expression("{x}.clone()", x=node)`: an expression made from a pattern."""
+    """`expression("{x}.clone()", x=node)`: an expression made from a pattern, with parentheses
+    where what is put in needs them: `(a + b).clone()`."""
+    codes = {name: cst.Module(()).code_for_node(node) for name, node in nodes.items()}
+    for name in _loose(template, codes):
+        nodes[name] = parenthesised(nodes[name])
     return parse_template_expression(template, **nodes)
 
 
-def statement(template: str, **nodes: Any) -> cst.BaseSmallStatement:
-    """`statement("{x} = {x}.clone()", x=node)`: a one-line statement made from a pattern."""
-    line = parse_template_statement(template, **nodes)
-    assert isinstance(line, cst.SimpleStatementLine)
+def filled(template: str, **codes: str) -> str:
+    """The same with text: `filled("{x}.clone()", x="a + b")` is `(a + b).clone()`.  What is called
+    `arguments` has its brackets."""
+    loose = _loose(template, codes)
+    return _put(template, {n: f"({code})" if n in loose else code for n, code in codes.items()})
+
+
+def _loose(template: str, codes: Mapping[str, str]) -> list[str]:
+    """Those that need parentheses, without which the pattern says something else."""
+    wrapped = {n: code if n == "arguments" else f"({code})" for n, code in codes.items()}
+    meant = normal(_put(template, wrapped))
+    whole = {n: normal(_put(template, {**wrapped, n: code})) for n, code in codes.items()}
+    return [] if meant is None else [name for name, found in whole.items() if found != meant]
+
+
+def fitted(tree: Tree, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression as it may stand in the place of another, in parentheses where it needs them."""
+    whole = old
+    for outer in tree.ancestors(old):
+        if isinstance(outer, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            break
+        whole = outer if isinstance(outer, cst.BaseExpression) else whole
+
+    def said(inside: cst.BaseExpression) -> str | None:
+        made = whole.deep_replace(old, inside)
+        return normal(tree.code(made)) if isinstance(made, cst.CSTNode) else None
+
+    meant = said(parenthesised(new))
+    return new if meant is None or said(new) == meant else parenthesised(new)
+
+
+def _put(template: str, codes: Mapping[str, str]) -> str:
+    return re.sub(r"{(\w+)}", lambda found: codes.get(found[1], found[0]), template)
+
+
+def make(template: str, **nodes: Any) -> cst.BaseSmallStatement:
+    """`make("{x} = {x}.clone()", x=node)`: a one-line statement made from a pattern."""
+    line = cst.ensure_type(parse_template_statement(template, **nodes), cst.SimpleStatementLine)
     return line.body[0]
+
+
+def block(template: str, **nodes: Any) -> cst.BaseCompoundStatement:
+    """The same of a statement with others in it."""
+    made = parse_template_statement(template, **nodes)
+    assert isinstance(made, cst.BaseCompoundStatement)
+    return made
 
 
 def parse(code: str) -> cst.BaseExpression | None:
@@ -63,13 +78,8 @@ def parse(code: str) -> cst.BaseExpression | None:
 
 
 def method(node: cst.BaseExpression, call: str) -> cst.BaseExpression:
-    """`node.call`, with parentheses where the receiver needs them: `(a + b).detach()`."""
-    return expression("{x}." + call, x=receiver(node))
-
-
-def receiver(node: cst.BaseExpression) -> cst.BaseExpression:
-    """The node as it may stand before a dot."""
-    return node if isinstance(node, _ATOMS) or node.lpar else parenthesised(node)
+    """`node.call`: `(a + b).detach()`."""
+    return expression("{x}." + call, x=node)
 
 
 def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -81,19 +91,6 @@ def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
 def bare(node: cst.BaseExpression) -> cst.BaseExpression:
     """The node without its own outer parentheses."""
     return node.with_changes(lpar=[], rpar=[]) if node.lpar else node
-
-
-def right_operand(node: cst.BaseExpression, operator: cst.BaseBinaryOp) -> cst.BaseExpression:
-    """The node as it may stand to the right of a (left-associative) operator."""
-    if isinstance(node, (*_ATOMS, cst.BaseNumber)) or node.lpar:
-        return node
-    if isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not):
-        return node
-    if isinstance(node, cst.BinaryOperation):
-        own, outer = _PRECEDENCE[type(node.operator)], _PRECEDENCE[type(operator)]
-        if own > outer or (own == outer and isinstance(operator, cst.Power)):
-            return node
-    return parenthesised(node)
 
 
 def dotted(node: cst.CSTNode) -> str | None:
@@ -125,19 +122,25 @@ def head(statement: Statement) -> Iterator[cst.CSTNode]:
 
 def find(tree: Tree, statement: Statement, code: str) -> list[cst.BaseExpression]:
     """The places in a statement where the expression `code` is read, outermost first."""
-    wanted = normal(code)
-    if wanted is None:
-        return []
+    wanted = parse(code)
     stored = set(map(id, stores(statement)))
     found: list[cst.BaseExpression] = []
     for node in head(statement):
         if not isinstance(node, cst.BaseExpression) or id(node) in stored:
             continue
-        if isinstance(tree.parents.get(node), (cst.Attribute, cst.Arg)) and _is_label(tree, node):
-            continue
-        if _may_equal(node, wanted) and normal(tree.code(node)) == wanted:
+        if type(node) is type(wanted) and not is_label(tree, node) and same(tree, node, code):
             found.append(node)
     return found
+
+
+def is_label(tree: Tree, node: cst.CSTNode) -> bool:
+    """The name behind a dot, before `=` in a call or of a parameter is no expression of its own."""
+    parent = tree.parents.get(node)
+    if isinstance(parent, cst.Attribute):
+        return parent.attr is node
+    if isinstance(parent, cst.Param):
+        return parent.name is node
+    return isinstance(parent, cst.Arg) and parent.keyword is node
 
 
 def same(tree: Tree, node: cst.CSTNode, code: str | None) -> bool:
@@ -156,7 +159,7 @@ def stores(statement: Statement) -> list[cst.CSTNode]:
     return found
 
 
-def targets(statement: Statement) -> list[cst.BaseExpression]:
+def targets(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     """The target expressions of an assignment, a loop, a `with` …, as they stand."""
     if isinstance(statement, cst.Assign):
         return [t.target for t in statement.targets]
@@ -202,19 +205,8 @@ def is_number(node: cst.BaseExpression) -> bool:
         return plain and all(
             isinstance(a.value, (cst.BaseString, cst.BaseNumber)) for a in node.args
         )
-    return dotted(node) in {
-        "math.pi",
-        "math.inf",
-        "math.e",
-        "math.nan",
-        "np.inf",
-        "np.nan",
-        "np.pi",
-        "torch.inf",
-        "torch.pi",
-        "torch.nan",
-        "numpy.inf",
-    }
+    module, _, name = (dotted(node) or "").partition(".")
+    return module in ("math", "np", "numpy", "torch") and name in ("pi", "e", "inf", "nan")
 
 
 def method_name(node: cst.CSTNode) -> str:
@@ -308,33 +300,6 @@ def _written(target: cst.BaseExpression) -> list[cst.CSTNode]:
     if isinstance(target, (cst.Subscript, cst.Attribute)):
         return [target, *_written(target.value)]
     return [target]
-
-
-def _is_label(tree: Tree, node: cst.BaseExpression) -> bool:
-    """The name behind a dot or before `=` in a call is no expression of its own."""
-    parent = tree.parents[node]
-    if isinstance(parent, cst.Attribute):
-        return parent.attr is node
-    return isinstance(parent, cst.Arg) and parent.keyword is node
-
-
-@lru_cache(maxsize=256)
-def _shape_of(wanted: str) -> type[ast.expr]:
-    return type(ast.parse(wanted, mode="eval").body)
-
-
-_SHAPES: dict[type[ast.expr], tuple[type[cst.CSTNode], ...]] = {
-    ast.Name: (cst.Name,),
-    ast.Attribute: (cst.Attribute,),
-    ast.Call: (cst.Call,),
-    ast.Subscript: (cst.Subscript,),
-    ast.BinOp: (cst.BinaryOperation,),
-}
-
-
-def _may_equal(node: cst.BaseExpression, wanted: str) -> bool:
-    """A cheap first look, so that few expressions are printed and parsed."""
-    return isinstance(node, _SHAPES.get(_shape_of(wanted), (cst.BaseExpression,)))
 
 
 class Renamed(cst.CSTTransformer):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import libcst as cst
 
 from ...isolation.silence import silenced
-from ...model import Edit
+from ...model import Edit, Edits
 from .blocks import (
     BlockItem,
     attached,
@@ -26,7 +26,7 @@ from .blocks import (
     take_apart,
     wrapped,
 )
-from .proposal import Edits
+from .cst_tools import fitted
 from .tree import Block, Statement, Tree, statements_in
 
 Wrapper: TypeAlias = Callable[[cst.IndentedBlock], cst.BaseCompoundStatement]
@@ -43,7 +43,8 @@ class _Change:
 class Draft:
     """What is to change in one tree.  `edit()` gives the result, or None where it is no program.
 
-    Each change returns the draft: `Draft(tree).remove(statement).edits()`.
+    Each change returns the draft: `Draft(tree).remove(statement).edits()`.  A statement that is not
+    known cannot be changed.
     """
 
     tree: Tree
@@ -55,7 +56,8 @@ class Draft:
 
     def replace(self, old: cst.CSTNode, new: cst.CSTNode) -> Draft:
         """Put another node (an expression, an argument …) in the place of one."""
-        self._nodes[old] = new
+        expressions = isinstance(old, cst.BaseExpression) and isinstance(new, cst.BaseExpression)
+        self._nodes[old] = fitted(self.tree, old, new) if expressions else new  # type: ignore[arg-type]
         return self
 
     def change(self, node: cst.CSTNode, how: Callable[[Any], cst.CSTNode]) -> Draft:
@@ -63,7 +65,7 @@ class Draft:
         self._hows[node] = how
         return self
 
-    def instead(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
+    def instead(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
         """Put statements in the place of one; the comments around it stay."""
         self._change(statement).instead = _pieces(new)
         return self
@@ -72,16 +74,16 @@ class Draft:
         """Put what stands in a block in the place of the block."""
         return self.instead(block, [self.piece(s) for s in statements_in(block.body)])
 
-    def remove(self, statement: Statement) -> Draft:
+    def remove(self, statement: Statement | None) -> Draft:
         """Take a statement out, with the comments that belong to it."""
         self._change(statement).instead = []
         return self
 
-    def before(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
+    def before(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
         self._change(statement).before.extend(_pieces(new))
         return self
 
-    def after(self, statement: Statement, new: Iterable[Statement | BlockItem]) -> Draft:
+    def after(self, statement: Statement | None, new: Iterable[Statement | BlockItem]) -> Draft:
         self._change(statement).after.extend(_pieces(new))
         return self
 
@@ -141,10 +143,10 @@ class Draft:
         yield from (*self._nodes, *self._hows, *self._changes, self.tree.module)
         yield from (first for first, _, _ in self._wraps)
 
-    def _change(self, statement: Statement) -> _Change:
-        if self.tree.block_of(statement) is None:  # an `elif`: nothing can stand before it
-            self._impossible = True
-        return self._changes.setdefault(statement, _Change())
+    def _change(self, statement: Statement | None) -> _Change:
+        if statement is None or self.tree.block_of(statement) is None:
+            self._impossible = True  # nothing can stand before an `elif`
+        return _Change() if statement is None else self._changes.setdefault(statement, _Change())
 
     def _rebuild(self, original: Block, updated: Block) -> Block:
         """A block with the changes of its own statements made."""
@@ -232,4 +234,11 @@ def compiles(code: str) -> bool:
 
 
 def _pieces(new: Iterable[Statement | BlockItem]) -> list[BlockItem]:
-    return [n if isinstance(n, BlockItem) else BlockItem(n) for n in new]
+    return [n if isinstance(n, BlockItem) else BlockItem(_alone(n)) for n in new]
+
+
+def _alone(statement: Statement) -> Statement:
+    """The statement without what belongs to the line that it was taken from."""
+    if isinstance(statement, cst.BaseSmallStatement):
+        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return statement

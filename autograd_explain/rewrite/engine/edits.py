@@ -7,11 +7,10 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...model import Edit, Place, Span, lines_of
+from ...model import Edit, Edits, Place, Span, lines_of
 from ...program import Program, Source
 from .draft import compiles
 from .magics import mask
-from .proposal import Edits
 
 Key = tuple[int | None, str | None]
 

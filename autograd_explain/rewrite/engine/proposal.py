@@ -1,15 +1,17 @@
-"""A proposed change of the user's program, before anything was run."""
+"""A proposed change of the user's program, before anything was run; and a cause's proposals as a
+table: under which condition, which edit, told by which text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
-from ...model import Edit, Safety
+from ...model import Edits, Finding, Place, Safety, What
+from ...program import Program
 
-#: The edits of one change of the program: all are applied, or none.
-Edits: TypeAlias = tuple[Edit, ...]
+D = TypeVar("D")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,77 @@ def differing(fix: str, edits: Edits | None) -> Iterator[Proposal]:
     """A change that computes something else on purpose, where there is one."""
     if edits:
         yield Proposal(fix, edits, Safety.CHANGES_MEANING, intended_difference=True)
+
+
+Propose: TypeAlias = Callable[[Finding[D], Program], Iterator[Proposal]]
+
+
+@dataclass(frozen=True)
+class Site(Generic[D]):
+    """Where a rewrite is made, and what the diagnosis knows that it needs."""
+
+    program: Program
+    place: Place
+    finding: Finding[D]
+
+    @property
+    def details(self) -> D:
+        return self.finding.details
+
+
+def at_place(
+    transform: Callable[Concatenate[Program, Place, P], Edits | None],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Callable[[Site[Any]], Edits | None]:
+    """The edit that a transformer makes at the site's place."""
+    return lambda site: transform(site.program, site.place, *args, **kwargs)
+
+
+def _always(_: object) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Fix(Generic[D]):
+    """A row: where `when` holds of the finding's details, `edit` is proposed.
+
+    `key` names the section `## fix <key>` of the cause's texts.  `intended_difference` marks what
+    may give other gradients than the reference on purpose, `changes` what is sure to compute
+    something else than the program as written.
+    """
+
+    key: str
+    edit: Callable[[Site[D]], Edits | None]
+    when: Callable[[D], bool] = _always
+    changes: bool = False
+    intended_difference: bool = False
+
+    def proposed(self, edits: Edits) -> Proposal:
+        safety = Safety.CHANGES_MEANING if self.changes else Safety.SAME_GRADIENTS
+        return Proposal(
+            self.key,
+            edits,
+            safety,
+            intended_difference=self.changes or self.intended_difference,
+        )
+
+
+def by_table(*rows: Fix[D], at: What = What.CAUSE) -> Propose[D]:
+    """The `propose` of a cause whose rewrites are rows: those that fit, in order, none twice.
+
+    Each is made at the first event of the sort `at`; without one there is none.
+    """
+
+    def propose(finding: Finding[D], program: Program) -> Iterator[Proposal]:
+        place = finding.place(at)
+        if place is None:
+            return
+        site, seen = Site(program, place, finding), set()
+        for row in rows:
+            edits = row.edit(site) if row.when(site.details) else None
+            if edits and edits not in seen:
+                seen.add(edits)
+                yield row.proposed(edits)
+
+    return propose

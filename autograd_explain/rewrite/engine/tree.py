@@ -165,6 +165,10 @@ class Tree:
         """The expressions at a place's span, the outermost of equal ones first."""
         return [] if place is None or place.span is None else self.expressions(place.span)
 
+    def node(self, place: Place | None) -> cst.BaseExpression | None:
+        """The outermost of them."""
+        return next(iter(self.at(place)), None)
+
     def expressions(self, span: Span) -> list[cst.BaseExpression]:
         """The expressions that cover exactly this range, their own parentheses aside."""
         return [

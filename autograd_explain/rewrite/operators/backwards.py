@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
     called_on,
@@ -15,7 +16,6 @@ from ..engine.cst_tools import (
     head,
     method_name,
 )
-from ..engine.proposal import Edits
 from ..transforms.finite_mask import finite_fill, rows_left
 from ..transforms.uncut import apply_patches, keyword_added
 from .site import Change, Site
@@ -87,4 +87,4 @@ def _with_flags(site: Site, call: cst.Call, flags: tuple[str, ...]) -> Edits | N
 
 
 def _moved_off(site: Site, node: cst.BaseExpression) -> Edits | None:
-    return site.replaced(node, expression("({x} + 1e-8)", x=node))
+    return site.replaced(node, expression("{x} + 1e-8", x=node))

@@ -7,11 +7,10 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import dotted, head, literal_bool, targets, unpacked
+from ...model import Edits
+from ..engine.cst_tools import head, literal_bool, make, targets, unpacked
 from ..engine.cst_tools import keyword as keyword_of
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import Statement
 from ..transforms.derivative_taken import derivative_taken
 from ..transforms.keep_gradient import gradient_of_whole
@@ -89,42 +88,6 @@ def _together(
     return Draft(site.tree).after(site.statement, [joined]).edits()
 
 
-def part_of_derivative(site: Site) -> Iterator[Change]:
-    """`torch.autograd.grad(y, x[:, 0])[0]` -> `torch.autograd.grad(y, x)[0][:, 0]`."""
-    for call in site.calls:
-        outer = site.tree.parents[call]
-        given = _slice_given(site, call.args[1].value) if len(call.args) > 1 else None
-        grad = site.imports.full(dotted(call.func)) == "torch.autograd.grad"
-        if grad and isinstance(given, cst.Subscript) and isinstance(outer, cst.Subscript):
-            taken = partial(_part_taken_last, site, outer, call, given)
-            yield site.change("part_of_derivative", given, taken, group="part")
-
-
-def _slice_given(site: Site, given: cst.BaseExpression) -> cst.BaseExpression:
-    """The part of a tensor that is given, itself or by the name that it was given above."""
-    if isinstance(given, cst.Name):
-        for other in site.above:
-            pair = _named_part(other)
-            if pair is not None and pair[0].value == given.value:
-                return pair[1]
-    return given
-
-
-def _part_taken_last(
-    site: Site, outer: cst.Subscript, call: cst.Call, given: cst.Subscript
-) -> Edits | None:
-    whole = call.with_deep_changes(call.args[1], value=given.value)
-    return site.replaced(outer, given.with_changes(value=outer.with_changes(value=whole)))
-
-
-def part_of_gradient(site: Site) -> Iterator[Change]:
-    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
-    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
-    if any(node.attr.value == "grad" for node in nodes):
-        whole = partial(gradient_of_whole, site.program, site.place)
-        yield site.change("gradient_of_whole", site.statement, whole, group="grad")
-
-
 def derivative_itself(site: Site) -> Iterator[Change]:
     """`loss.backward(create_graph=True)`, then `w.grad` -> the gradients that
     `torch.autograd.grad` gives: `.grad` adds up what every backward leaves there."""
@@ -134,3 +97,11 @@ def derivative_itself(site: Site) -> Iterator[Change]:
     if flag is not None and literal_bool(flag.value):
         given = partial(derivative_taken, site.program, site.place)
         yield site.change("derivative_itself", own, given)
+
+
+def part_of_gradient(site: Site) -> Iterator[Change]:
+    """`x[k].grad` -> `x.grad[k]`: the gradient is in the tensor itself."""
+    nodes = (n for n in head(site.statement) if isinstance(n, cst.Attribute))
+    if any(node.attr.value == "grad" for node in nodes):
+        whole = partial(gradient_of_whole, site.program, site.place)
+        yield site.change("gradient_of_whole", site.statement, whole, group="grad")

@@ -7,6 +7,7 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..analysis.effects import effects, fresh
 from ..engine.cst_tools import (
     bare,
@@ -14,6 +15,7 @@ from ..engine.cst_tools import (
     dotted,
     head,
     keyword,
+    make,
     method,
     method_name,
     repeatable,
@@ -21,9 +23,7 @@ from ..engine.cst_tools import (
     unpacked,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called
 from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
@@ -54,16 +54,6 @@ def detach_result(site: Site) -> Iterator[Change]:
         yield site.change("detach", value, partial(site.called_on, "detach()", value))
 
 
-def detach_kept(site: Site) -> Iterator[Change]:
-    """`out, self.h = f(x)` -> the same, then `self.h = self.h.detach()`: what outlives the call."""
-    if isinstance(site.statement, (cst.Assign, cst.AugAssign)):
-        for leaf in (leaf for t in targets(site.statement) for leaf in unpacked(t)):
-            if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
-                for value in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
-                    cut = partial(site.line, Draft.after, "{x} = " + value, x=leaf)
-                    yield site.change("detach_kept", leaf, cut)
-
-
 def detach_carried(site: Site) -> Iterator[Change]:
     """`h = h.detach()` at the beginning of a loop's round, for what the last one left there."""
     loop = site.statement
@@ -81,20 +71,14 @@ def detach_carried(site: Site) -> Iterator[Change]:
             yield site.change(name, path, partial(site.opening, template))
 
 
-def keep_in_graph(site: Site) -> Iterator[Change]:
-    """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
-    for node in head(site.statement):
-        if isinstance(node, cst.BaseExpression) and (kind := _ending(site, node)):
-            yield site.change("keep_in_graph", node, partial(_uncut, site, node), group=kind)
-
-
-def keep_all_in_graph(site: Site) -> Iterator[Change]:
-    """All that takes values out of the graph in a statement, and in the function that it is in."""
-    found = [n for n in head(site.statement) if isinstance(n, cst.BaseExpression)]
-    ends = [node for node in found if _ending(site, node)]
-    if ends:
-        group = f"in {id(site.tree.scope_of(site.statement))}"
-        yield site.change("keep_in_graph", site.statement, partial(_all_uncut, site, ends), group)
+def detach_kept(site: Site) -> Iterator[Change]:
+    """`out, self.h = f(x)` -> the same, then `self.h = self.h.detach()`: what outlives the call."""
+    if isinstance(site.statement, (cst.Assign, cst.AugAssign)):
+        for leaf in (leaf for t in targets(site.statement) for leaf in unpacked(t)):
+            if isinstance(leaf, (cst.Name, cst.Attribute, cst.Subscript)) and repeatable(leaf):
+                for value in ("{x}.detach()", "tuple(t.detach() for t in {x})"):
+                    cut = partial(site.line, Draft.after, "{x} = " + value, x=leaf)
+                    yield site.change("detach_kept", leaf, cut)
 
 
 def _all_uncut(site: Site, ends: list[cst.BaseExpression]) -> Edits | None:
@@ -239,6 +223,22 @@ def _under_step(site: Site, call: cst.Call, function: cst.Attribute) -> cst.Base
     if site.imports.full(dotted(function)).startswith("torch."):
         return call.args[0].value if call.args else None
     return function.value
+
+
+def keep_in_graph(site: Site) -> Iterator[Change]:
+    """`x.detach()`, `x.data`, `x.item()`, `float(x)`, `np.exp(x)` -> what has the graph."""
+    for node in head(site.statement):
+        if isinstance(node, cst.BaseExpression) and (kind := _ending(site, node)):
+            yield site.change("keep_in_graph", node, partial(_uncut, site, node), group=kind)
+
+
+def keep_all_in_graph(site: Site) -> Iterator[Change]:
+    """All that takes values out of the graph in a statement, and in the function that it is in."""
+    found = [n for n in head(site.statement) if isinstance(n, cst.BaseExpression)]
+    ends = [node for node in found if _ending(site, node)]
+    if ends:
+        group = f"in {id(site.tree.scope_of(site.statement))}"
+        yield site.change("keep_in_graph", site.statement, partial(_all_uncut, site, ends), group)
 
 
 def tensors_joined(site: Site) -> Iterator[Change]:

@@ -1,4 +1,4 @@
-"""Custom Functions: how they run."""
+"""Functions: how custom ones run, and what a library offers instead of one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ...program_index import index_of
 from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import statements_in
+from ..transforms.library_offers import recorded_instead
 from .site import Change, Site
 
 _DECORATED = {"forward": "custom_fwd", "backward": "custom_bwd"}
@@ -57,3 +58,9 @@ def _decorated(site: Site, device: str, options: str) -> Edits | None:
 
 def _under(new: cst.Decorator, function: cst.FunctionDef) -> cst.FunctionDef:
     return function.with_changes(decorators=[*function.decorators, new])
+
+
+def recorded_function(site: Site) -> Iterator[Change]:
+    """`odeint_adjoint(f, x)` -> `odeint(f, x)`: its operations are recorded."""
+    for other, make in recorded_instead(site.program, site.place):
+        yield site.change("recorded_instead", other, make, other)

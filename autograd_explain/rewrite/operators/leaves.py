@@ -7,24 +7,22 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits
 from ..engine.cst_tools import (
     called_name,
     keyword,
     literal_bool,
+    make,
     positional_parameters,
     repeatable,
-    statement,
     targets,
     unpacked,
     without,
 )
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
-from ..transforms.casts import requires_grad_last
+from ..transforms.casts import flag_removed, requires_grad_last
 from ..transforms.functional_layer import parameter_as_argument
 from ..transforms.training_step import is_parameter, module_list, parameter_attribute
-from ..transforms.uncut import apply_patches, flag_removed
 from .site import Change, Site
 
 
@@ -49,7 +47,7 @@ def no_flag(site: Site) -> Iterator[Change]:
     """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `x.requires_grad_()` -> `x`."""
     for call in site.calls:
         if keyword(call, "requires_grad") or called_name(call) in ("requires_grad_", "Parameter"):
-            make = partial(_without_flag, site, site.tree.place(call))
+            make = partial(flag_removed, site.program, site.tree.place(call))
             yield site.change("no_flag", call, make, group="flag")
 
 
@@ -119,10 +117,6 @@ def whole_argument(site: Site) -> Iterator[Change]:
 _OWN = frozenset({"requires_grad", "inplace", "retain_graph", "create_graph"})
 
 
-def _without_flag(site: Site, place: Place) -> Edits | None:
-    return apply_patches(flag_removed(site.program, place))
-
-
 def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
     """Whether a loop gives it its value: bound anew, the tensor itself would stay as it is."""
     loops = site.tree.loops(site.statement)
@@ -133,5 +127,5 @@ def _is_of_loop(site: Site, node: cst.BaseExpression) -> bool:
 def _retained(site: Site, *tensors: cst.BaseExpression) -> Edits | None:
     if isinstance(site.statement, (cst.For, cst.With)):
         return None
-    calls = [statement("{x}.retain_grad()", x=t) for t in tensors]
+    calls = [make("{x}.retain_grad()", x=t) for t in tensors]
     return Draft(site.tree).after(site.statement, calls).edits()

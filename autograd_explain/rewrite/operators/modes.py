@@ -7,19 +7,19 @@ from functools import partial
 
 import libcst as cst
 
-from ..engine.cst_tools import dotted, expression, parenthesised
+from ...model import Edits
+from ..engine.cst_tools import dotted, expression
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
 from ..transforms.grad_mode import (
     LEARNS,
     decorated,
     last_update,
+    out_of_block,
     remove_grad_switch,
     turns_off,
     under_no_grad,
 )
-from ..transforms.leave_no_grad import out_of_block
 from .site import Change, Site
 
 _LONGEST_RUN = 4
@@ -98,7 +98,7 @@ def _without_condition(site: Site) -> Iterator[Change]:
 def _negated(asked: cst.BaseExpression) -> cst.BaseExpression:
     if isinstance(asked, cst.UnaryOperation) and isinstance(asked.operator, cst.Not):
         return asked.expression
-    return expression("not {x}", x=asked if isinstance(asked, cst.Name) else parenthesised(asked))
+    return expression("not {x}", x=asked)
 
 
 def no_grad_instead_of_inference(site: Site) -> Iterator[Change]:

@@ -7,13 +7,17 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ..analysis.effects import effects
 from ..engine.cst_tools import method_name
 from ..engine.draft import Draft
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, statements_in
-from ..transforms.fill_first import filled_first
-from ..transforms.recompute import bare, compute_all_in_loop, recompute_apart, recompute_before
+from ..transforms.recompute import (
+    compute_all_in_loop,
+    filled_first,
+    recompute_apart,
+    recompute_before,
+)
 from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most
@@ -29,12 +33,20 @@ def move(site: Site) -> Iterator[Change]:
     inside, at = site.tree.siblings(own)
     for goal in range(max(0, at - _REACH), min(len(inside), at + _REACH + 1)):
         if goal != at and _matters(own, inside[goal]):
-            target, after = inside[goal], goal > at
-            yield site.change("move", own, partial(_moved, site, [own], target, after))
+            yield _moved(site, [own], inside[goal], goal > at)
     outer = site.tree.outer(own)
     if isinstance(outer, (cst.For, cst.While, cst.With, cst.If)) and len(inside) > 1:
-        for after in (True, False):
-            yield site.change("move", own, partial(_moved, site, [own], outer, after))
+        yield from (_moved(site, [own], outer, after) for after in (True, False))
+
+
+def move_run(site: Site) -> Iterator[Change]:
+    """Two or three statements that follow each other, before those above them."""
+    inside, at = site.tree.siblings(site.statement)
+    for length in (2, 3):
+        run = inside[at : at + length]
+        if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
+            for goal in range(max(0, at - 3), at):
+                yield _moved(site, run, inside[goal], False)
 
 
 def move_into(site: Site) -> Iterator[Change]:
@@ -45,7 +57,7 @@ def move_into(site: Site) -> Iterator[Change]:
     inside, at = site.tree.siblings(own)
     for loop in inside[at + 1 : at + 1 + _REACH]:
         if isinstance(loop, (cst.For, cst.While)) and (body := statements_in(loop.body)):
-            yield site.change("move", own, partial(_moved, site, [own], body[0], False))
+            yield _moved(site, [own], body[0], False)
 
 
 def _matters(own: Statement, other: Statement) -> bool:
@@ -63,16 +75,6 @@ def _acts(statement: Statement) -> bool:
     if isinstance(statement, cst.Assign):
         return any(isinstance(t.target, cst.Subscript) for t in statement.targets)
     return True
-
-
-def move_run(site: Site) -> Iterator[Change]:
-    """Two or three statements that follow each other, before those above them."""
-    inside, at = site.tree.siblings(site.statement)
-    for length in (2, 3):
-        run = inside[at : at + length]
-        if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
-            for goal in range(max(0, at - 3), at):
-                yield site.change("move", run[0], partial(_moved, site, run, inside[goal], False))
 
 
 def delete(site: Site) -> Iterator[Change]:
@@ -155,9 +157,9 @@ def _chain(site: Site) -> list[Statement]:
     return found
 
 
-def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Edits | None:
-    return Draft(site.tree).move(run, target, after).edits()
+def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Change:
+    return site.change("move", run[0], lambda: Draft(site.tree).move(run, target, after).edits())
 
 
 def _repeated(site: Site, other: Statement) -> Edits | None:
-    return Draft(site.tree).before(site.statement, [bare(other)]).edits()
+    return Draft(site.tree).before(site.statement, [other]).edits()

@@ -8,9 +8,9 @@ from functools import partial
 
 import libcst as cst
 
+from ...model import Edits
 from ...program_index import index_of
 from ..engine.cst_tools import dotted, expression
-from ..engine.proposal import Edits
 from ..transforms.made_again import holders
 from ..transforms.made_again import made_again as optimizers_made_again
 from .site import Change, Site

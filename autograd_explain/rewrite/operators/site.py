@@ -9,13 +9,21 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import dotted, head, method, statement, stores, whole_value
+from ..engine.cst_tools import (
+    dotted,
+    head,
+    is_label,
+    is_starred,
+    make,
+    method,
+    stores,
+    whole_value,
+)
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statements_in
 
 Make: TypeAlias = Callable[[], Edits | None]
@@ -71,13 +79,11 @@ class Site:
 
     def _is_value(self, node: cst.Name | cst.Attribute | cst.Subscript | cst.Call) -> bool:
         parent = self.tree.parents[node]
-        if isinstance(parent, cst.Attribute) and parent.attr is node:
-            return False
-        if isinstance(parent, cst.Arg) and (parent.keyword is node or parent.star):
+        if is_label(self.tree, node) or is_starred(self.tree, node):
             return False
         if isinstance(parent, cst.Call) and parent.func is node:
             return False
-        if isinstance(parent, (cst.StarredElement, cst.Annotation, cst.NameItem, cst.Param)):
+        if isinstance(parent, (cst.Annotation, cst.NameItem, cst.Param)):
             return False
         path = dotted(node)
         return path is None or (path not in _NO_VALUES and not self.imports.full(path))
@@ -94,12 +100,12 @@ class Site:
     def line(self, put: Put, code: str, **nodes: cst.BaseExpression) -> Edits | None:
         """The edit that puts a line made from a pattern before, behind or instead of the
         statement: `site.line(Draft.after, "{x}.clear()", x=node)`."""
-        return put(Draft(self.tree), self.statement, [statement(code, **nodes)]).edits()
+        return put(Draft(self.tree), self.statement, [make(code, **nodes)]).edits()
 
     def opening(self, *codes: str) -> Edits | None:
         """The edit that puts lines at the beginning of the block that the statement heads."""
         inside = statements_in(getattr(self.statement, "body", self.statement))
-        lines = [statement(code) for code in codes]
+        lines = [make(code) for code in codes]
         return Draft(self.tree).before(inside[0], lines).edits() if inside else None
 
     def called_on(self, call: str, *nodes: cst.BaseExpression) -> Edits | None:

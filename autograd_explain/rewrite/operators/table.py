@@ -1,6 +1,9 @@
-"""Every operator there is."""
+"""Every operator there is: the public functions of the modules beside this one."""
 
 from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
 
 from . import (
     backwards,
@@ -9,68 +12,34 @@ from . import (
     ends,
     functions,
     leaves,
-    libraries,
     modes,
     order,
     parameters,
-    views,
     writes,
 )
 from .site import Operator
 
-OPERATORS: tuple[Operator, ...] = (
-    copies.clone_operand,
-    copies.clone_result,
-    copies.clone_first,
-    copies.clone_before,
-    copies.deep_copied,
-    writes.not_in_place,
-    views.by_index,
-    modes.without_graph,
-    modes.function_without_graph,
-    modes.with_graph,
-    modes.no_grad_instead_of_inference,
-    order.move,
-    order.move_run,
-    order.move_into,
-    order.delete,
-    order.repeat_first,
-    order.computed_again,
-    order.computed_apart,
-    order.called_first,
-    ends.detach_operand,
-    ends.detach_result,
-    ends.detach_carried,
-    ends.detach_kept,
-    ends.kept_apart,
-    ends.value_itself,
-    ends.differentiable_sample,
-    ends.called_itself,
-    ends.soft,
-    ends.keep_in_graph,
-    ends.keep_all_in_graph,
-    ends.tensors_joined,
-    ends.drop_call,
-    leaves.flag_last,
-    leaves.new_leaf,
-    leaves.no_flag,
-    leaves.detached_flag,
-    leaves.registered,
-    leaves.as_argument,
-    leaves.kept_gradient,
-    leaves.whole_argument,
-    backwards.reduced,
-    backwards.differentiable,
-    backwards.away_from_zero,
-    backwards.masked_finitely,
-    derivatives.put_together,
-    derivatives.part_of_derivative,
-    derivatives.derivative_itself,
-    derivatives.part_of_gradient,
-    parameters.narrowed,
-    parameters.to_optimizer,
-    parameters.of_another,
-    parameters.made_again,
-    functions.follows_autocast,
-    libraries.recorded_function,
+_MODULES = (
+    copies,
+    writes,
+    modes,
+    order,
+    ends,
+    leaves,
+    backwards,
+    derivatives,
+    parameters,
+    functions,
+)
+
+
+def _defined_in(module: Any) -> list[Any]:
+    known = (f for f in vars(module).values() if isinstance(f, FunctionType))
+    own = (f for f in known if f.__module__ == module.__name__)
+    return [f for f in own if not f.__name__.startswith("_")]
+
+
+#: Of two that are as likely, the first is tried first.
+OPERATORS: tuple[Operator, ...] = tuple(
+    operator for module in _MODULES for operator in _defined_in(module)
 )

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import partial
 
 import libcst as cst
 
-from ...model import Place
-from ...program import Program
+from ...model import Edits, Place
+from ...program import Program, called_name
 from ..analysis.effects import bound_in, effects, used_names
+from ..engine.cst_tools import filled, keyword, without
 from ..engine.draft import Draft
 from ..engine.imports import torch_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .move_statement import lifted
 from .uncut import (
     apply_patches,
-    argument_taken_out,
     called,
     code_of,
     keyword_added,
-    keywords_renamed,
     node_at,
     replacement,
 )
@@ -32,76 +31,82 @@ def call_behind(program: Program, place: Place | None, method: str) -> Edits | N
     return apply_patches(called(program, place, method))
 
 
-def operand(program: Program, place: Place, node: ast.expr) -> str:
-    """A node's text as a method can be called on it, in parentheses where it needs them."""
-    code = code_of(program, place, node)
-    atom = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    return code if atom else f"({code})"
-
-
 def expression_replaced(program: Program, place: Place | None, template: str) -> Edits | None:
-    """Another expression for the one at the span.  In the template `{x}` is its text, `{operand}`
-    the same as a method can be called on it and `{torch}` the name of torch; of a call `{function}`
-    is what is called, `{owner}` what stands before the dot of that and `{arguments}` the rest, in
-    brackets.  None where one of these is missing."""
+    """Another expression for the one at the span.  In the template `{x}` is its text, `{torch}` the
+    name of torch and `{owner}` what stands before its last dot; of a call `{owner}` is that of what
+    is called, `{function}` what is called and `{arguments}` the rest, in brackets.  None where one
+    of these is missing."""
     node = node_at(program, place)
     if node is None or place is None:
         return None
-    parts = {"{x}": code_of(program, place, node), "{operand}": operand(program, place, node)}
-    parts["{torch}"] = torch_at(program, place) or ""
+    parts = {"x": code_of(program, place, node), "torch": torch_at(program, place) or ""}
     function = node.func if isinstance(node, ast.Call) else None
     if function is not None:
-        parts["{function}"] = code_of(program, place, function)
-        parts["{arguments}"] = parts["{x}"].partition(parts["{function}"])[2]
-    if isinstance(function, ast.Attribute):
-        parts["{owner}"] = code_of(program, place, function.value)
-    used = [part for part in _PARTS if part in template]
-    if not all(parts.get(part) for part in used):
+        parts["function"] = code_of(program, place, function)
+        parts["arguments"] = parts["x"].partition(parts["function"])[2]
+    named = node if function is None else function
+    if isinstance(named, ast.Attribute):
+        parts["owner"] = code_of(program, place, named.value)
+    if not all(parts.get(part) for part in _PARTS if f"{{{part}}}" in template):
         return None
-    for part in used:
-        template = template.replace(part, parts[part])
-    return apply_patches(replacement(program, place, template))
+    return apply_patches(replacement(program, place, filled(template, **parts)))
 
 
-_PARTS = ("{torch}", "{function}", "{arguments}", "{owner}", "{operand}", "{x}")
+_PARTS = ("x", "torch", "function", "arguments", "owner")
 
 
 def keyword_set(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
-    """`name=value` in the call at the span, added or changed."""
-    return apply_patches(keyword_added(program, place, name, value))
+    """`name=value` in the call at the span, added or changed; in the value `{torch}` is the name of
+    torch, without which there is none."""
+    torch = torch_at(program, place) if "{torch}" in value else ""
+    value = value.replace("{torch}", torch or "")
+    return None if torch is None else apply_patches(keyword_added(program, place, name, value))
 
 
-def torch_keyword(program: Program, place: Place | None, name: str, value: str) -> Edits | None:
-    """`name=torch.value` in the call at the span; None where torch has no name there."""
-    torch = torch_at(program, place)
-    return keyword_set(program, place, name, f"{torch}.{value}") if torch else None
+def asked_for_gradient(program: Program, place: Place | None) -> Edits | None:
+    """`torch.ones(2)` -> `torch.ones(2, requires_grad=True)`, `torch.from_numpy(a)` -> the same and
+    `.requires_grad_()`; None for what is no such constructor."""
+    name = called_name(node_at(program, place) or ast.Pass())
+    if name in ("as_tensor", "from_numpy"):
+        return call_behind(program, place, "requires_grad_")
+    return keyword_set(program, place, "requires_grad", "True") if name in _TAKE_FLAG else None
 
 
-def keyword_removed(program: Program, place: Place | None, *names: str) -> Edits | None:
-    """The call at the span without the first of these keyword arguments that it has."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or not isinstance(node, ast.Call):
-        return None
-    gone = next((k for k in node.keywords if k.arg in names), None)
-    return None if gone is None else apply_patches(argument_taken_out(source, node, gone))
+_TAKE_FLAG = frozenset(
+    "tensor zeros ones full empty rand randn randint linspace logspace arange eye normal "
+    "zeros_like ones_like full_like rand_like randn_like empty_like".split()
+)
+
+
+def keyword_removed(program: Program, place: Place | None, name: str) -> Edits | None:
+    """The call at the span without a keyword argument."""
+    tree, call, gone = _keyword(program, place, name)
+    return Draft(tree).replace(call, without(call, gone)).edits() if call and gone else None
 
 
 def keyword_renamed(program: Program, place: Place | None, old: str, new: str) -> Edits | None:
     """Another name for a keyword argument of the call at the span."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or not isinstance(node, ast.Call):
-        return None
-    return apply_patches(keywords_renamed(source, node, {old: new}))
+    tree, _, given = _keyword(program, place, old)
+    name = None if given is None else given.keyword
+    return None if name is None else Draft(tree).replace(name, cst.Name(new)).edits()
 
 
-def line_before(program: Program, place: Place | None, code: str) -> Edits | None:
-    """Statements put before the one at the place."""
-    return _inserted(program, place, code, after=False)
+def _keyword(
+    program: Program, place: Place | None, name: str
+) -> tuple[Tree, cst.Call | None, cst.Arg | None]:
+    tree = tree_at(program, place)
+    call = next((node for node in tree.at(place) if isinstance(node, cst.Call)), None)
+    return tree, call, None if call is None else keyword(call, name)
 
 
-def line_behind(program: Program, place: Place | None, code: str) -> Edits | None:
-    """Statements put behind the one at the place."""
-    return _inserted(program, place, code, after=True)
+def line_put(program: Program, place: Place | None, code: str, *, after: bool) -> Edits | None:
+    """Statements put before the one at the place, or behind it."""
+    tree, statement = statement_at(program, place)
+    put = Draft(tree).after if after else Draft(tree).before
+    return put(statement, statements_in(cst.parse_module(code))).edits()
+
+
+line_before, line_behind = partial(line_put, after=False), partial(line_put, after=True)
 
 
 def called_sooner(program: Program, place: Place | None, *goals: Place | None) -> Edits | None:
@@ -136,18 +141,7 @@ def _put_before(tree: Tree, moved: Statement, levels: list[Statement]) -> Edits 
 def statement_replaced(program: Program, place: Place, code: str) -> Edits | None:
     """One statement in the place of another."""
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
     return Draft(tree).instead(statement, statements_in(cst.parse_module(code))).edits()
-
-
-def _inserted(program: Program, place: Place | None, code: str, after: bool) -> Edits | None:
-    tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
-    draft = Draft(tree)
-    (draft.after if after else draft.before)(statement, statements_in(cst.parse_module(code)))
-    return draft.edits()
 
 
 def detached_instead(program: Program, place: Place) -> Edits | None:

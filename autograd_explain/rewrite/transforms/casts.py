@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
-from ..analysis.inplace_names import words
+from ..analysis.inplace_writes import words
 from ..engine.cst_tools import (
+    bare,
+    called_name,
+    called_on,
     dotted,
+    expression,
     keyword,
     literal_bool,
     method,
     method_name,
     walk,
+    whole_value,
     without,
 )
-from ..engine.draft import Draft, only
+from ..engine.draft import Draft, every, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Tree, tree_at
 from .training_step import is_parameter
 
 _CASTS = words("to cuda cpu type float double half bfloat16 cfloat cdouble")
@@ -29,28 +33,6 @@ _SHAPES = _CASTS | words(
     "reshape view t transpose permute flatten squeeze unsqueeze repeat expand clone contiguous "
     "mul add sub div neg abs exp log sqrt pow clamp sigmoid tanh mm matmul"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Leaf:
-    """A call that makes a leaf, and how it says so."""
-
-    call: cst.Call
-    wrapped: bool = False  #: nn.Parameter(value) instead of requires_grad=True
-
-    def plain(self) -> cst.BaseExpression:
-        """The same values without a gradient."""
-        flag = keyword(self.call, "requires_grad")
-        if self.wrapped:
-            return self.call.args[0].value
-        return self.call if flag is None else without(self.call, flag)
-
-    def of(self, value: cst.BaseExpression) -> cst.BaseExpression:
-        """A leaf of another value, made in the same way."""
-        if not self.wrapped:
-            return method(value, "requires_grad_()")
-        call = self.call.with_changes(args=[self.call.args[0].with_changes(value=value)])
-        return call.with_changes(lpar=[], rpar=[])
 
 
 def requires_grad_last(program: Program, place: Place) -> Edits | None:
@@ -61,36 +43,66 @@ def requires_grad_last(program: Program, place: Place) -> Edits | None:
     and `nn.Parameter(torch.randn(n)) * s` -> `nn.Parameter(torch.randn(n) * s)`.
     """
     tree, imports = tree_at(program, place), imports_at(program, place)
-    values = (v for s in tree.candidates(place) if (v := _value(s)) is not None)
+    values = (v for s in tree.candidates(place) if (v := whole_value(s)) is not None)
     leaves = ((v, leaf) for v in values if (leaf := _only_leaf(imports, v)) is not None)
     return only(
-        _leaf_last(tree, result, leaf)
+        Draft(tree).replace(leaf, _plain(leaf)).change(result, partial(_like, leaf))
         for value, leaf in leaves
-        if (result := _computed_of(tree, value, leaf.call)) is not leaf.call
+        if (result := _computed_of(tree, value, leaf)) is not leaf
     )
 
 
-def _value(statement: Statement) -> cst.BaseExpression | None:
-    if isinstance(statement, (cst.Assign, cst.AnnAssign, cst.Return)):
-        return statement.value
-    return None
-
-
-def _leaf(imports: Imports, node: cst.CSTNode) -> _Leaf | None:
-    """`torch.tensor(…, requires_grad=True)` or `nn.Parameter(…)`."""
-    if not isinstance(node, cst.Call):
+def leaf_moved(program: Program, place: Place | None, result: Place | None) -> Edits | None:
+    """The call at a place makes no leaf, but one is made in the same way of its result at another
+    place."""
+    tree, other = tree_at(program, place), tree_at(program, result)
+    call = next((node for node in tree.at(place) if isinstance(node, cst.Call)), None)
+    value = other.node(result)
+    if call is None or value is None or _plain(call) is call:
         return None
+    drafts = {id(t): Draft(t) for t in (tree, other)}
+    drafts[id(tree)].replace(call, _plain(call))
+    drafts[id(other)].change(value, partial(_like, call))
+    return every(drafts.values())
+
+
+def flag_removed(program: Program, place: Place | None) -> Edits | None:
+    """The call at a place without what asks for a gradient."""
+    tree = tree_at(program, place)
+    calls = [node for node in tree.at(place) if isinstance(node, cst.Call)][:1]
+    return only(Draft(tree).replace(call, _plain(call)) for call in calls)
+
+
+def _plain(call: cst.Call) -> cst.BaseExpression:
+    """The same values without a gradient: `torch.rand(n)` of `torch.rand(n, requires_grad=True)`,
+    `x` of `nn.Parameter(x)` and of `x.requires_grad_()`."""
+    flag = keyword(call, "requires_grad")
+    if flag is not None:
+        return without(call, flag)
+    wrapped = called_name(call) == "Parameter" and len(call.args) == 1
+    return call.args[0].value if wrapped else called_on(call, "requires_grad_") or call
+
+
+def _like(call: cst.Call, value: cst.BaseExpression) -> cst.BaseExpression:
+    """A leaf of another value, made as a call makes one."""
+    if called_name(call) != "Parameter":
+        return method(value, "requires_grad_()")
+    return expression("{f}({x})", f=call.func, x=bare(value))
+
+
+def _makes_leaf(imports: Imports, node: cst.Call) -> bool:
+    """`torch.tensor(…, requires_grad=True)` or `nn.Parameter(…)`."""
     if is_parameter(imports, node):
-        plain = len(node.args) == 1 and node.args[0].keyword is None and not node.args[0].star
-        return _Leaf(node, wrapped=True) if plain else None
+        return len(node.args) == 1 and node.args[0].keyword is None and not node.args[0].star
     full, flag = imports.full(dotted(node.func)), keyword(node, "requires_grad")
     known = full.startswith("torch.") and full.count(".") == 1
     asked = flag is not None and literal_bool(flag.value) is True
-    return _Leaf(node) if asked and (known or full == "torch.autograd.Variable") else None
+    return asked and (known or full == "torch.autograd.Variable")
 
 
-def _only_leaf(imports: Imports, value: cst.BaseExpression) -> _Leaf | None:
-    found = [leaf for node in walk(value) if (leaf := _leaf(imports, node)) is not None]
+def _only_leaf(imports: Imports, value: cst.BaseExpression) -> cst.Call | None:
+    calls = (node for node in walk(value) if isinstance(node, cst.Call))
+    found = [call for call in calls if _makes_leaf(imports, call)]
     return found[0] if len(found) == 1 else None
 
 
@@ -121,9 +133,3 @@ def _arithmetic_on(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression |
     call = tree.parents[parent]
     called = isinstance(call, cst.Call) and call.func is parent and method_name(call) in _SHAPES
     return call if called and isinstance(call, cst.Call) else None
-
-
-def _leaf_last(tree: Tree, value: cst.BaseExpression, leaf: _Leaf) -> Draft:
-    inner = value.deep_replace(leaf.call, leaf.plain())
-    assert isinstance(inner, cst.BaseExpression)
-    return Draft(tree).replace(value, leaf.of(inner))

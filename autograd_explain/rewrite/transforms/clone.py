@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import can_rebind, fresh, is_own_local, read_later
-from ..analysis.inplace_writes import base_of, is_view, without_data
+from ..analysis.inplace_writes import (
+    base_of,
+    inplace_calls,
+    is_view,
+    without_data,
+    written_places,
+)
 from ..analysis.written_target import written_parts
 from ..engine.cst_tools import (
     dotted,
     find,
     head,
     is_starred,
+    make,
     method,
     method_name,
     parse,
@@ -24,12 +31,10 @@ from ..engine.cst_tools import (
     walk,
     whole_value,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
-from .no_grad_block import outermost_block
+from .grad_mode import outermost_block
 
 
 def clone_before_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
@@ -44,6 +49,24 @@ def clone_before_write(program: Program, place: Place, target: str | None = None
         for statement in tree.candidates(place)
         if (written := _written(program, tree, imports, statement, target)) is not None
     )
+
+
+def functional_write(program: Program, place: Place, target: str | None = None) -> Edits | None:
+    """A write to a part of a tensor that leaves the old one alone: `x = x.clone()` goes on a line
+    before it, which is right for every index and value."""
+    return clone_before_write(program, place, target) if _writes_part(program, place) else None
+
+
+def _writes_part(program: Program, place: Place) -> bool:
+    """Whether the place writes to a part of a tensor: by item, or through `x[0].add_(1)`."""
+    tree = tree_at(program, place)
+    imports = imports_at(program, place)
+    for statement in tree.candidates(place):
+        places = [*written_places(statement)]
+        places += [c.target for c in inplace_calls(tree, imports, statement)]
+        if any(is_view(p) for p in places):
+            return True
+    return False
 
 
 def clone_operand(program: Program, place: Place | None, operand: str) -> Edits | None:
@@ -103,15 +126,11 @@ def view_of_read_later(program: Program, place: Place, write_place: Place) -> bo
     if write is None or not isinstance(made, cst.Assign):
         return False
     base = base_of(made.value)
-    if base is made.value or not isinstance(base, cst.Name) or _detaches(made.value):
-        return False
+    words = {n.value for n in walk(made.value) if isinstance(n, cst.Name)}
+    if base is made.value or not isinstance(base, cst.Name) or words & {"detach", "data"}:
+        return False  # `x.detach()[0]`, `x.data.view(-1)` look at the numbers
     same_scope = tree.scope_of(write) is tree.scope_of(made)
     return same_scope and read_later(tree, write, base.value)
-
-
-def _detaches(node: cst.BaseExpression) -> bool:
-    """`x.detach()[0]`, `x.data.view(-1)`: a look at the numbers."""
-    return any(isinstance(n, cst.Name) and n.value in {"detach", "data"} for n in walk(node))
 
 
 def clone_unpacked(program: Program, place: Place, target: str) -> Edits | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import ast
 
-from ...model import Place, Span
+from ...model import Edits, Place, Span
 from ...program import Program, Source, is_text
 from ...program_index import index_of
 from ..engine.imports import imports_at
-from ..engine.proposal import Edits
 from .uncut import Patch, apply_patches, code_of, node_at, replacement
 
 

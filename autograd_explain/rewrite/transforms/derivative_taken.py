@@ -1,14 +1,17 @@
-"""A derivative that is differentiated again: taken from a call, not read of `.grad`."""
+"""Derivatives that are differentiated again: recorded, or taken from a call instead of read of
+`.grad`; and a graph kept for a further backward."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 import libcst as cst
 
-from ...model import Place
-from ...program import Program
+from ...forward_flow import flows_out
+from ...model import Edits, Place
+from ...program import Program, called_name, own_nodes
 from ..analysis.effects import fresh, iterated
 from ..engine.cst_tools import (
     called_on,
@@ -16,16 +19,16 @@ from ..engine.cst_tools import (
     dotted,
     head,
     keyword,
+    make,
     method_name,
     repeatable,
     stores,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft
-from ..engine.imports import imports_at
-from ..engine.proposal import Edits
+from ..engine.imports import Imports, imports_at
 from ..engine.tree import Statement, Tree, statement_at
+from .uncut import apply_patches, keyword_added, node_at
 
 _RESETS = ("zero_", "detach_", "requires_grad_")
 
@@ -40,7 +43,8 @@ def derivative_taken(program: Program, place: Place) -> Edits | None:
     if start is None or function is None:
         return None
     after = list(_until_next(tree, start))
-    reads = [n for s in after for n in walk(s) if _is_grad(n) and not _is_stored(s, n)]
+    stored = {id(n) for s in after for n in stores(s)}
+    reads = [n for s in after for n in walk(s) if _is_grad(n) and id(n) not in stored]
     loop = next((found for read in reads if (found := _loop(tree, read)) is not None), None)
     draft = Draft(tree)
     if loop is not None:
@@ -71,10 +75,6 @@ def _until_next(tree: Tree, start: Statement) -> Iterator[Statement]:
 
 def _is_grad(node: cst.CSTNode) -> TypeGuard[cst.Attribute]:
     return isinstance(node, cst.Attribute) and node.attr.value == "grad" and repeatable(node.value)
-
-
-def _is_stored(statement: Statement, node: cst.CSTNode) -> bool:
-    return any(node is stored for stored in stores(statement))
 
 
 def _call(function: str, start: cst.Expr, of: cst.BaseExpression) -> cst.Call:
@@ -164,3 +164,42 @@ def _loop(
             if over is not None:
                 return outer, owner, over
     return None
+
+
+def with_create_graph(program: Program, places: Iterable[Place | None]) -> Edits | None:
+    """`create_graph=True` in every call at the places, and no `retain_graph=False`."""
+    calls = list(places)
+    found = [keyword_added(program, place, "create_graph", "True") for place in calls]
+    for place in calls if all(found) else ():
+        call = node_at(program, place)
+        if any(k.arg == "retain_graph" for k in getattr(call, "keywords", ())):
+            found.append(keyword_added(program, place, "retain_graph", "True"))
+    return apply_patches(p for patches in found for p in patches) if all(found) else None
+
+
+def derivatives_from(program: Program, place: Place) -> Iterator[Place]:
+    """The call of `torch.autograd.grad` at a place, and those below it in the same function whose
+    derivatives are differentiated, or handed back, too: each would lack its graph in turn."""
+    yield place
+    source, first = program.source_at(place), node_at(program, place)
+    if source is None or first is None:
+        return
+    scope = source.function_at(place) or source.tree
+    imports = Imports.of(program, source)
+    for call in (n for n in own_nodes(scope) if isinstance(n, ast.Call)):
+        later = (call.lineno, call.col_offset) > (first.lineno, first.col_offset)
+        plain = not any(k.arg == "create_graph" for k in call.keywords)
+        taken = called_name(call) == "grad" and imports.full(ast.unparse(call.func))
+        if later and plain and taken == "torch.autograd.grad" and flows_out(scope, call):
+            yield source.place(call.lineno, place.function, call)
+
+
+def keep_graph(program: Program, place: Place | None) -> Edits | None:
+    """`loss.backward()` -> `loss.backward(retain_graph=True)`; None where it says so already."""
+    tree, found = statement_at(program, place)
+    if found is None:
+        return None
+    calls = [n for n in head(found) if isinstance(n, cst.Call) and called_on(n, "backward", "grad")]
+    if len(calls) != 1 or keyword(calls[0], "retain_graph") is not None:
+        return None
+    return apply_patches(keyword_added(program, tree.place(calls[0]), "retain_graph", "True"))

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..engine.cst_tools import (
     expression,
     find,
     is_starred,
+    make,
     method,
     method_name,
-    parenthesised,
     repeatable,
     same,
     targets,
     unpacked,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every, only
-from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, tree_at
+from ..engine.tree import Statement, Tree, statement_at, tree_at
+from .call_edits import line_behind
 
 
 def detach_expression(
     program: Program,
     place: Place,
-    expr: str | None = None,
+    expr: str,
     *,
     state: bool = False,
 ) -> Edits | None:
@@ -37,13 +36,11 @@ def detach_expression(
 
     `expr` is what the statement assigns (`self.h = h` -> `self.h = h.detach()`; in an unpacking the
     value goes through a new local name) or else something it reads (`D(fake)` ->
-    `D(fake.detach())`).  Without `expr`: the one value assigned.  `state` says that the value is a
-    tuple of tensors (an LSTM's).
+    `D(fake.detach())`).  `state` says that the value is a tuple of tensors (an LSTM's).
     """
     tree = tree_at(program, place)
     return only(
-        _assigned(tree, statement, expr, state)
-        or (None if expr is None else _read(tree, statement, expr, state))
+        _assigned(tree, statement, expr, state) or _read(tree, statement, expr, state)
         for statement in tree.candidates(place)
     )
 
@@ -99,13 +96,13 @@ def _kept(tree: Tree, maker: Statement, name: str) -> Draft | None:
     return Draft(tree).replace(kept[0], method(kept[0], "detach()")) if len(kept) == 1 else None
 
 
-def _assigned(tree: Tree, statement: Statement, expr: str | None, state: bool) -> Draft | None:
+def _assigned(tree: Tree, statement: Statement, expr: str, state: bool) -> Draft | None:
     """`.detach()` on the value that the statement stores, if `expr` is what it stores."""
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None:
         return None
     draft = Draft(tree)
     whole = [t for t in targets(statement) if not isinstance(t, (cst.Tuple, cst.List))]
-    if whole and (expr is None or any(same(tree, t, expr) for t in whole)):
+    if any(same(tree, t, expr) for t in whole):
         return draft.replace(statement.value, _ended(statement.value, state))
     value = _value_for(tree, statement, expr)
     if value is not None:
@@ -120,7 +117,7 @@ def _assigned(tree: Tree, statement: Statement, expr: str | None, state: bool) -
     return draft.after(statement, [make("{x} = {v}", x=target, v=_ended(local, state))])
 
 
-def _value_for(tree: Tree, statement: Statement, expr: str | None) -> cst.BaseExpression | None:
+def _value_for(tree: Tree, statement: Statement, expr: str) -> cst.BaseExpression | None:
     """In `self.h, self.c = h, c`: the value that belongs to the target."""
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return None
@@ -149,9 +146,7 @@ def _read(
             return None
         ended = _ended(node, state)
         if or_none:
-            choice = expression("None if {x} is None else {v}", x=node, v=ended)
-            argument = isinstance(tree.parents[node], cst.Arg)
-            ended = choice if argument else parenthesised(choice)
+            ended = expression("None if {x} is None else {v}", x=node, v=ended)
         draft.replace(node, ended)
     return draft
 
@@ -173,3 +168,32 @@ def _short_name(target: cst.BaseExpression) -> str:
         return target.attr.value
     names = [n.value for n in walk(target) if isinstance(n, cst.Name)]
     return f"new_{names[-1]}" if names else "value"
+
+
+def detach_after(
+    program: Program, place: Place | None, *exprs: str, kind: str = "tensor"
+) -> Edits | None:
+    """Lines `h = h.detach()` after the statement at `place`; `kind`: what each is."""
+    line = "{x} = " + _ENDED.get(kind, "{x}.detach()")
+    return line_behind(program, place, "\n".join(line.format(x=expr) for expr in exprs))
+
+
+def bound_again(program: Program, place: Place, expr: str) -> Place | None:
+    """Where the loop around `place` gives `expr` a new value after it, before the next round."""
+    tree, start = statement_at(program, place)
+    if start is None:
+        return None
+    loops = tree.loops(start)
+    end = tree.span(start)
+    for node in tree.statements if loops else ():
+        later = tree.start(node) > (end.end_line, end.end_column) and tree.inside(node, loops[0])
+        leaves = (leaf for t in targets(node) for leaf in unpacked(t)) if later else ()
+        if any(same(tree, leaf, expr) for leaf in leaves):
+            return tree.place(node)
+    return None
+
+
+_ENDED = {
+    "tuple": "tuple(s.detach() for s in {x})",
+    "list": "[s if s is None else s.detach() for s in {x}]",
+}

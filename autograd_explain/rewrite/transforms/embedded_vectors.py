@@ -6,11 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...model import Place, Span
+from ...model import Edits, Place, Span
 from ...program import Program, Source, called_name
-from ..analysis.inplace_names import words
-from ..engine.proposal import Edits
-from .uncut import Patch, apply_patches, argument_taken_out, node_at
+from ..analysis.inplace_writes import words
+from .uncut import Patch, apply_patches, node_at
 
 if TYPE_CHECKING:
     from ...inspect.facts.embedded_ids import EmbeddedIds
@@ -108,7 +107,9 @@ def _without_flag(source: Source, statement: ast.stmt | None, made: list[str]) -
         yield Patch(source, _span(source, call), inner)
         yield from [_behind(source, statement, *made)] if made else ()
     elif isinstance(statement, ast.Assign) and call is not None and by_name:
-        yield from argument_taken_out(source, call, by_name[0])
+        given = (n for n in (call.func, *call.args, *call.keywords) if n is not by_name[0])
+        function, *others = (source.segment(n) or ast.unparse(n) for n in given)
+        yield Patch(source, _span(source, call), f"{function}({', '.join(others)})")
         yield from [_behind(source, statement, *made)] if made else ()
     else:
         raise _CannotBe

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import expression, head, is_number, receiver, targets
+from ..engine.cst_tools import expression, head, is_number, targets
 from ..engine.draft import Draft, every
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_of
 
 #: What torch's attention calls a mask that is True where nothing is to be looked at.
@@ -53,6 +52,6 @@ def rows_left(program: Program, place: Place) -> Edits | None:
     given = (n for n in head(own) if isinstance(n, cst.Arg)) if own is not None else ()
     for arg in given:
         if arg.keyword is not None and arg.keyword.value.endswith(_PADDING):
-            left = expression("{x} & ~{x}.all(dim=-1, keepdim=True)", x=receiver(arg.value))
+            left = expression("{x} & ~{x}.all(dim=-1, keepdim=True)", x=arg.value)
             draft.replace(arg.value, left)
     return draft.edits()

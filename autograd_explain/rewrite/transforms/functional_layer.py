@@ -8,15 +8,13 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import fresh
 from ..analysis.inplace_writes import without_data
-from ..engine.cst_tools import called_name, called_on, dotted, expression, find, walk
-from ..engine.cst_tools import statement as make
+from ..engine.cst_tools import called_name, called_on, dotted, expression, find, make, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, torch_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in
 from .grad_mode import is_off
 
@@ -72,7 +70,8 @@ def parameter_as_argument(program: Program, place: Place) -> Edits | None:
 
 def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
     """The parameter that a statement gives a value, and that value."""
-    written, value = called_on(statement, "copy_"), _given(getattr(statement, "value", None))
+    written, call = called_on(statement, "copy_"), getattr(statement, "value", None)
+    value = call.args[0].value if isinstance(call, cst.Call) and call.args else None
     if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
         written = statement.targets[0].target
         if without_data(written) is not written:
@@ -88,10 +87,6 @@ def _made(tree: Tree, imports: Imports, statement: Statement) -> _Made | None:
         if all(isinstance(s, (cst.Assign, cst.Expr)) for s in statements_in(outer.body)):
             return _Made(statement, outer, target, owner, value)
     return _Made(statement, statement, target, owner, value)
-
-
-def _given(call: cst.CSTNode | None) -> cst.BaseExpression | None:
-    return call.args[0].value if isinstance(call, cst.Call) and call.args else None
 
 
 def _uses(

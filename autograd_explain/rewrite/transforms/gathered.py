@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import bound_in
-from ..engine.cst_tools import called_on, expression, head, repeatable, same, statement, walk
+from ..engine.cst_tools import called_on, expression, head, make, repeatable, same, walk
 from ..engine.draft import Draft
 from ..engine.edits import then
 from ..engine.imports import torch_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at
 
 _TAKEN = (cst.Assign, cst.Return, cst.AugAssign)
@@ -63,8 +62,8 @@ def _joined(
     values = cst.Tuple([cst.Element(arg.value) for arg in call.args])
     whole = f"{{m}}(*({torch}.cat(each) for each in zip(*given)))"
     for node in _computed_behind(tree, loop, owner):
-        draft = Draft(tree).before(loop, [statement("given = []")])
-        draft.instead(own, [statement("given.append({values})", values=values)])
+        draft = Draft(tree).before(loop, [make("given = []")])
+        draft.instead(own, [make("given.append({values})", values=values)])
         return draft.replace(node, expression(whole, m=owner)).edits()
     return None
 

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
-from ..engine.cst_tools import dotted, expression, head, literal_bool, method_name, walk
+from ..analysis.effects import bound_in
+from ..engine.cst_tools import (
+    dotted,
+    expression,
+    head,
+    literal_bool,
+    make,
+    method_name,
+    positional_parameters,
+    same,
+    targets,
+    unpacked,
+    walk,
+)
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.magics import is_masked
-from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, position, statement_at, tree_at
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from .move_statement import independent, lifted, run_between
 
 #: What a training step calls beside the forward pass.
 LEARNS = frozenset({"backward", "step", "zero_grad"})
@@ -41,15 +56,14 @@ def under_guard(
 ) -> Edits | None:
     """The same with any context manager called without arguments, or written out."""
     tree = tree_at(program, place)
-    first, last = tree.statement(place), tree.statement(last_place or place)
-    run = [] if first is None or last is None else run_between(tree, first, last)
-    if first is None or last is None or not run:
+    run = run_between(tree, tree.statement(place), tree.statement(last_place or place))
+    if not run:
         return None
     if any(isinstance(n, (cst.Yield, cst.Global, cst.Nonlocal)) for s in run for n in walk(s)):
         return None  # a generator would leave the mode on outside; declarations guard nothing
     if any(_is_magic(s) for s in run):
         return None
-    return Draft(tree).wrap(first, last, partial(with_guard, guard)).edits()
+    return Draft(tree).wrap(run[0], run[-1], partial(with_guard, guard)).edits()
 
 
 def last_update(program: Program, place: Place) -> Place:
@@ -130,15 +144,6 @@ def remove_grad_switch(program: Program, place: Place | None) -> Edits | None:
     return None
 
 
-def run_between(tree: Tree, first: Statement, last: Statement) -> list[Statement]:
-    """The statements from `first` to `last`; [] where they are not in one block, in this order."""
-    block = tree.block_of(first)
-    if block is None or block is not tree.block_of(last):
-        return []
-    inside, start = tree.siblings(first)
-    return inside[start : position(inside, last) + 1]
-
-
 def decorated(new: cst.Decorator, function: cst.FunctionDef) -> cst.FunctionDef:
     return function.with_changes(decorators=[new, *function.decorators])
 
@@ -173,15 +178,168 @@ def _switch(imports: Imports, statement: Statement) -> bool | None:
     if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
         return None
     call = statement.value
-    name = imports.full(dotted(call.func)).replace("torch.autograd.grad_mode.", "torch.")
-    if name.replace("torch.autograd.", "torch.") not in {
-        "torch.set_grad_enabled",
-        "torch._C._set_grad_enabled",
-    }:
-        return None
-    return literal_bool(call.args[0].value) if len(call.args) == 1 else None
+    full = imports.full(dotted(call.func))
+    switches = full.startswith("torch.") and full.endswith("set_grad_enabled")
+    return literal_bool(call.args[0].value) if switches and len(call.args) == 1 else None
 
 
 def _is_magic(statement: Statement) -> bool:
     nodes = (n for n in head(statement) if isinstance(n, cst.SimpleString))
     return any(is_masked(n.value) for n in nodes)
+
+
+def blocks_around(tree: Tree, imports: Imports, statement: Statement) -> list[cst.With]:
+    """The `with torch.no_grad():` blocks of the function around a statement, innermost first."""
+    found: list[cst.With] = []
+    for ancestor in tree.ancestors(statement):
+        if isinstance(ancestor, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            break
+        if isinstance(ancestor, cst.With) and is_off(imports, ancestor):
+            found.append(ancestor)
+    return found
+
+
+def outermost_block(
+    tree: Tree, imports: Imports, statement: Statement, name: cst.BaseExpression
+) -> Statement:
+    """The statement before which `name = name.clone()` keeps the graph: the no_grad block around
+    `statement`, unless the name gets its value in there; else `statement` itself."""
+    found = statement
+    for block in blocks_around(tree, imports, statement):
+        if _binds(tree, block, name):
+            break
+        found = block
+    return found
+
+
+def _binds(tree: Tree, block: cst.With, name: cst.BaseExpression) -> bool:
+    """Whether the block gives the name, or what its path begins with, a value."""
+    code = tree.code(name)
+    first = code.replace("[", ".").split(".")[0]
+    return any(
+        same(tree, leaf, code) or same(tree, leaf, first)
+        for node in walk(block)
+        if isinstance(node, (cst.Assign, cst.AnnAssign, cst.For, cst.With))
+        for target in targets(node)
+        for leaf in unpacked(target)
+    )
+
+
+def out_of_block(
+    program: Program, block: Place | None, needed: Iterable[Place | None]
+) -> Edits | None:
+    """Take the statements that gradient must pass through out of the block at `block`.
+
+    They go behind the block, or before it, where names allow; where all of the block is needed
+    (or it returns) the block itself goes.
+    """
+    tree, outer = statement_at(program, block)
+    if not isinstance(outer, cst.With):
+        return None
+    inside = statements_in(outer.body)
+    wanted = _level(tree, inside, outer, needed)
+    rest = [s for s in inside if all(s is not w for w in wanted)]
+    if not wanted or not rest or any(isinstance(s, cst.Return) for s in wanted):
+        return remove_grad_switch(program, block) if wanted else None
+    after = [s for s in rest if position(inside, s) > position(inside, wanted[0])]
+    before = [s for s in rest if position(inside, s) < position(inside, wanted[-1])]
+    behind = independent(wanted, after)
+    if behind or independent(wanted, before):
+        return Draft(tree).move(wanted, outer, after=behind).edits()
+    return remove_grad_switch(program, block)
+
+
+def recorded_run(
+    program: Program, place: Place, last_place: Place, asking: Iterable[str] = ()
+) -> Edits | None:
+    """The statements from `place` to `last_place` under `with torch.enable_grad():`; where one of
+    them stands deeper, the statement of the other's block that holds it.  The tensors named in
+    `asking` are to require grad first, unless these statements make them."""
+    tree, first = statement_at(program, place)
+    last = tree.statement(last_place)
+    guard = imports_at(program, place).local("torch.enable_grad")
+    if first is None or last is None or guard is None:
+        return None
+    around = [n for n in (last, *tree.ancestors(last)) if isinstance(n, Statement)]
+    for outer in around:
+        block = tree.block_of(outer)
+        level = None if block is None else lifted(tree, first, block)
+        run = run_between(tree, level, outer)
+        if level is not None and run:
+            made = set().union(*map(bound_in, run))
+            flags = [make(f"{n}.requires_grad_()") for n in asking if n not in made]
+            draft = Draft(tree).before(level, flags)
+            return draft.wrap(level, outer, partial(with_guard, guard)).edits()
+    return None
+
+
+def mode_of_caller(program: Program, block: Place) -> Edits | None:
+    """`with torch.set_grad_enabled(self.training):` in a module's `forward` goes, its body stays.
+
+    None for any other condition: there somebody decides on the mode who knows what it is for.
+    """
+    tree, outer = statement_at(program, block)
+    around = () if outer is None else tree.ancestors(outer)
+    function = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    own = [f"{name}.training" for name in positional_parameters(function)[:1]] if function else []
+    if not isinstance(outer, cst.With) or not own:
+        return None
+    followed = all(_mode(program, block, item.item) == own[0] for item in outer.items)
+    return Draft(tree).opened(outer).edits() if followed else None
+
+
+def _mode(program: Program, place: Place, node: cst.BaseExpression) -> str | None:
+    """What switches recording on: `m` of `torch.set_grad_enabled(m)`, of
+    `torch.inference_mode(not m)`."""
+    if not isinstance(node, cst.Call) or len(node.args) != 1:
+        return None
+    value, full = node.args[0].value, imports_at(program, place).full(dotted(node.func))
+    if full == "torch.inference_mode" and isinstance(value, cst.UnaryOperation):
+        return dotted(value.expression) if isinstance(value.operator, cst.Not) else None
+    return dotted(value) if full.endswith(".set_grad_enabled") else None
+
+
+def recorded_again(
+    program: Program, off: Place | None, needed: Iterable[Place | None]
+) -> Edits | None:
+    """The statements out of the block at a place, or the decorator there gone."""
+    if isinstance(statement_at(program, off)[1], cst.With):
+        return out_of_block(program, off, needed)
+    return without_decorator(program, off)
+
+
+def without_decorator(program: Program, place: Place | None) -> Edits | None:
+    """The decorator on the place's line taken away; its span is no statement's."""
+    return None if place is None else remove_grad_switch(program, replace(place, span=None))
+
+
+def decorated_generator(program: Program, block: Place) -> Edits | None:
+    """`with torch.no_grad():` around a `yield` -> the decorator, which torch switches off again at
+    every yield."""
+    tree, outer = statement_at(program, block)
+    imports = imports_at(program, block)
+    if not isinstance(outer, cst.With) or len(outer.items) != 1:
+        return None
+    function = next((a for a in tree.ancestors(outer) if isinstance(a, cst.FunctionDef)), None)
+    guard = outer.items[0].item
+    known = isinstance(guard, cst.Call) and imports.full(dotted(guard.func)) in (
+        "torch.no_grad",
+        "torch.inference_mode",
+    )
+    if function is None or not known:
+        return None
+    draft = Draft(tree).opened(outer)
+    return draft.change(function, partial(decorated, cst.Decorator(guard))).edits()
+
+
+def _level(
+    tree: Tree, inside: list[Statement], outer: cst.With, needed: Iterable[Place | None]
+) -> list[Statement]:
+    """The block's own statements that hold the places, in order."""
+    found: list[Statement] = []
+    for place in needed:
+        statement = tree.statement(place)
+        level = None if statement is None else lifted(tree, statement, outer.body)
+        if level is not None and all(level is not f for f in found):
+            found.append(level)
+    return sorted(found, key=partial(position, inside))

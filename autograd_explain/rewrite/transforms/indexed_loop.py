@@ -1,21 +1,28 @@
-"""Views made one at a time, which may be written, instead of several by one operation."""
+"""What a loop writes to: views made one at a time, which may be written, or each element replaced
+in its list."""
 
 from __future__ import annotations
 
 import ast
 
 import libcst as cst
+from libcst import matchers as m
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, Source, called_name
-from ..analysis.effects import effects, iterated
+from ..analysis.effects import effects, is_own_variable, iterated, reads_any, used_names
 from ..analysis.inplace_writes import base_of, inplace_calls, written_places
-from ..engine.cst_tools import dotted, expression
+from ..analysis.written_target import assigned
+from ..engine.cst_tools import dotted, expression, make, method_name, parse, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
-from .uncut import Patch, apply_patches, node_at
+from .out_of_place import operated
+from .uncut import Patch, apply_patches, node_at, surrounded
+
+_Written = tuple[str, cst.BaseExpression]
+#: What gives several tensors at once gives a tuple.
+_TUPLES = frozenset("grad split chunk unbind tensor_split".split())
 
 
 def elements_one_by_one(program: Program, write: Place) -> Edits | None:
@@ -90,10 +97,10 @@ def _text(source: Source, node: ast.AST) -> str:
 
 def list_of_views(program: Program, place: Place) -> list[Patch]:
     """`x.unbind(1)` -> `list(x.unbind(1))`, so that an element can be replaced."""
-    source = program.source_at(place)
-    if source is None or place.span is None or node_at(program, place) is None:
+    source, node = program.source_at(place), node_at(program, place)
+    if source is None or node is None:
         return []
-    return [Patch(source, place.span.start, "list("), Patch(source, place.span.end, ")")]
+    return surrounded(source, node, node, "list(", ")")
 
 
 def write_before_views(
@@ -118,9 +125,9 @@ def write_before_views(
     for statement in between:
         if _names_view(statement, views):
             views |= effects(statement).writes
-        elif own.conflicts(effects(statement)) or _sees(views, statement):
+        elif own.conflicts(effects(statement)) or reads_any(statement, views):
             return None
-    if last < first or own.barrier or _sees(views, moved) or views & own.writes:
+    if last < first or own.barrier or reads_any(moved, views) or views & own.writes:
         return None
     return Draft(tree).move([moved], goal, after=False).edits()
 
@@ -166,21 +173,84 @@ _HANDS_OUT = (
 
 def _names_view(statement: Statement, views: set[str]) -> bool:
     """`first = parts[0]`: another name for one of the views."""
-    if not isinstance(statement, cst.Assign) or not _sees(views, statement):
+    if not m.matches(statement, _NAMES) or not reads_any(statement, views):
         return False
-    value = statement.value
-    while isinstance(value, cst.Subscript):
-        index = value.slice[0].slice if len(value.slice) == 1 else None
-        if not isinstance(index, cst.Index):
-            return False
-        if not isinstance(index.value, (cst.Integer, cst.SimpleString)):
-            return False
+    value = cst.ensure_type(statement, cst.Assign).value
+    while isinstance(value, cst.Subscript) and m.matches(value, _ITEM):
         value = value.value
-    named = all(isinstance(t.target, cst.Name) for t in statement.targets)
-    return named and isinstance(value, (cst.Name, cst.Attribute))
+    return isinstance(value, (cst.Name, cst.Attribute))
 
 
-def _sees(views: set[str], statement: Statement) -> bool:
-    """Whether a statement reads one of the views."""
-    read = effects(statement).reads
-    return any(r == w or r.startswith((f"{w}.", f"{w}[")) for w in views for r in read)
+_NAMES = m.Assign(targets=[m.AtLeastN(m.AssignTarget(m.Name()), n=1)])
+_ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleString()))])
+
+
+def element_replaced(program: Program, place: Place) -> Edits | None:
+    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`: whoever reads the list
+    finds the new values, and the tensors that were in it stay as they were."""
+    tree, statement = statement_at(program, place)
+    written = None if statement is None else _written_anew(program, tree, statement)
+    if statement is None or written is None:
+        return None
+    name, value = written
+    loop = _loop_over(tree, statement, name)
+    elements = None if loop is None else dotted(loop.iter)
+    if loop is None or elements is None or not _may_be_changed(tree, statement, elements):
+        return None
+    used = used_names(tree.scope_of(statement))
+    index = next((n for n in ("i", "j", "k", "index") if n not in used), None)
+    header = parse(f"{index}, {name}")
+    if index is None or header is None:
+        return None
+    draft = Draft(tree).replace(loop.target, header)
+    draft.replace(loop.iter, expression("enumerate({x})", x=loop.iter))
+    stored = f"{elements}[{index}] = "
+    if _read_behind(tree, loop, statement, name):
+        new = [make(f"{name} = {{v}}", v=value), make(f"{stored}{name}")]
+    else:
+        new = [make(f"{stored}{{v}}", v=value)]
+    return draft.instead(statement, new).edits()
+
+
+def _may_be_changed(tree: Tree, statement: Statement, elements: str) -> bool:
+    """Whether a new element reaches those alone who look at the list here: not a caller's list,
+    and none that the text makes a tuple."""
+    if "." in elements:
+        return True
+    scope = tree.scope_of(statement)
+    if isinstance(scope, cst.FunctionDef) and not is_own_variable(tree, statement, elements):
+        return False
+    values = assigned(tree, scope, elements)
+    return not any(isinstance(v, cst.Tuple) or method_name(v) in _TUPLES for v in values)
+
+
+def _written_anew(program: Program, tree: Tree, statement: Statement) -> _Written | None:
+    """The name that a statement writes in place, and the same value computed anew."""
+    if isinstance(statement, cst.AugAssign) and isinstance(statement.target, cst.Name):
+        return statement.target.value, operated(statement.target, statement, statement.value)
+    if not isinstance(statement, cst.Expr):
+        return None
+    calls = inplace_calls(tree, Imports.of(program, tree.source), statement)
+    whole = (c for c in calls if c.node is statement.value and isinstance(c.target, cst.Name))
+    return next(((tree.code(c.target), c.value) for c in whole if not c.hidden), None)
+
+
+def _loop_over(tree: Tree, statement: Statement, name: str) -> cst.For | None:
+    """The loop of the same function whose variable it is."""
+    for around in tree.ancestors(statement):
+        if isinstance(around, (cst.FunctionDef, cst.ClassDef)):
+            return None
+        if isinstance(around, cst.For) and dotted(around.target) == name:
+            return around
+    return None
+
+
+def _read_behind(tree: Tree, loop: cst.For, statement: Statement, name: str) -> bool:
+    """Whether the loop's body reads the name after the statement."""
+    end = tree.span(statement)
+    return any(
+        isinstance(node, cst.Name)
+        and node.value == name
+        and tree.start(node) > (end.end_line, end.end_column)
+        for node in walk(loop.body)
+    )

@@ -6,21 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import libcst as cst
 
-from ...model import Place
-from ...program import Program, called_name, first_line
+from ...model import Edits, Place
+from ...program import Program, called_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
-from ..analysis.inplace_names import MODULE_INPLACE_POSITION
+from ..analysis.inplace_writes import inplace_argument
 from ..analysis.written_target import assigned
 from ..engine.cst_tools import (
     dotted,
     head,
-    keyword,
-    literal_bool,
-    positional,
     same,
     targets,
     walk,
@@ -28,10 +26,10 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_at, tree_of
 from .call_edits import line_before, line_behind
 
+D = TypeVar("D", cst.FunctionDef, cst.ClassDef)
 _DEPTH = 3  #: how many functions and classes are followed from a call to a constructor
 
 
@@ -72,26 +70,23 @@ def modules_set_not_inplace(program: Program, place: Place, owner: str) -> Edits
     """
     if not owner:
         return None
-    root = re.split(r"[.[]", owner)[0]
-    tree, failing = statement_at(program, place)
-    trees = [tree_of(program, source) for source in index_of(program).namespace(tree.source)]
+    root, index, here = re.split(r"[.[]", owner)[0], index_of(program), program.source_at(place)
     made = [
-        (other, s)
-        for other in trees
-        for s in other.statements
-        if other.scope_of(s) is other.module and any(same(other, t, root) for t in targets(s))
+        source.place(node.lineno, None, node)
+        for source, node in index.assignments(root)
+        if source.parents[node] is source.tree and here and source in index.namespace(here)
     ]
-    if not made and failing is None:
+    goal = made[-1] if made else place
+    tree, statement = statement_at(program, goal)
+    if statement is None:
         return None
-    other, statement = made[-1] if made else (tree, failing)
-    assert statement is not None
-    name = fresh(other, statement, "module")
+    name = fresh(tree, statement, "module")
     loop = (
         f"for {name} in {owner}.modules():\n"
         f'    if hasattr({name}, "inplace"):\n'
         f"        {name}.inplace = False\n"
     )
-    return (line_behind if made else line_before)(program, other.place(statement), loop)
+    return (line_behind if made else line_before)(program, goal, loop)
 
 
 def _is_called_for_its_write(program: Program, flag: _Flag) -> bool:
@@ -125,7 +120,8 @@ def _of_the_callee(program: Program, tree: Tree, place: Place, module: str | Non
             name = dotted(_without_index(node.func))
             if name is None or (module is not None and not same(tree, node.func, module)):
                 continue
-            flags = list(_behind(program, tree, node, name, place))
+            values = _assigned_values(program, tree, node, name)
+            flags = [f for where, v in values for f in _in_expression(program, where, v, _DEPTH)]
             if flags:
                 by_callee[name] = flags
     return next(iter(by_callee.values())) if len(by_callee) == 1 else []
@@ -137,71 +133,45 @@ def _without_index(node: cst.BaseExpression) -> cst.BaseExpression:
     return node
 
 
-def _behind(
-    program: Program, tree: Tree, call: cst.Call, name: str, place: Place
-) -> Iterator[_Flag]:
-    """In-place constructors in what was assigned to `self.act` in the class, or to `net`."""
-    owner, _, attribute = name.rpartition(".")
+def _assigned_values(
+    program: Program, tree: Tree, call: cst.Call, name: str
+) -> Iterator[tuple[Tree, cst.BaseExpression]]:
+    """What was assigned to `self.act` in the class and its bases, or to `net` where it was last."""
+    owner = name.rpartition(".")[0]
+    homes: list[tuple[Tree, cst.CSTNode]] = []
     if owner == "self":
-        classes = [a for a in tree.ancestors(call) if isinstance(a, cst.ClassDef)]
-        for node in _with_bases(program, tree, classes[0]) if classes else ():
-            yield from _assigned_in(program, node[0], node[1], f"self.{attribute}", place)
+        classes = [a for a in tree.ancestors(call) if isinstance(a, cst.ClassDef)][:1]
+        homes += ((tree, c) for c in classes)
+        bases = [dotted(base.value) or "" for c in classes for base in c.bases]
+        homes += (d for base in bases for d in _defined(program, tree, base, cst.ClassDef))
     elif not owner:
-        for source in reversed(index_of(program).namespace(tree.source)):
-            other = tree_of(program, source)
-            # A cell that ran later gave the name another module.
-            if any(assigned(other, other.module, name)):
-                yield from _assigned_in(program, other, other.module, name, place)
-                return
+        trees = [tree_of(program, s) for s in index_of(program).namespace(tree.source)]
+        homes += [(t, t.module) for t in trees if any(assigned(t, t.module, name))][-1:]
+    for other, home in homes:
+        yield from ((other, value) for value in assigned(other, home, name))
 
 
-def _with_bases(
-    program: Program, tree: Tree, node: cst.ClassDef
-) -> list[tuple[Tree, cst.ClassDef]]:
-    found = [(tree, node)]
-    for base in (b for _, c in found[:1] for b in c.bases):
-        definition = _definition(program, tree, dotted(base.value) or "")
-        if definition is not None and isinstance(definition[1], cst.ClassDef):
-            found.append((definition[0], definition[1]))
-    return found
-
-
-def _assigned_in(
-    program: Program, tree: Tree, where: cst.CSTNode, name: str, place: Place
-) -> Iterator[_Flag]:
-    for value in assigned(tree, where, name):
-        yield from _in_expression(program, tree, value, place, _DEPTH)
-
-
-def _in_expression(
-    program: Program, tree: Tree, value: cst.CSTNode, place: Place, depth: int
-) -> Iterator[_Flag]:
+def _in_expression(program: Program, tree: Tree, value: cst.CSTNode, depth: int) -> Iterator[_Flag]:
     """In-place constructors in an expression and in the functions it calls."""
-    imports = imports_at(program, tree.place(value) if value in tree.positions else place)
+    imports = Imports.of(program, tree.source)
     direct = [f for node in walk(value) for f in _flag(tree, imports, node)]
     yield from direct
     if direct or not depth:
         return
     for node in walk(value):
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Name):
-            definition = _definition(program, tree, node.func.value)
-            if definition is not None and isinstance(definition[1], cst.FunctionDef):
-                inner, function = definition
-                yield from _in_expression(program, inner, function.body, place, depth - 1)
+            for inner, made in _defined(program, tree, node.func.value, cst.FunctionDef):
+                yield from _in_expression(program, inner, made.body, depth - 1)
 
 
-def _definition(
-    program: Program, tree: Tree, name: str
-) -> tuple[Tree, cst.FunctionDef | cst.ClassDef] | None:
-    """What a text means by the name of a function or class."""
+def _defined(program: Program, tree: Tree, name: str, kind: type[D]) -> Iterator[tuple[Tree, D]]:
+    """What a text means by the name of a function, or of a class, where it is one."""
     for source, node in index_of(program).defined(name, tree.source):
         other = tree_of(program, source)
-        lines = range(first_line(node) + source.offset, node.lineno + source.offset + 1)
-        for found in other.statements:
-            if isinstance(found, (cst.FunctionDef, cst.ClassDef)) and found.name.value == name:
-                if other.span(found).line in lines:
-                    return other, found
-    return None
+        for found in other.candidates(source.place(node.lineno)):
+            if isinstance(found, (cst.FunctionDef, cst.ClassDef)):
+                yield from [(other, found)] if isinstance(found, kind) else ()
+                return
 
 
 def _flag(tree: Tree, imports: Imports, node: cst.CSTNode) -> list[_Flag]:
@@ -209,15 +179,8 @@ def _flag(tree: Tree, imports: Imports, node: cst.CSTNode) -> list[_Flag]:
     if not isinstance(node, cst.Call):
         return []
     full = imports.full(dotted(node.func))
+    flag = inplace_argument(node, full)
     if full == "functools.partial" and node.args:
         full = imports.full(dotted(node.args[0].value))
-        found = keyword(node, "inplace")
-    elif full.startswith("torch.nn.") and not full.startswith("torch.nn.functional."):
-        at, given = MODULE_INPLACE_POSITION.get(full.rpartition(".")[2]), positional(node)
-        by_position = given[at] if at is not None and at < len(given) else None
-        found = keyword(node, "inplace") or by_position
-    else:
-        return []
-    if found is None or not full.startswith("torch.nn.") or literal_bool(found.value) is False:
-        return []
-    return [_Flag(tree, node, found)]
+    made = full.startswith("torch.nn.") and not full.startswith("torch.nn.functional.")
+    return [_Flag(tree, node, flag)] if made and flag is not None else []

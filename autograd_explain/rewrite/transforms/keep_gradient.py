@@ -7,14 +7,18 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from ...model import Finding, Place, Relation, What
+from ...model import Edits, Finding, Place, Relation, What
 from ...program import Program, last_name
 from ...program_index import index_of
 from ..analysis.effects import fresh
+from ..analysis.inplace_writes import without_data
 from ..engine.cst_tools import (
+    bare,
+    block,
     dotted,
     expression,
     head,
+    make,
     method_name,
     positional_parameters,
     repeatable,
@@ -23,13 +27,12 @@ from ..engine.cst_tools import (
     unpacked,
     walk,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, every
 from ..engine.imports import imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from .casts import leaf_moved
 from .grad_mode import is_off, with_guard
-from .uncut import apply_patches, called, code_of, flag_removed, node_at, replacement
+from .uncut import apply_patches, called
 
 _VIEWS = frozenset(
     "view reshape flatten squeeze unsqueeze transpose permute select narrow t diagonal".split()
@@ -42,7 +45,9 @@ def retained(program: Program, finding: Finding) -> Edits | None:
     it, else at one that stored what a function returned."""
     names = {n for t in finding.tensors for n in t.names}
     place = finding.place(What.FAILED)
-    causes = [e.place for e in finding.events if e.what is What.CAUSE and not _same(e.place, place)]
+    read = None if place is None else place.line_id  # no tensor is made there
+    causes = [e.place for e in finding.events if e.what is What.CAUSE]
+    causes = [p for p in causes if p is None or p.line_id != read]
     named = [e.place for e in finding.events if e.relation is Relation.NAMED]
     over = _gone_through(program, place, names) if _are_apart(finding) else frozenset[str]()
     for places in (causes, causes[:1]):
@@ -55,11 +60,6 @@ def retained(program: Program, finding: Finding) -> Edits | None:
         if edits:
             return edits
     return _at_the_parameter(program, place, names) or _before_backward(program, place, names)
-
-
-def _same(one: Place | None, other: Place | None) -> bool:
-    """Whether both are the line that reads the gradient, and not one that makes the tensor."""
-    return one is not None and other is not None and one.line_id == other.line_id
 
 
 def _are_apart(finding: Finding) -> bool:
@@ -232,22 +232,19 @@ def _is_made_by(
     return not given or any(same(tree, target, name) for name in names)
 
 
-def _call(program: Program, target: cst.BaseExpression) -> cst.BaseSmallStatement | cst.If:
+def _call(program: Program, target: cst.BaseExpression) -> Statement:
     """The call; guarded where the program also runs the statement with gradients off, since
     `retain_grad()` raises on a tensor that does not require grad."""
-    call = make("{x}.retain_grad()", x=target)
-    if not _ever_off(program):
-        return call
-    line = cst.SimpleStatementLine([call])
-    return cst.If(expression("{x}.requires_grad", x=target), cst.IndentedBlock([line]))
+    if _ever_off(program):
+        return block("if {x}.requires_grad:\n    {x}.retain_grad()", x=target)
+    return make("{x}.retain_grad()", x=target)
 
 
 def _each(
     program: Program, tree: Tree, statement: Statement, target: cst.BaseExpression
 ) -> cst.For:
     name = cst.Name(fresh(tree, statement, "item"))
-    call = _call(program, name)
-    return cst.For(name, target, cst.IndentedBlock([_line(call)]))
+    return cst.For(name, target, cst.IndentedBlock([_line(_call(program, name))]))
 
 
 def _ever_off(program: Program) -> bool:
@@ -260,17 +257,8 @@ def flag_moved(program: Program, finding: Finding) -> Edits | None:
 
     None where the leaf is read elsewhere (the finding then has no event for it).
     """
-    cause = finding.event(What.CAUSE)
-    leaf = next((e for e in finding.events if e.relation is Relation.LEAF), None)
-    if cause is None or leaf is None:
-        return None
-    removed, added = flag_removed(program, leaf.place), called(program, cause.place, FLAG)
-    made = node_at(program, leaf.place)
-    if added and cause.place is not None and isinstance(made, ast.Call) and made.args[:1]:
-        if last_name(made.func) == "Parameter":  # what a module is to know stays one
-            code = code_of(program, cause.place, node_at(program, cause.place) or made)
-            added = replacement(program, cause.place, f"{ast.unparse(made.func)}({code})")
-    return apply_patches([*removed, *added]) if removed and added else None
+    leaf = next((e.place for e in finding.events if e.relation is Relation.LEAF), None)
+    return leaf_moved(program, leaf, finding.place(What.CAUSE))
 
 
 FLAG = "requires_grad_"
@@ -364,13 +352,8 @@ def _line(statement: cst.BaseCompoundStatement | cst.BaseSmallStatement) -> cst.
 
 def _attached(value: cst.BaseExpression) -> cst.BaseExpression:
     """`x` of `x.detach()` and `x.data`."""
-    function = value.func if isinstance(value, cst.Call) and not value.args else value
-    ends = isinstance(function, cst.Attribute) and function.attr.value == (
-        "data" if function is value else "detach"
-    )
-    if not ends or not isinstance(function, cst.Attribute):
-        return value
-    return _attached(function.value.with_changes(lpar=[], rpar=[]))
+    inner = without_data(value)
+    return value if inner is value else _attached(bare(inner))
 
 
 def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
@@ -389,25 +372,20 @@ def _updates(tree: Tree, last: cst.Assign) -> list[cst.Assign]:
     ]
 
 
-_AUGMENTED: dict[type[cst.BaseBinaryOp], type[cst.BaseAugOp]] = {
-    cst.Subtract: cst.SubtractAssign,
-    cst.Add: cst.AddAssign,
-    cst.Multiply: cst.MultiplyAssign,
-}
-
-
 def _augmented(
     tree: Tree, target: cst.BaseExpression, value: cst.BaseExpression
-) -> cst.AugAssign | None:
+) -> cst.BaseSmallStatement | None:
+    """`w -= g` for `w = w - g`."""
     value = _attached(value)
-    if not isinstance(value, cst.BinaryOperation):
+    if not isinstance(value, cst.BinaryOperation) or not isinstance(target, _ASSIGNED):
         return None
-    operator = _AUGMENTED.get(type(value.operator))
-    if operator is None or not same(tree, _attached(value.left), tree.code(target)):
+    sign = tree.code(value.operator).strip()
+    if sign not in ("-", "+", "*") or not same(tree, _attached(value.left), tree.code(target)):
         return None
-    if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
-        return None
-    return cst.AugAssign(target, operator(), value.right)
+    return make(f"{{x}} {sign}= {{v}}", x=target, v=value.right)
+
+
+_ASSIGNED = (cst.Name, cst.Attribute, cst.Subscript)
 
 
 def _resets(tree: Tree, statement: Statement, target: cst.BaseExpression) -> bool:

@@ -12,14 +12,13 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..engine.cst_tools import dotted, expression, head
 from ..engine.draft import Draft
 from ..engine.edits import merge
 from ..engine.imports import Imports
-from ..engine.proposal import Edits
 from ..engine.tree import Tree, statement_at, tree_of
 
 Offer: TypeAlias = tuple[str, Callable[[], Edits | None]]

@@ -8,16 +8,14 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from ...isolation.type_checks import is_a
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, own_nodes
 from ...program_index import Definition, index_of
-from ..analysis.effects import effects
+from ..analysis.effects import base_path, reads_any
 from ..engine.cst_tools import called_name, dotted, targets, unpacked
 from ..engine.draft import Draft, every
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_of
-from .recompute import bare
 
 _At = tuple[Tree, cst.Assign]
 
@@ -33,7 +31,7 @@ def made_again(
     made = [] if own is None else holders(program, tree, own, optimizer)
     if own is None or not made or tree.block_of(own) is None:
         return None
-    drafts = {tree.source: Draft(tree).after(own, [bare(s.deep_clone()) for _, s in made])}
+    drafts = {tree.source: Draft(tree).after(own, [s for _, s in made])}
     for other, statement in made if moved and not _read_before(program, tree, own, made) else ():
         drafts.setdefault(other.source, Draft(other)).remove(statement)
     return every(drafts.values())
@@ -50,21 +48,21 @@ def holders(
 
     def add(at: _At) -> None:
         for name, listed in lists.items():
-            if listed[1] is not at[1] and listed[1] not in made and _reads(at[1], {name}):
+            if listed[1] is not at[1] and listed[1] not in made and reads_any(at[1], {name}):
                 add(listed)
         made[at[1]] = at
 
     for other, statement in _above(program, tree, own) if names else ():
         if not isinstance(statement, cst.Assign):
             continue
-        holds = _reads(statement, optimizers)
-        given = holds or _reads(statement, {*names, *lists})
+        holds = reads_any(statement, optimizers)
+        given = holds or reads_any(statement, {*names, *lists})
         if given and _makes_optimizer(program, other, statement, optimizer):
             add((other, statement))
             optimizers |= _given(statement)
         elif holds and "sched" in _callee(statement).lower():
             add((other, statement))
-        elif _reads(statement, {*names, *lists}):
+        elif reads_any(statement, {*names, *lists}):
             lists |= dict.fromkeys(_given(statement) - names, (other, statement))
     return list(made.values())
 
@@ -114,7 +112,7 @@ def _read_before(program: Program, tree: Tree, own: Statement, made: Sequence[_A
     aside."""
     given = set[str]().union(*(_given(s) for _, s in made))
     for _, statement in _above(program, tree, own):
-        if _reads(statement, given) and all(statement is not m for _, m in made):
+        if reads_any(statement, given) and all(statement is not m for _, m in made):
             if not isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
                 return True
             given.add(statement.name.value)
@@ -146,14 +144,8 @@ def _changed(own: Statement) -> set[str]:
 
 def _holder(node: cst.BaseExpression) -> str:
     """`self.net` of `self.net[0].weight`, `net` of `net.head` and of `net`."""
-    if isinstance(node, (cst.Attribute, cst.Subscript)):
-        inner = node.value
-        while isinstance(inner, cst.Subscript) or (
-            isinstance(inner, cst.Attribute) and dotted(inner) is None
-        ):
-            inner = inner.value
-        return dotted(inner) or ""
-    return dotted(node) or ""
+    inner = node.value if isinstance(node, (cst.Attribute, cst.Subscript)) else node
+    return base_path(inner) or ""
 
 
 def _callee(statement: cst.Assign) -> str:
@@ -163,8 +155,3 @@ def _callee(statement: cst.Assign) -> str:
 
 def _given(statement: cst.Assign) -> set[str]:
     return set(name for t in targets(statement) for u in unpacked(t) if (name := dotted(u)))
-
-
-def _reads(statement: Statement, names: set[str]) -> bool:
-    read = effects(statement).reads
-    return any(path == name or path.startswith(f"{name}.") for path in read for name in names)

@@ -2,75 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from functools import partial
 from itertools import takewhile
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import Effects, effects
 from ..engine.draft import Draft, every
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at, tree_of
-from .grad_mode import run_between
 
 
-def move_after(
-    program: Program,
-    place: Place | None,
-    target_place: Place | None,
-    last_place: Place | None = None,
-    *,
-    unseen: bool = False,
-    checked: bool = True,
-) -> Edits | None:
-    """Move the statement at `place` (or the run up to `last_place`) behind the one at the target.
-
-    Within one block, or between cells at the top level; where the target stands deeper, in a
-    loop, the statement goes behind the loop.  None where a statement in between reads or writes
-    what the moved one writes, or writes what it reads; where what a call changes is to be
-    `unseen` by the target, that one may read it.  Unless `checked`, whatever stands between.
-    """
-    return _move(
-        program, place, target_place, last_place, after=True, checked=checked, unseen=unseen
-    )
-
-
-def move_before(
-    program: Program,
-    place: Place | None,
-    target_place: Place | None,
-    last_place: Place | None = None,
-    *,
-    checked: bool = True,
-) -> Edits | None:
-    """Like `move_after`, to right before the target."""
-    return _move(program, place, target_place, last_place, after=False, checked=checked)
-
-
-def _move(
+def move(
     program: Program,
     place: Place | None,
     goal: Place | None,
-    last_place: Place | None,
+    last_place: Place | None = None,
+    *,
     after: bool,
     checked: bool = True,
     unseen: bool = False,
 ) -> Edits | None:
+    """Move the statement at `place` (or the run up to `last_place`) behind the one at the goal, or
+    to right before it.
+
+    Within one block, or between cells at the top level; where the goal stands deeper, in a loop,
+    the statement goes behind or before the loop.  None where a statement in between reads or writes
+    what the moved one writes, or writes what it reads, unless that is not `checked`; where what a
+    call changes is to be `unseen` by the goal, that one may read it.
+    """
     tree, other = tree_at(program, place), tree_at(program, goal)
-    first, last = tree.statement(place), tree.statement(last_place or place)
+    run = run_between(tree, tree.statement(place), tree.statement(last_place or place))
     target = other.statement(goal)
-    if first is None or last is None or target is None:
-        return None
-    run = run_between(tree, first, last)
-    if not run:
+    if not run or target is None:
         return None
     if tree is other:
         run = _with_blocks(tree, run, target)
         return _move_within(tree, run, target, after, checked, unseen)
     return _move_across(program, (tree, run), (other, target), after, checked)
+
+
+move_after, move_before = partial(move, after=True), partial(move, after=False)
+
+
+def run_between(tree: Tree, first: Statement | None, last: Statement | None) -> list[Statement]:
+    """The statements from `first` to `last`; [] where they are not in one block, in this order."""
+    block = None if first is None else tree.block_of(first)
+    if first is None or last is None or block is None or block is not tree.block_of(last):
+        return []
+    inside, start = tree.siblings(first)
+    return inside[start : position(inside, last) + 1]
 
 
 def _move_within(
@@ -201,20 +185,9 @@ def toggled_run(program: Program, place: Place) -> tuple[Place, Place] | None:
 
 
 def _toggles(tree: Tree, before: Statement, after: Statement) -> bool:
-    left, right = list(_words(tree, before)), list(_words(tree, after))
+    left, right = (re.findall(r"\w+|\S", tree.code(s)) for s in (before, after))
     if len(left) != len(right):
         return False
     different = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
     pairs = {("True", "False"), ("False", "True"), ("eval", "train")}
     return len(different) == 1 and different[0] in pairs
-
-
-def _words(tree: Tree, statement: Statement) -> Iterator[str]:
-    pending: list[cst.CSTNode] = [statement]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, (cst.Name, cst.BaseNumber, cst.BaseString)):
-            yield tree.code(node).strip("()")
-        elif not isinstance(node, (cst.BaseParenthesizableWhitespace, cst.Comma, cst.Semicolon)):
-            yield type(node).__name__
-            pending.extend(node.children)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...arguments import bound_arguments, parameters
@@ -17,10 +17,10 @@ from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
 from ..engine.imports import Imports
 from .uncut import (
+    ALIKE,
     Patch,
     code_of,
-    in_call,
-    node_at,
+    surrounded,
     tensors_instead_of_copy,
     torch_instead_of_numpy,
     without_cut,
@@ -29,12 +29,7 @@ from .uncut import (
 
 _LEAVES = frozenset({"detach", "numpy", "cpu", "data"})
 _RETURNS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy", "FloatTensor"})
-#: What NumPy and torch compute alike, element by element or over an axis.
-_ALIKE = frozenset(
-    "abs absolute fabs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin "
-    "arccos arctan asin acos atan square sign sum mean clip power".split()
-)
-_METHODS = frozenset({"clip", "sum", "mean", "reshape"})
+_METHODS = frozenset({"clip", "sum", "mean", "reshape", "len"})
 _AXES = frozenset({"axis", "keepdims"})
 #: What NumPy only asks of any object, and what gives one number.
 _NO_FUNCTION = frozenset({"shape", "ndim", "size"})
@@ -72,6 +67,15 @@ class _Detour:
     parts: tuple[ast.stmt, ...]
     arrays: frozenset[str]
     tensors: Mapping[str, int]
+
+    @property
+    def imports(self) -> Imports:
+        return Imports.of(self.program, self.source)
+
+    @property
+    def torch(self) -> str | None:
+        """The name that torch has there."""
+        return self.imports.local("torch")
 
     def at(self, node: ast.AST) -> Place:
         return replace(self.place, span=self.source.span(node))
@@ -155,7 +159,7 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
         return _scaled(detour, call)
     if name == "astype":
         return _cast(detour, call)
-    if name in _ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
+    if name in ALIKE and {k.arg for k in call.keywords} <= _AXES and call.args:
         found = torch_instead_of_numpy(program, detour.at(call))
         return found or ([] if name in _METHODS else None)
     return [] if name in _METHODS else None
@@ -163,18 +167,16 @@ def _call(detour: _Detour, call: ast.Call) -> list[Patch] | None:
 
 def _cast(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     """`.astype(np.float32)` -> `.to(torch.float32)`"""
-    imports = Imports.of(detour.program, detour.source)
-    torch, given = imports.local("torch"), call.args[0] if len(call.args) == 1 else None
+    torch, given = detour.torch, call.args[0] if len(call.args) == 1 else None
     kind = given.value if isinstance(given, ast.Constant) else last_name(given)
-    whole, owner = detour.source.span(call), detour.source.span(getattr(call.func, "value", None))
-    if torch is None or kind not in _FLOATS or whole is None or owner is None:
+    if torch is None or kind not in _FLOATS or not isinstance(call.func, ast.Attribute):
         return None
-    return [Patch(detour.source, whole.since(owner), f".to({torch}.{kind})")]
+    return surrounded(detour.source, call, call.func.value, after=f".to({torch}.{kind})")
 
 
 def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     """`scaler.transform(x)` -> the same arithmetic with what the scaler has learned."""
-    torch = Imports.of(detour.program, detour.source).local("torch")
+    torch = detour.torch
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     kind = _scaler(detour.program, last_name(owner)) if len(call.args) == 1 else ""
     if torch is None or owner is None or not kind or call.keywords:
@@ -183,7 +185,6 @@ def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
     code = detour.source.segment(without_ending(given)) or ""
     like = f".to({code})" if isinstance(without_ending(given), ast.Name) else ".float()"
     scaler = detour.source.segment(owner) or ast.unparse(owner)
-    whole, inner = detour.source.span(call), detour.source.span(given)
     before, after = (
         _SCALERS[kind][inverse]
         .format(
@@ -191,67 +192,49 @@ def _scaled(detour: _Detour, call: ast.Call) -> list[Patch] | None:
         )
         .split("\0")
     )
-    if whole is None or inner is None:
-        return None
-    around = detour.source.parents.get(call)
-    own = isinstance(around, ast.stmt) or any(k.arg == "dtype" for k in _keywords(around))
-    left, right = ("", "") if own else ("(", ")")  # with a dtype it is put in parentheses anyway
-    return [
-        Patch(detour.source, whole.until(inner), f"{left}{before}"),
-        Patch(detour.source, whole.since(inner), f"{after}{right}"),
-    ]
-
-
-def _keywords(node: ast.AST | None) -> list[ast.keyword]:
-    return node.keywords if isinstance(node, ast.Call) else []
+    own = isinstance(detour.source.parents.get(call), ast.stmt)
+    left, right = ("", "") if own else ("(", ")")
+    return surrounded(detour.source, call, given, f"{left}{before}", f"{after}{right}")
 
 
 def _scaler(program: Program, name: str) -> str:
     """The one class of scikit-learn whose object, made without options that change what it
     computes, has this name; "" where that is not known."""
     kinds: set[str] = set()
-    seen, pending = set[str](), [name]
-    while pending:
-        seen.add(name := pending.pop())
-        for source, value in _given(program, name):
-            imports, parts = Imports.of(program, source), list(ast.walk(value))
-            made = [n for n in parts if isinstance(n, ast.Call) and called_name(n) in _SCALERS]
-            for call in made:
-                plain = imports.full(ast.unparse(call.func)).startswith("sklearn.")
-                plain = plain and not call.args and {k.arg for k in call.keywords} <= _OPTIONS
-                kinds.add(called_name(call) if plain else "")
-            if not made:
-                pending += {last_name(n) for n in parts} - seen - {"self", ""}
+    for source, value in _all_given(program, name, lambda value: any(_scalers(value))):
+        imports = Imports.of(program, source)
+        for call in _scalers(value):
+            plain = imports.full(ast.unparse(call.func)).startswith("sklearn.")
+            plain = plain and not call.args and {k.arg for k in call.keywords} <= _OPTIONS
+            kinds.add(called_name(call) if plain else "")
     return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _scalers(value: ast.expr) -> Iterator[ast.Call]:
+    calls = (n for n in ast.walk(value) if isinstance(n, ast.Call))
+    return (call for call in calls if called_name(call) in _SCALERS)
 
 
 def _operands(detour: _Detour, node: ast.expr) -> list[Patch]:
     """The arrays from elsewhere that an array is computed with, as tensors."""
-    torch = Imports.of(detour.program, detour.source).local("torch")
+    torch = detour.torch
     sides = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
     others = [n for n in sides if isinstance(n, (ast.Name, ast.Attribute))]
     arrays = [n for n in others if not (detour.computes(n) or _is_operand(detour, n))]
     tensor = without_ending(detour.left)
     on_device = ".cpu" in ast.unparse(detour.left) and isinstance(tensor, (ast.Name, ast.Attribute))
     device = f", device={ast.unparse(tensor)}.device" if on_device else ""
-    function = f"{torch}.as_tensor"
-    return [p for n in arrays if torch for p in in_call(detour.source, n, function, device)]
-
-
-def stays_in_numpy(program: Program, place: Place, patches: Iterable[Patch]) -> bool:
-    """Whether NumPy would go on computing with the value at `place` once it does not leave torch:
-    in a call that no patch changes, or with an array."""
-    left = node_at(program, place)
-    detour = None if left is None else _detour(program, place, left)
-    return detour is not None and _stays(detour, patches)
+    around = (f"{torch}.as_tensor(", f"{device})")
+    return [p for n in arrays if torch for p in surrounded(detour.source, n, n, *around)]
 
 
 def _stays(detour: _Detour, patches: Iterable[Patch]) -> bool:
+    """Whether NumPy would go on computing with the value once it does not leave torch: in a call
+    that no patch changes, or with an array."""
     source = detour.source
-    imports = Imports.of(detour.program, source)
     changed = {p.span for p in patches if p.source is source}
     for node in detour.computing:
-        if isinstance(node, ast.Call) and _is_numpy_call(imports, node):
+        if isinstance(node, ast.Call) and _is_numpy_call(detour.imports, node):
             if source.span(node.func) not in changed:
                 return True
         if isinstance(node, ast.BinOp):
@@ -319,26 +302,34 @@ def _is_operand(detour: _Detour, node: ast.expr) -> bool:
         return isinstance(node.value, (int, float))
     if isinstance(node, ast.Name) and node.id in detour.arrays:
         return True
-    imports = Imports.of(detour.program, detour.source)
     code = code_of(detour.program, detour.place, node)
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return False
-    if imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
+    if detour.imports.full(code) in ("math.pi", "math.e", "numpy.pi", "numpy.e"):
         return True
     return not _may_be_array(detour.program, code.rpartition(".")[2])
 
 
 def _may_be_array(program: Program, name: str) -> bool:
     """Whether the program gives an array to this name (or attribute), directly or by others."""
+    return any(
+        called_name(n) == "numpy" or _is_numpy_call(Imports.of(program, source), n)
+        for source, value in _all_given(program, name)
+        for n in ast.walk(value)
+    )
+
+
+def _all_given(
+    program: Program, name: str, ends: Callable[[ast.expr], bool] = lambda value: False
+) -> Iterator[tuple[Source, ast.expr]]:
+    """What is given to a name, directly or by the names in it; not behind what `ends` the way."""
     seen, pending = set[str](), [name]
     while pending:
         seen.add(name := pending.pop())
         for source, value in _given(program, name):
-            parts, imports = list(ast.walk(value)), Imports.of(program, source)
-            if any(called_name(n) == "numpy" or _is_numpy_call(imports, n) for n in parts):
-                return True
-            pending += {last_name(n) for n in parts} - seen - {"self", ""}
-    return False
+            yield source, value
+            if not ends(value):
+                pending += {last_name(n) for n in ast.walk(value)} - seen - {"self", ""}
 
 
 def _given(program: Program, name: str) -> Iterator[tuple[Source, ast.expr]]:

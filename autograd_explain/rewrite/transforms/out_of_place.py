@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import libcst as cst
+from libcst import matchers as m
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..analysis.effects import (
     can_rebind,
@@ -17,31 +18,35 @@ from ..analysis.effects import (
     loop_element_is_unseen,
     read_later,
 )
-from ..analysis.inplace_names import RESHAPES
-from ..analysis.inplace_writes import InplaceCall, base_of, inplace_calls, is_view, without_data
+from ..analysis.inplace_writes import (
+    RESHAPES,
+    InplaceCall,
+    base_of,
+    inplace_calls,
+    is_view,
+    without_data,
+)
 from ..analysis.written_target import written_tensor
-from ..engine.cst_tools import clauses, find, head, repeatable, right_operand, same, targets, walk
+from ..engine.cst_tools import (
+    clauses,
+    dotted,
+    expression,
+    find,
+    head,
+    make,
+    repeatable,
+    same,
+    targets,
+    walk,
+)
 from ..engine.draft import Draft, only
+from ..engine.edits import then
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_at
-from .no_grad_block import blocks_around
+from .clone import functional_write
+from .grad_mode import blocks_around
 
-BINARY: dict[type[cst.BaseAugOp], Callable[..., cst.BaseBinaryOp]] = {
-    cst.AddAssign: cst.Add,
-    cst.SubtractAssign: cst.Subtract,
-    cst.MultiplyAssign: cst.Multiply,
-    cst.MatrixMultiplyAssign: cst.MatrixMultiply,
-    cst.DivideAssign: cst.Divide,
-    cst.FloorDivideAssign: cst.FloorDivide,
-    cst.ModuloAssign: cst.Modulo,
-    cst.PowerAssign: cst.Power,
-    cst.BitAndAssign: cst.BitAnd,
-    cst.BitOrAssign: cst.BitOr,
-    cst.BitXorAssign: cst.BitXor,
-    cst.LeftShiftAssign: cst.LeftShift,
-    cst.RightShiftAssign: cst.RightShift,
-}
+_MOST_WRITES = 8  #: to one name that are made so together
 #: What stands in these is evaluated perhaps, or many times.
 _SOMETIMES = (cst.Lambda, cst.BaseComp, cst.BooleanOperation, cst.IfExp)
 
@@ -63,14 +68,37 @@ def out_of_place(program: Program, place: Place, target: str | None = None) -> E
 
 
 def _drafts(site: _Site, imports: Imports) -> Iterator[Draft]:
-    statement = site.statement
-    if isinstance(statement, cst.AugAssign) and site.means(statement.target):
-        yield _plain_operator(site, statement)
-    if isinstance(statement, cst.Assign) and _is_of_data(site, statement):
-        yield _data_assigned(site, statement)
-    for call in inplace_calls(site.tree, imports, statement):
+    own = _own_write(site)
+    if own is not None and site.means(own[0]):
+        draft, written = Draft(site.tree), without_data(own[0])
+        if site.can_assign(written):
+            draft.instead(site.statement, [make("{x} = {v}", x=written, v=own[1])])
+        yield draft
+    for call in inplace_calls(site.tree, imports, site.statement):
         if site.means(call.target):
             yield _new_value(site, call)
+
+
+def _own_write(site: _Site) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """What `x += 1` or `x.data = value` writes, and the new value, computed with the tensor itself
+    where the write is hidden."""
+    own = site.statement
+    target = targets(own)[0] if isinstance(own, (cst.AugAssign, cst.Assign)) else None
+    written = None if target is None else without_data(target)
+    if target is None or written is None:
+        return None
+    hidden = written is not target
+    if isinstance(own, cst.AugAssign):
+        right = _in_graph(site, own.value, written) if hidden else own.value
+        return target, operated(written, own, right)
+    if isinstance(own, cst.Assign) and hidden and len(own.targets) == 1:
+        return target, _in_graph(site, own.value, written)
+    return None
+
+
+def new_tensor(program: Program, place: Place) -> Edits | None:
+    """A new tensor instead of the write at a place, to the whole or to a part of it."""
+    return out_of_place(program, place) or functional_write(program, place)
 
 
 def value_of_write(program: Program, place: Place) -> str | None:
@@ -80,16 +108,12 @@ def value_of_write(program: Program, place: Place) -> str | None:
     if statement is None:
         return None
     site = _Site(program, tree, statement, None)
-    value: cst.BaseExpression | None = None
-    if isinstance(statement, cst.AugAssign):
-        value = _operated(site, statement)
-    elif isinstance(statement, cst.Assign) and _is_of_data(site, statement):
-        target = statement.targets[0].target
-        value = _in_graph(site, statement.value, without_data(target))
+    own = _own_write(site)
+    value = None if own is None else own[1]
     for call in inplace_calls(tree, imports_at(program, place), statement):
         if isinstance(statement, cst.Expr) and call.node is statement.value:
             value = _in_graph(site, call.value, call.target)
-    return None if value is None else cst.Module(()).code_for_node(value)
+    return None if value is None else tree.code(value)
 
 
 def value_alone(program: Program, place: Place) -> Edits | None:
@@ -158,41 +182,12 @@ class _Site:
         )
 
 
-def _plain_operator(site: _Site, statement: cst.AugAssign) -> Draft:
-    """`x += 1` -> `x = x + 1`."""
-    draft, written = Draft(site.tree), without_data(statement.target)
-    loose = isinstance(statement.value, (cst.Tuple, cst.Yield)) and not statement.value.lpar
-    if not loose and site.can_assign(written):
-        draft.instead(statement, [_assignment(written, _operated(site, statement))])
-    return draft
-
-
-def _operated(site: _Site, statement: cst.AugAssign) -> cst.BinaryOperation:
+def operated(
+    left: cst.BaseExpression, statement: cst.AugAssign, right: cst.BaseExpression
+) -> cst.BaseExpression:
     """`x + 1` of `x += 1`."""
-    written, right = without_data(statement.target), statement.value
-    operator = BINARY[type(statement.operator)]()
-    if written is not statement.target:
-        right = _in_graph(site, right, written)
-    return cst.BinaryOperation(written, operator, right_operand(right, operator))
-
-
-def _is_of_data(site: _Site, statement: cst.Assign) -> bool:
-    """`x.data = value`"""
-    target = statement.targets[0].target
-    named = isinstance(target, cst.Attribute) and target.attr.value == "data"
-    return named and len(statement.targets) == 1 and site.means(target)
-
-
-def _data_assigned(site: _Site, statement: cst.Assign) -> Draft:
-    """`x.data = x.data.clamp(0)` -> `x = x.clamp(0)`."""
-    draft, written = Draft(site.tree), without_data(statement.targets[0].target)
-    if site.can_assign(written):
-        for node in walk(statement.value):
-            inner = without_data(node) if isinstance(node, cst.BaseExpression) else node
-            if inner is not node and same(site.tree, inner, site.tree.code(written)):
-                draft.replace(node, inner)
-        draft.replace(statement.targets[0].target, written)
-    return draft
+    sign = cst.Module(()).code_for_node(statement.operator).strip().removesuffix("=")
+    return expression(f"{{x}} {sign} {{y}}", x=left, y=right)
 
 
 def _in_graph(
@@ -200,25 +195,15 @@ def _in_graph(
 ) -> cst.BaseExpression:
     """What is computed for a hidden write, `x.data.div_(x.data.norm())`, with the tensor itself:
     the write is to be recorded, and so is what it takes from there."""
-    made = value.visit(_Unhidden(site.tree, site.tree.code(written)))
+    code = site.tree.code(written)
+
+    def unhidden(node: Any, _: object) -> Any:
+        inner = without_data(node)
+        return inner if inner is not node and same(site.tree, inner, code) else node
+
+    made = m.replace(value, m.Attribute() | m.Call(), unhidden)
     assert isinstance(made, cst.BaseExpression)
     return made
-
-
-class _Unhidden(cst.CSTTransformer):
-    """`x.data` and `x.detach()` of one tensor as `x`."""
-
-    def __init__(self, tree: Tree, tensor: str) -> None:
-        super().__init__()
-        self._tree = tree
-        self._tensor = tensor
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        if not isinstance(updated_node, cst.BaseExpression):
-            return updated_node
-        inner = without_data(updated_node)
-        hidden = inner is not updated_node and same(self._tree, inner, self._tensor)
-        return inner if hidden else updated_node
 
 
 def _new_value(site: _Site, call: InplaceCall) -> Draft:
@@ -229,18 +214,13 @@ def _new_value(site: _Site, call: InplaceCall) -> Draft:
     whole = getattr(statement, "value", None) is call.node
     if whole and isinstance(statement, cst.Expr):
         if site.can_assign(call.target):
-            draft.instead(statement, [_assignment(call.target, call.value)])
+            draft.instead(statement, [make("{x} = {v}", x=call.target, v=call.value)])
     elif (whole and _assigned_back(site, call.target)) or _is_temporary(site, call):
         draft.replace(call.node, call.value)
     elif _may_come_first(site, call) and site.can_assign(call.target):
-        draft.before(statement, [_assignment(call.target, call.value)])
+        draft.before(statement, [make("{x} = {v}", x=call.target, v=call.value)])
         draft.replace(call.node, call.target)
     return draft
-
-
-def _assignment(target: cst.BaseExpression, value: cst.BaseExpression) -> cst.Assign:
-    assert isinstance(target, cst.BaseAssignTargetExpression)
-    return cst.Assign([cst.AssignTarget(target)], value)
 
 
 def _assigned_back(site: _Site, target: cst.BaseExpression) -> bool:
@@ -301,3 +281,52 @@ def _may_come_first(site: _Site, call: InplaceCall) -> bool:
         and not tree.inside(call.node, node)
     )
     return all(id(n) in inside for n in readers) and not any(earlier)
+
+
+def every_write(
+    program: Program,
+    edits: Edits | None,
+    place: Place,
+    name: str,
+    around: Callable[[Tree], Iterable[cst.CSTNode]],
+    *,
+    parts: bool = False,
+) -> Edits | None:
+    """`edits`, and on top of them new tensors instead of every write to `name` inside the nodes
+    that `around` finds; None where the write at `place` cannot be one.
+
+    `parts` also takes writes to parts of the tensor (`x[mask] = 0`).
+    """
+
+    def make(edited: Program, now: Place) -> Edits | None:
+        made = out_of_place(edited, now, name)
+        if made is None and parts and _writes_part_of(edited, now, name):
+            made = functional_write(edited, now, name)
+        return made
+
+    def of_next(edited: Program, now: Place) -> Edits | None:
+        tree = tree_at(edited, now)
+        places = _inside(tree, around(tree))
+        return next((made for p in places if (made := make(edited, p))), None)
+
+    line = replace(place, span=None)
+    found = then(program, edits, make, line)
+    for _ in range(_MOST_WRITES):
+        following = then(program, found, of_next, line)
+        if following is None:
+            break
+        found = following
+    return found
+
+
+def _writes_part_of(program: Program, place: Place, name: str) -> bool:
+    _, found = statement_at(program, place)
+    written = [] if found is None else targets(found)
+    return any(isinstance(t, cst.Subscript) and dotted(t.value) == name for t in written)
+
+
+def _inside(tree: Tree, nodes: Iterable[cst.CSTNode]) -> list[Place]:
+    """The places of the small statements inside some nodes."""
+    outer = list(nodes)
+    small = [s for s in tree.statements if isinstance(s, cst.BaseSmallStatement)]
+    return [tree.place(s) for s in small if any(tree.inside(s, node) for node in outer)]

@@ -7,11 +7,10 @@ from functools import partial
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.draft import Draft
 from ..engine.edits import then
-from ..engine.proposal import Edits
 from ..engine.tree import statement_at
 from .move_statement import move_after
 

@@ -1,21 +1,34 @@
-"""Forward statements run again, where a second backward needs them fresh."""
+"""Forward statements run again, where a second backward needs them fresh; and before a loop what an
+object computes at its first call and keeps, without a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
-from ..analysis.effects import effects, local_names, takes_next
+from ..analysis.effects import bound_in, effects, local_names, reads_any, rebinds_any, takes_next
 from ..engine.blocks import BlockItem
-from ..engine.cst_tools import called_on, dotted, method, targets, unpacked, walk
+from ..engine.cst_tools import (
+    bare,
+    block,
+    called_name,
+    called_on,
+    dotted,
+    method,
+    method_name,
+    targets,
+    unpacked,
+    walk,
+)
 from ..engine.draft import Draft, every
-from ..engine.proposal import Edits
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in
+from ..engine.imports import Imports
+from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from .grad_mode import LEARNS
 from .move_statement import lifted, statements_across
 
 #: A statement with the tree that it is in; one that moves, and whether it stays as well.
@@ -75,7 +88,9 @@ def _under_new_name(
     (tree, target), own = goal, origin[1]
     name = own.targets[0].target if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
     between, behind = _around(program, origin, goal, run)
-    if not isinstance(name, cst.Name) or any(_reads(s, {name.value}) for s in run if s is not own):
+    if not isinstance(name, cst.Name) or any(
+        reads_any(s, {name.value}) for s in run if s is not own
+    ):
         return None
     reads = [_parts_read(t, s, name.value) for t, s in ((tree, [target]), (tree, behind))]
     used = _parts_read(origin[0], between, name.value)
@@ -83,9 +98,9 @@ def _under_new_name(
         return None
     needed, later = ({code for code, _ in r or ()} for r in reads)
     new = f"{name.value}_again"
-    if not {code for code, _ in used} & later - needed or _reads(tree.module, {new}):
+    if not {code for code, _ in used} & later - needed or reads_any(tree.module, {new}):
         return None
-    again = bare(own).with_deep_changes(name, value=new)
+    again = own.with_deep_changes(name, value=new)
     return again, [node for _, node in reads[0] or ()]
 
 
@@ -111,13 +126,15 @@ def _leaving_used(program: Program, origin: _At, goal: _At, run: Sequence[Statem
     """A copy of one of the statements in `run` that leaves alone what has been used by then."""
     target = goal[1]
     between, behind = _around(program, origin, goal, run)
-    again = bare(origin[1])
-    if any(_reads(s, {"_"}) for s in (*between, target, *behind)):
+    again = origin[1]
+    if any(reads_any(s, {"_"}) for s in (*between, target, *behind)):
         return again
     for leaf in [leaf for t in targets(again) for leaf in unpacked(t) if leaf is not t]:
         names = {dotted(leaf) or ""}
-        needed = any(_reads(s, names) for s in (target, *run))
-        used = any(_reads(s, names) for s in between) and any(_reads(s, names) for s in behind)
+        needed = any(reads_any(s, names) for s in (target, *run))
+        used = any(reads_any(s, names) for s in between) and any(
+            reads_any(s, names) for s in behind
+        )
         if used and not needed:
             changed = again.deep_replace(leaf, cst.Name("_"))
             assert isinstance(changed, type(again))
@@ -143,9 +160,9 @@ def called_before(program: Program, use_place: Place, call_place: Place) -> Edit
     if {name.partition(".")[0] for name in read} & local - {"self"}:
         return None
     elsewhere = (s for s in tree.statements if tree.scope_of(s) not in (maker, tree.module))
-    if any(targets(s) and _rebinds(s, read) for s in elsewhere):
+    if any(targets(s) and rebinds_any(s, read) for s in elsewhere):
         return None
-    return Draft(tree).before(goal, [bare(call)]).edits()
+    return Draft(tree).before(goal, [call]).edits()
 
 
 def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Edits | None:
@@ -164,7 +181,7 @@ def recompute_apart(program: Program, use_place: Place, made_place: Place) -> Ed
     args = [_cut_off(arg) for arg in call.args]
     if all(new is old for new, old in zip(args, call.args, strict=True)):
         return None
-    again = bare(origin[1]).with_changes(value=call.with_changes(args=args))
+    again = origin[1].with_changes(value=call.with_changes(args=args))
     return Draft(tree).before(goal, [again]).edits()
 
 
@@ -175,9 +192,9 @@ def _cut_off(arg: cst.Arg) -> cst.Arg:
 
 def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
     """Whether the loop around the goal has taken the old values: `for loss in (loss_a, loss_b)`."""
-    made = {name for _, statement in repeated for name in _writes(statement)}
+    made = {name for _, statement in repeated for name in effects(statement).writes}
     heads = [loop.iter for loop in tree.loops(goal) if isinstance(loop, cst.For)]
-    return any(_reads(head, made) for head in heads) and not _reads(goal, made)
+    return any(reads_any(head, made) for head in heads) and not reads_any(goal, made)
 
 
 def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]) -> Edits | None:
@@ -207,7 +224,7 @@ def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]
         run.append(statement)
     # From the assignment on the name is the function's own.
     first = _first_reader(tree, scope.body, goal, written)
-    return Draft(tree).before(first, [bare(s) for s in run]).edits()
+    return Draft(tree).before(first, run).edits()
 
 
 def compute_all_in_loop(
@@ -230,10 +247,10 @@ def compute_all_in_loop(
     pieces: list[Statement | BlockItem] = []
     for home, statement, needed in moves:
         leaving = drafts.setdefault(id(home), Draft(home))
-        pieces.append(bare(statement) if needed else leaving.piece(statement))
+        pieces.append(statement if needed else leaving.piece(statement))
         if not needed:
             leaving.remove(statement)
-    made = {name for _, statement, _ in moves for name in _writes(statement)}
+    made = {name for _, statement, _ in moves for name in effects(statement).writes}
     first = _first_reader(tree, tree.loops(goal)[0].body, goal, made)
     drafts[id(tree)].before(first, pieces)
     return every(d for d in drafts.values() if d.changed)
@@ -246,7 +263,7 @@ def _first_reader(tree: Tree, body: cst.BaseSuite, goal: Statement, names: set[s
         if statement is goal:
             break
         if not tree.inside(goal, statement):
-            if _reads(statement, names):
+            if reads_any(statement, names):
                 return statement
         elif isinstance(statement, (cst.For, cst.While)):
             return _first_reader(tree, statement.body, goal, names)
@@ -273,22 +290,22 @@ def _needed_before(
     if level is None or not _same_scope(tree, use, *origin):
         return None
     written = _written_inside(tree, loops[-1], use)
-    if written & own.writes or (written | _writes(use)) & own.reads:
+    if written & own.writes or (written | effects(use).writes) & own.reads:
         return None
     between = _between(program, origin, (tree, loops[-1]))
     if between is None:
         return None
     with_it = {id(s) for _, s, _ in moves}
     others = [s for s in between if id(s) not in with_it]
-    if any(_rebinds(s, own.reads | own.writes) for s in others):
+    if any(rebinds_any(s, own.reads | own.writes) for s in others):
         return None
     read = {name for _, s, _ in moves for name in effects(s).reads}
-    if any(_reads(s, own.writes) and _writes(s) & read for s in others):
+    if any(reads_any(s, own.writes) and effects(s).writes & read for s in others):
         return None  # `labels = pred.argmax(1)`: it would stay behind with its first value
     gone = {id(s) for _, s, needed in moves if not needed}
     heads = [loop.iter if isinstance(loop, cst.For) else loop.test for loop in loops]
     still = [s for s in between if id(s) not in gone]
-    return any(_reads(s, own.writes) for s in (*still, *heads))
+    return any(reads_any(s, own.writes) for s in (*still, *heads))
 
 
 def _computes(statement: Statement) -> bool:
@@ -331,7 +348,7 @@ def repeatable(
         return False
     among = {id(s) for _, s in repeated}
     others = [s for s in between if id(s) not in among]
-    return all(not _rebinds(s, own.reads) and _may_be_passed(s) for s in others)
+    return all(not rebinds_any(s, own.reads) and _may_be_passed(s) for s in others)
 
 
 def _may_be_passed(statement: Statement) -> bool:
@@ -341,20 +358,6 @@ def _may_be_passed(statement: Statement) -> bool:
         return True
     jumps = [n for n in walk(statement) if isinstance(n, (*_LEAVING, cst.Yield, cst.Await))]
     return bool(jumps) and all(isinstance(n, _LEAVING) for n in jumps)
-
-
-def _rebinds(statement: Statement, names: set[str]) -> bool:
-    """Whether a statement gives one of the names another value (or changes it by its methods)."""
-    written = _writes(statement)
-    return any(n == w or n.startswith(w + ".") for n in names for w in written)
-
-
-def _reads(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(r == n or r.startswith(n + ".") for r in effects(node).reads for n in names)
-
-
-def _writes(statement: Statement) -> set[str]:
-    return effects(statement).writes
 
 
 def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> set[str]:
@@ -369,7 +372,7 @@ def _written_inside(tree: Tree, loop: cst.For | cst.While, use: Statement) -> se
             continue
         if isinstance(statement, cst.BaseSmallStatement):
             learns = called_on(statement, "backward") or _is_update(statement)
-            found |= set() if learns else _writes(statement)
+            found |= set() if learns else effects(statement).writes
         else:
             leaves = (leaf for t in targets(statement) for leaf in unpacked(t))
             found |= {path for leaf in leaves if (path := dotted(leaf))}
@@ -405,15 +408,45 @@ def _between(program: Program, origin: _At, goal: _At) -> list[Statement] | None
 
 
 def _same_scope(other: Tree, target: Statement, tree: Tree, statement: Statement) -> bool:
-    if tree is other:
-        return tree.scope_of(statement) is tree.scope_of(target)
-    return isinstance(tree.scope_of(statement), cst.Module) and isinstance(
-        other.scope_of(target), cst.Module
-    )
+    one, two = tree.scope_of(statement), other.scope_of(target)
+    return one is two or (isinstance(one, cst.Module) and isinstance(two, cst.Module))
 
 
-def bare(statement: Statement) -> Statement:
-    """A copy without what belongs to its line."""
-    if isinstance(statement, cst.BaseSmallStatement):
-        return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    return statement
+def filled_first(
+    program: Program, place: Place | None, failed: Place | None = None
+) -> tuple[str, Edits] | None:
+    """`with torch.no_grad(): f(x)` before the loop that calls `f(x)`, and that call.
+
+    The call at `place`; where that stands in a function, the one of the function in the loop around
+    `failed`.  None where it reads what the rounds give new values.
+    """
+    for tree, call in _calls_in_loops(program, place, failed):
+        loop = tree.loops(call)[0]
+        guard = Imports.of(program, tree.source).local("torch.no_grad")
+        fixed = effects(call).reads.isdisjoint(bound_in(loop))
+        if guard is not None and fixed and method_name(call) not in LEARNS:
+            before = block(f"with {guard}():\n    {{c}}", c=bare(call))
+            edits = Draft(tree).before(loop, [before]).edits()
+            return None if edits is None else (tree.code(call), edits)
+    return None
+
+
+def _calls_in_loops(
+    program: Program, place: Place | None, failed: Place | None
+) -> Iterator[tuple[Tree, cst.Call]]:
+    tree = tree_at(program, place)
+    for call in tree.at(place):
+        if isinstance(call, cst.Call) and tree.loops(call):
+            yield tree, call
+        scope = tree.scope_of(call)
+        if isinstance(scope, cst.FunctionDef) and failed is not None:
+            yield from _of_function(tree_at(program, failed), failed, scope.name.value)
+
+
+def _of_function(tree: Tree, failed: Place, name: str) -> Iterator[tuple[Tree, cst.Call]]:
+    """The calls of a function in the loops around a place."""
+    statement = tree.statement(failed)
+    for loop in [] if statement is None else tree.loops(statement):
+        for node in walk(loop.body):
+            if isinstance(node, cst.Call) and called_name(node) == name:
+                yield tree, node

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .uncut import apply_patches, keyword_added
 
@@ -30,7 +29,8 @@ def without_memory(program: Program, place: Place) -> Edits | None:
     """
     tree = tree_at(program, place)
     found = _decorated(tree, place)
-    if found is None or _memory_is_used(program):
+    attributes = index_of(program).nodes(ast.Attribute)
+    if found is None or any(node.attr in _MEMORY for _, node in attributes):
         return None
     function, decorator = found
     if differs_each_time(imports_at(program, place), function):
@@ -114,7 +114,3 @@ def _is_stored(program: Program, name: str) -> bool:
     stored = (n.attr for _, n in index.nodes(ast.Attribute) if not isinstance(n.ctx, ast.Load))
     texts = (n.value for _, n in index.nodes(ast.Constant))  # `vars(graph).pop("adj")`
     return name in stored or name in texts
-
-
-def _memory_is_used(program: Program) -> bool:
-    return any(node.attr in _MEMORY for _, node in index_of(program).nodes(ast.Attribute))

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...arguments import bound_arguments
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import index_of
-from ..engine.proposal import Edits
-from .uncut import Patch, apply_patches, node_at, without_ending
+from .uncut import Patch, apply_patches, node_at, passed_through, without_ending
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +20,8 @@ class _Passed:
 
     source: Source
     scope: ast.AST
-    statement: ast.stmt
-    codes: ast.Name
+    statement: ast.Assign | ast.Return
+    codes: str
     encoded: ast.expr
     name: str
 
@@ -35,30 +34,23 @@ def codes_in_loss(program: Program, place: Place) -> Edits | None:
     if passed is None:
         return None
     compared = list(_compared(passed.scope, passed.name, passed.encoded, passed.statement.lineno))
-    if not compared:
-        return _in_callers(program, passed)
-    return apply_patches(_named_apart(passed, compared))
+    return apply_patches(_named_apart(passed, compared)) if compared else _called(program, passed)
 
 
 def _passed(program: Program, place: Place) -> _Passed | None:
     source, cut = program.source_at(place), node_at(program, place)
     total = None if source is None or cut is None else source.parents.get(cut)
-    if source is None or cut is None or not isinstance(total, ast.BinOp):
+    found = passed_through(total)
+    statement = None if source is None or total is None else source.parents.get(total)
+    if source is None or found is None or not isinstance(statement, (ast.Assign, ast.Return)):
         return None
-    difference, other = without_ending(cut), total.right if total.left is cut else total.left
-    added = isinstance(total.op, ast.Add) and isinstance(difference, ast.BinOp)
-    if not added or not isinstance(difference, ast.BinOp) or not _same(difference.right, other):
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    kept, other, difference = found
+    plain = isinstance(difference.left, ast.Name) and (target is None or last_name(target))
+    if other is not cut or not plain or not isinstance(target, (ast.Name, type(None))):
         return None
-    statement = source.parents.get(total)
-    taken = isinstance(difference.op, ast.Sub) and isinstance(difference.left, ast.Name)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    named = len(targets) == 1 and isinstance(targets[0], ast.Name)
-    if not taken or not (named or isinstance(statement, ast.Return)):
-        return None
-    assert isinstance(statement, ast.stmt) and isinstance(difference.left, ast.Name)
-    name = last_name(targets[0]) if named else ""
     scope = source.function_around(statement) or source.tree
-    return _Passed(source, scope, statement, difference.left, other, name)
+    return _Passed(source, scope, statement, last_name(difference.left), kept, last_name(target))
 
 
 def _compared(scope: ast.AST, name: str, encoded: ast.expr, behind: int) -> Iterator[ast.Name]:
@@ -70,28 +62,24 @@ def _compared(scope: ast.AST, name: str, encoded: ast.expr, behind: int) -> Iter
         for part, other in zip(parts, reversed(parts), strict=True) if len(parts) == 2 else ():
             if isinstance(part, ast.Name) and part.id == name and part.lineno > behind:
                 ended = without_ending(other)
-                if ended is not other and _same(ended, encoded):
+                if ended is not other and ast.dump(ended) == ast.dump(encoded):
                     yield part
-
-
-def _same(one: ast.expr, other: ast.expr) -> bool:
-    return ast.dump(one) == ast.dump(other)
 
 
 def _named_apart(passed: _Passed, compared: list[ast.Name]) -> list[Patch]:
     """The codes read there, under a name of their own where the statement takes theirs."""
-    name, patches = passed.codes.id, list[Patch]()
-    if _is_bound_again(passed, name):
+    name, patches = passed.codes, list[Patch]()
+    if _is_bound_again(passed):
         name = _free(passed.scope, f"{name}_codes")
-        patches = _line_before(passed, f"{name} = {passed.codes.id}")
+        patches = _line_before(passed, f"{name} = {passed.codes}")
     spans = [passed.source.span(node) for node in compared]
     return [*patches, *(Patch(passed.source, span, name) for span in spans if span is not None)]
 
 
-def _is_bound_again(passed: _Passed, name: str) -> bool:
-    stores = (n for n in own_nodes(passed.scope) if isinstance(n, ast.Name) and n.id == name)
-    last = [n for n in stores if isinstance(n.ctx, ast.Store)]
-    return any(n.lineno >= passed.statement.lineno for n in last)
+def _is_bound_again(passed: _Passed) -> bool:
+    names = (n for n in own_nodes(passed.scope) if isinstance(n, ast.Name) and n.id == passed.codes)
+    stored = (n for n in names if isinstance(n.ctx, ast.Store))
+    return any(n.lineno >= passed.statement.lineno for n in stored)
 
 
 def _free(scope: ast.AST, wish: str) -> str:
@@ -107,32 +95,25 @@ def _line_before(passed: _Passed, code: str) -> list[Patch]:
     return [Patch(passed.source, span.start, f"{code}\n{indent}")] if not indent.strip() else []
 
 
-def _in_callers(program: Program, passed: _Passed) -> Edits | None:
-    function, codes = passed.scope, passed.codes.id
-    if not isinstance(function, ast.FunctionDef) or codes == passed.name:
+def _called(program: Program, passed: _Passed) -> Edits | None:
+    """The same in those that call the function."""
+    function = passed.scope
+    if not isinstance(function, ast.FunctionDef) or passed.codes == passed.name:
         return None
-    returned = [n for n in own_nodes(function) if isinstance(n, ast.Return)]
-    value = returned[0].value if len(returned) == 1 else None
+    returned = [n.value for n in own_nodes(function) if isinstance(n, ast.Return)]
+    value = returned[0] if len(returned) == 1 else None
     results = value.elts if isinstance(value, ast.Tuple) else [value]
-    at = next((i for i, r in enumerate(results) if _is_result(passed, r)), None)
-    end = None if value is None else passed.source.span(value)
-    calls = list(_calls(program, passed.source, function))
-    if at is None or end is None or not calls or _is_bound_again(passed, codes):
+    own = passed.statement.value if isinstance(passed.statement, ast.Return) else None
+    meant = [r is own or (r is not None and ast.unparse(r) == passed.name) for r in results]
+    at = meant.index(True) if any(meant) else None
+    end, calls = passed.source.span(value), list(_calls(program, passed.source, function))
+    if at is None or end is None or not calls or _is_bound_again(passed):
         return None
-    patches, seen = [Patch(passed.source, end.end, f", {codes}")], False
-    for source, call in calls:
-        found = _of_caller(passed, function, source, call, at if len(results) > 1 else None)
-        if found is None:
-            return None
-        patches += found
-        seen = seen or len(found) > 1
-    return apply_patches(patches) if seen else None
-
-
-def _is_result(passed: _Passed, node: ast.expr | None) -> bool:
-    if not passed.name:
-        return node is getattr(passed.statement, "value", None)
-    return isinstance(node, ast.Name) and node.id == passed.name
+    found = [
+        _in_caller(passed, function, *call, at if len(results) > 1 else None) for call in calls
+    ]
+    patches = [Patch(passed.source, end.end, f", {passed.codes}"), *(p for f in found for p in f)]
+    return apply_patches(patches) if all(found) and max(map(len, found)) > 1 else None
 
 
 def _calls(
@@ -145,7 +126,7 @@ def _calls(
         return
     names = {n for _, s in index_of(program).nodes(ast.Assign) for n in _made(s, owner.name)}
     for where, node in index_of(program).nodes(ast.Call):
-        if isinstance(node, ast.Call) and called_name(node) in names:
+        if called_name(node) in names:
             yield where, node
 
 
@@ -158,24 +139,21 @@ def _made(statement: ast.Assign, kind: str) -> Iterator[str]:
         yield from (last_name(t) for t, v in pairs if called_name(v) == kind)
 
 
-def _of_caller(
+def _in_caller(
     passed: _Passed, function: ast.FunctionDef, source: Source, call: ast.Call, at: int | None
-) -> list[Patch] | None:
-    """A name for the further result, and the losses that read it; None where the results are not
-    all given names."""
+) -> list[Patch]:
+    """A name for the further result, and the losses that read it; [] where the results are not all
+    given names."""
     statement = source.parents.get(call)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    several = isinstance(target, ast.Tuple)
     named = target.elts[at] if isinstance(target, ast.Tuple) and at is not None else target
     span = source.span(target)
-    if (
-        not isinstance(named, ast.Name)
-        or span is None
-        or isinstance(target, ast.Name) is (at is not None)
-    ):
-        return None
+    if not isinstance(named, ast.Name) or span is None or several is (at is None):
+        return []
     scope = source.function_around(call) or source.tree
     given = bound_arguments(function, call).get(ast.unparse(passed.encoded))
     compared = [] if given is None else _compared(scope, named.id, given, call.lineno)
-    name = _free(scope, f"{named.id}_{passed.codes.id}")
+    name = _free(scope, f"{named.id}_{passed.codes}")
     spans = [s for s in map(source.span, compared) if s is not None]
     return [Patch(source, span.end, f", {name}"), *(Patch(source, s, name) for s in spans)]

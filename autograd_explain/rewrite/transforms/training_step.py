@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from ...model import Place
+from ...model import Edits, Place
 from ...program import Program
 from ..engine.cst_tools import (
     called_on,
@@ -14,14 +14,13 @@ from ..engine.cst_tools import (
     expression,
     keyword,
     literal_bool,
+    make,
     same,
     targets,
     without,
 )
-from ..engine.cst_tools import statement as make
 from ..engine.draft import Draft, only
 from ..engine.imports import Imports, imports_at
-from ..engine.proposal import Edits
 from ..engine.tree import Statement, Tree, statement_at, tree_at
 from .move_statement import lifted
 
@@ -42,7 +41,7 @@ def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place
 def zero_grad_after(program: Program, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` on a line after `optimizer.step()`."""
     tree, step, cleared = _step(program, step_place)
-    return None if step is None else Draft(tree).after(step, cleared).edits()
+    return Draft(tree).after(step, cleared).edits()
 
 
 def zero_grad_before(
@@ -87,8 +86,6 @@ def _step(program: Program, place: Place) -> tuple[Tree, Statement | None, list[
 def remove_statement(program: Program, place: Place) -> Edits | None:
     """Take the statement at a place out."""
     tree, statement = statement_at(program, place)
-    if statement is None:
-        return None
     return Draft(tree).remove(statement).edits()
 
 

@@ -7,27 +7,32 @@ patches of the text (everything around them stays to the letter).
 from __future__ import annotations
 
 import ast
-import keyword
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+
+import libcst as cst
 
 from ...arguments import default
-from ...model import Edit, Place, Span
+from ...model import Edit, Edits, Place, Span
 from ...program import Program, Source, called_name
 from ...program_index import index_of
+from ..engine import cst_tools
+from ..engine.cst_tools import filled, fitted, parse
 from ..engine.draft import compiles
 from ..engine.imports import imports_at
 from ..engine.magics import mask
-from ..engine.proposal import Edits
+from ..engine.tree import tree_at
 
-#: NumPy functions that torch has under the same name, and those it calls otherwise.
-_SAME = frozenset(
-    "abs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin arccos arctan "
-    "sum mean prod cumsum maximum minimum where square sign dot matmul outer einsum stack reshape "
-    "clip floor ceil logaddexp trace asin acos atan fft.fft fft.ifft fft.rfft fft.irfft "
-    "linalg.norm linalg.inv linalg.det linalg.solve".split()
+#: What NumPy and torch compute alike, element by element or over an axis; NumPy functions that
+#: torch has under the same name, and those it calls otherwise.
+ALIKE = frozenset(
+    "abs absolute fabs sqrt exp log log1p expm1 log2 log10 sin cos tan tanh sinh cosh arcsin "
+    "arccos arctan asin acos atan square sign sum mean clip power".split()
+)
+_SAME = ALIKE | frozenset(
+    "prod cumsum maximum minimum where dot matmul outer einsum stack reshape floor ceil logaddexp "
+    "trace fft.fft fft.ifft fft.rfft fft.irfft linalg.norm linalg.inv linalg.det "
+    "linalg.solve".split()
 )
 _OTHER = {"concatenate": "cat", "absolute": "abs", "power": "pow", "fabs": "abs"}
 _OF_LISTS = frozenset({"stack", "concatenate"})  #: torch's take a list as well
@@ -103,10 +108,13 @@ def code_of(program: Program, place: Place, node: ast.AST) -> str:
 
 def replacement(program: Program, place: Place | None, code: str) -> list[Patch]:
     """Another expression in the place of the one at the span; [] where there is none."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or node is None or place is None or place.span is None:
+    source, tree = program.source_at(place), tree_at(program, place)
+    if source is None or place is None or place.span is None or not node_at(program, place):
         return []
-    return [Patch(source, place.span, _fitting(source, node, code))]
+    old = tree.node(place)  # None for `*xs`
+    new = None if old is None or old.lpar else parse(code)
+    fit = code if old is None or new is None else tree.code(fitted(tree, old, new))
+    return [Patch(source, place.span, fit)]
 
 
 def without_cut(program: Program, place: Place | None) -> list[Patch]:
@@ -116,7 +124,7 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
     if node is None or place is None:
         return []
     inner, behind = without_ending(node), ""
-    if both := _to_both(program, place, node, inner):
+    if both := _to_both(program, place, node):
         return both
     if inner is not node and (through := _straight_through(program, place, inner)):
         return replacement(program, place, through)
@@ -127,42 +135,47 @@ def without_cut(program: Program, place: Place | None) -> list[Patch]:
         if called_name(node) == "state_dict":
             return keyword_added(program, place, "keep_vars", "True")
         return torch_instead_of_numpy(program, place)
-    code = code_of(program, place, inner)
-    whole = isinstance(inner, _ATOMS) or not behind
-    found = replacement(program, place, f"{code}{behind}" if whole else f"({code}){behind}")
+    code = filled(f"{{x}}{behind}", x=code_of(program, place, inner))
+    found = replacement(program, place, code)
     around = _computed_around(program, place, node)
     return [] if around is None else [*found, *around]
 
 
-def _straight_through(program: Program, place: Place, sum_of: ast.expr) -> str:
+def passed_through(total: ast.AST | None) -> tuple[ast.expr, ast.expr, ast.BinOp] | None:
+    """`z`, the other side and the difference in it of `z + (q - z).detach()`, either way round and
+    with any end or none."""
+    added = isinstance(total, ast.BinOp) and isinstance(total.op, ast.Add)
+    sides = (total.left, total.right) if added and isinstance(total, ast.BinOp) else ()
+    for kept, other in zip(sides, sides[::-1], strict=True):
+        inner = without_ending(other)
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+            if ast.dump(inner.right) == ast.dump(kept):
+                return kept, other, inner
+    return None
+
+
+def _straight_through(program: Program, place: Place, total: ast.expr) -> str:
     """`(z + (q - z).detach())` for `(z + (q - z)).detach()`: without any end what is added and
     taken away again would leave `z` no gradient."""
-    sides = (sum_of.left, sum_of.right) if isinstance(sum_of, ast.BinOp) else ()
-    for kept, other in zip(sides, sides[::-1], strict=True):
-        added = isinstance(getattr(sum_of, "op", None), ast.Add)
-        if not added or not isinstance(other, ast.BinOp) or not isinstance(other.op, ast.Sub):
-            continue
-        if ast.dump(other.right) == ast.dump(kept):
-            first, last = (code_of(program, place, n) for n in (kept, other))
-            return f"({first} + ({last}).detach())"
-    return ""
+    kept, other, inner = passed_through(total) or (None, None, None)
+    if kept is None or inner is None or other is not inner:
+        return ""
+    first, last = code_of(program, place, kept), code_of(program, place, inner)
+    return f"({first} + ({last}).detach())"
 
 
-def _to_both(program: Program, place: Place, node: ast.expr, inner: ast.expr) -> list[Patch]:
+def _to_both(program: Program, place: Place, node: ast.expr) -> list[Patch]:
     """`z + (q - z).detach()`, whose gradient `z` alone gets, -> `q + (z - z.detach())`, where both
     do; without any end `z` would get none."""
     source = program.source_at(place)
     total = None if source is None else source.parents.get(node)
-    if inner is node or source is None or not isinstance(total, ast.BinOp):
+    kept, other, inner = passed_through(total) or (None, None, None)
+    if source is None or other is not node or inner is node or inner is None:
         return []
-    other = total.left if total.right is node else total.right
-    added = isinstance(total.op, ast.Add) and isinstance(inner, ast.BinOp)
-    if not added or not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Sub):
+    if not isinstance(kept, (ast.Name, ast.Attribute)):
         return []
-    if ast.dump(inner.right) != ast.dump(other) or not isinstance(other, (ast.Name, ast.Attribute)):
-        return []
-    first, kept = code_of(program, place, inner.left), code_of(program, place, other)
-    code = f"{first} + ({kept} - {kept}.detach())"
+    first, last = code_of(program, place, inner.left), code_of(program, place, kept)
+    code = f"{first} + ({last} - {last}.detach())"
     return replacement(program, replace(place, span=source.span(total)), code)
 
 
@@ -197,26 +210,18 @@ def _copied(node: ast.expr) -> ast.expr | None:
 
 def keyword_added(program: Program, place: Place | None, name: str, value: str) -> list[Patch]:
     """`name=value` as the last argument of the call at the span."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or not isinstance(node, ast.Call):
+    source, tree = program.source_at(place), tree_at(program, place)
+    call = next((n for n in tree.at(place) if isinstance(n, cst.Call)), None)
+    if source is None or call is None:
         return []
-    old = next((k for k in node.keywords if k.arg == name), None)
+    old = cst_tools.keyword(call, name)
     if old is not None:
-        span = source.span(old.value)
-        return [] if span is None else [Patch(source, span, value)]
-    given = [*node.args, *(k.value for k in node.keywords)]
-    last = max(given, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0), default=None)
-    return _inserted_behind(source, last or node, f"{name}={value}", bool(given))
-
-
-def _inserted_behind(source: Source, node: ast.expr, text: str, some: bool) -> list[Patch]:
-    span = source.span(node)
-    if span is None:
-        return []
-    if some:
-        end = _behind_parenthesis(source, span.end) if _in_parentheses(source, node) else span.end
-        return [Patch(source, end, f", {text}")]
-    return [Patch(source, replace(span, end_column=span.end_column - 1).end, text)]
+        return [Patch(source, tree.span(old.value), value)]
+    if call.args:
+        return [Patch(source, tree.span(call.args[-1]).end, f", {name}={value}")]
+    whole = tree.span(call)
+    inside = replace(whole, end_column=whole.end_column - 1)
+    return [Patch(source, inside.end, f"{name}={value}")]
 
 
 def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]:
@@ -236,11 +241,15 @@ def torch_instead_of_numpy(program: Program, place: Place | None) -> list[Patch]
         return []
     called = f"{torch}.{_OTHER.get(name, name)}"
     listed = bool(node.args) and name not in _OF_LISTS and is_list(program, node.args[0])
-    inside = [*in_call(source, node.args[0], f"{torch}.stack")] if listed else []
+    inside = _in_call(source, node.args[0], f"{torch}.stack") if listed else []
     if name in _OF_TENSORS:
         numbers = (n for n in node.args if _is_number(_given(source, place, n)))
-        inside += [p for n in numbers for p in in_call(source, n, f"{torch}.as_tensor")]
+        inside += [p for n in numbers for p in _in_call(source, n, f"{torch}.as_tensor")]
     return [Patch(source, span, called), *keywords_renamed(source, node, _KEYWORDS), *inside]
+
+
+def _in_call(source: Source, node: ast.expr, function: str) -> list[Patch]:
+    return surrounded(source, node, node, f"{function}(", ")")
 
 
 def _given(source: Source, place: Place, node: ast.expr) -> ast.expr:
@@ -266,57 +275,20 @@ def is_list(program: Program, node: ast.expr) -> bool:
     return False
 
 
-def round_trip_in_torch(program: Program, place: Place | None) -> list[Patch]:
-    """`torch.from_numpy(np.exp(-x.numpy()))` -> `torch.exp(-x)`, `place` being a part of it.
-
-    [] where no tensor is made of the array, or where torch has no such function.
-    """
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or place is None or node is None:
+def surrounded(
+    source: Source, outer: ast.AST, inner: ast.AST, before: str = "", after: str = ""
+) -> list[Patch]:
+    """Other text around an expression in another, or around one: `x` of `f(x)`, `f(x)` of `x`."""
+    whole, kept = source.span(outer), source.span(inner)
+    if whole is None or kept is None:
         return []
-    around = _tensor_made_of(source, node)
-    torch = imports_at(program, place).local("torch")
-    if around is None or torch is None:
-        return []
-    patches = unwrapped(source, around)
-    for call in (n for n in ast.walk(around.args[0]) if isinstance(n, ast.Call)):
-        found = _in_torch(program, source, replace(place, span=source.span(call)), call)
-        if not found:
-            return []
-        patches += found
-    return patches
+    return [Patch(source, whole.until(kept), before), Patch(source, whole.since(kept), after)]
 
 
 def unwrapped(source: Source, call: ast.Call) -> list[Patch]:
     """`torch.from_numpy(x)` -> `x`: what a call is given in the call's place."""
-    whole, inner = source.span(call), source.span(call.args[0])
-    if whole is None or inner is None:
-        return []
-    atom = isinstance(call.args[0], _ATOMS)
-    return [
-        Patch(source, whole.until(inner), "" if atom else "("),
-        Patch(source, whole.since(inner), "" if atom else ")"),
-    ]
-
-
-def _in_torch(program: Program, source: Source, place: Place, call: ast.Call) -> list[Patch]:
-    """`np.exp(…)` under torch's name, `x.numpy()` without its ending; [] for other calls."""
-    tensor = without_ending(call)
-    if tensor is call:
-        return torch_instead_of_numpy(program, place)
-    kept, whole = source.span(tensor), source.span(call)
-    if kept is None or whole is None:
-        return []
-    return [Patch(source, whole.since(kept), "")]
-
-
-def _tensor_made_of(source: Source, node: ast.expr) -> ast.Call | None:
-    """The innermost `torch.from_numpy(…)` around an expression, without other arguments."""
-    for inner, call in pairwise([node, *source.around(node)]):
-        if isinstance(call, ast.Call) and call.args == [inner] and not call.keywords:
-            if called_name(call) in ("from_numpy", "as_tensor", "tensor"):
-                return call
-    return None
+    brackets = ("", "") if isinstance(call.args[0], _ATOMS) else ("(", ")")
+    return surrounded(source, call, call.args[0], *brackets)
 
 
 def keywords_renamed(source: Source, node: ast.Call, names: Mapping[str, str]) -> Iterator[Patch]:
@@ -334,17 +306,14 @@ def tensors_instead_of_copy(program: Program, place: Place | None, many: bool) -
     if source is None or place is None or not isinstance(node, ast.Call) or not node.args:
         return []
     torch = imports_at(program, place).local("torch")
-    whole, value = source.span(node), source.span(node.args[0])
-    if torch is None or whole is None or value is None:
+    if torch is None:
         return []
     dtype = next((k.value for k in node.keywords if k.arg == "dtype"), None)
     behind = "" if dtype is None else f".to({code_of(program, place, dtype)})"
-    atom = many or isinstance(node.args[0], _ATOMS)
-    bracket = f"{torch}.stack(" if many else ("" if atom and not behind else "(")
+    bracket = f"{torch}.stack(" if many else ("" if isinstance(node.args[0], _ATOMS) else "(")
     close = ")" if bracket else ""
-    inside = _joined(source, node.args[0], torch) if many else ()
-    before = Patch(source, whole.until(value), bracket)
-    return [before, *inside, Patch(source, whole.since(value), close + behind)]
+    around = surrounded(source, node, node.args[0], bracket, f"{close}{behind}")
+    return [*around, *(_joined(source, node.args[0], torch) if many else ())]
 
 
 def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
@@ -352,7 +321,7 @@ def _joined(source: Source, node: ast.expr, torch: str) -> Iterator[Patch]:
     for element in [node.elt] if isinstance(node, ast.ListComp) else getattr(node, "elts", ()):
         nested = isinstance(element, (ast.List, ast.Tuple, ast.ListComp))
         if nested or _is_number(element):
-            yield from in_call(source, element, f"{torch}.{'stack' if nested else 'tensor'}")
+            yield from _in_call(source, element, f"{torch}.{'stack' if nested else 'tensor'}")
         if nested:
             yield from _joined(source, element, torch)
 
@@ -362,59 +331,20 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(inner, ast.Constant)
 
 
-def in_call(source: Source, node: ast.expr, function: str, more: str = "") -> Iterator[Patch]:
-    """`function(x)` in the place of `x`, with `more` behind it."""
-    span = source.span(node)
-    if span is not None:
-        yield Patch(source, span.start, f"{function}(")
-        yield Patch(source, span.end, f"{more})")
-
-
-def flag_removed(program: Program, place: Place | None) -> list[Patch]:
-    """`torch.rand(n, requires_grad=True)` -> `torch.rand(n)`; `nn.Parameter(x)` -> `x`."""
-    source, node = program.source_at(place), node_at(program, place)
-    if source is None or place is None or not isinstance(node, ast.Call):
-        return []
-    flag = next((k for k in node.keywords if k.arg == "requires_grad"), None)
-    if flag is None:
-        wrapped = ast.unparse(node.func).endswith("Parameter") and len(node.args) == 1
-        method = getattr(node.func, "attr", "") == "requires_grad_"
-        inner = node.func.value if method and isinstance(node.func, ast.Attribute) else None
-        inner = node.args[0] if wrapped else inner
-        return [] if inner is None else replacement(program, place, code_of(program, place, inner))
-    return argument_taken_out(source, node, flag)
-
-
-def argument_taken_out(source: Source, node: ast.Call, gone: ast.keyword) -> list[Patch]:
-    """An argument with the comma before it, or behind it where it is the first."""
-    given: list[ast.AST] = sorted(
-        [*node.args, *node.keywords],
-        key=lambda n: (n.lineno, n.col_offset),  # type: ignore[attr-defined]
-    )
-    at = given.index(gone)
-    span = source.span(gone)
-    before = source.span(given[at - 1]) if at else None
-    after = source.span(given[at + 1]) if at + 1 < len(given) else None
-    if span is None:
-        return []
-    if before is not None:
-        span = Span(before.end_line, before.end_column, span.end_line, span.end_column)
-    elif after is not None:
-        span = Span(span.line, span.column, after.line, after.column)
-    return [Patch(source, span, "")]
-
-
 def called(program: Program, place: Place | None, method: str) -> list[Patch]:
     """`.method()` behind the expression at the span, in parentheses where it needs them."""
-    source, node = program.source_at(place), node_at(program, place)
+    source, tree = program.source_at(place), tree_at(program, place)
+    node = tree.node(place)
     if source is None or node is None or place is None or place.span is None:
         return []
-    start, end = place.span.start, place.span.end
-    if isinstance(node, _ATOMS):
-        return [Patch(source, end, f".{method}()")]
-    if _in_parentheses(source, node):
-        return [Patch(source, _behind_parenthesis(source, end), f".{method}()")]
-    return [Patch(source, start, "("), Patch(source, end, f").{method}()")]
+    if node.rpar:
+        return [Patch(source, tree.span(node.rpar[-1]).end, f".{method}()")]
+    code = tree.code(node)
+    before, after = ("", "") if filled("{x}.f", x=code) == f"{code}.f" else ("(", ")")
+    return [
+        Patch(source, place.span.start, before),
+        Patch(source, place.span.end, f"{after}.{method}()"),
+    ]
 
 
 def numbers_in(node: ast.expr) -> bool:
@@ -440,37 +370,3 @@ def without_ending(node: ast.expr) -> ast.expr:
             node = node.args[0]
         else:
             return node
-
-
-def _fitting(source: Source, old: ast.expr, code: str) -> str:
-    """The code with parentheses where the old expression's surroundings need them."""
-    try:
-        new = ast.parse(code, mode="eval").body
-    except SyntaxError:
-        return code
-    if isinstance(new, _ATOMS) or _in_parentheses(source, old):
-        return code
-    parent = source.parents.get(old)
-    loose = isinstance(parent, (ast.stmt, ast.keyword, ast.List, ast.Dict))
-    argument = isinstance(parent, ast.Call) and parent.func is not old
-    return code if loose or argument else f"({code})"
-
-
-def _behind_parenthesis(source: Source, end: Span) -> Span:
-    line = source.text.split("\n")[end.line - 1]
-    column = line.index(")", end.column) + 1
-    return Span(end.line, column, end.line, column)
-
-
-def _in_parentheses(source: Source, node: ast.expr) -> bool:
-    span = source.span(node)
-    if span is None:
-        return False
-    lines = source.text.split("\n")
-    before = lines[span.line - 1][: span.column].rstrip()
-    after = lines[span.end_line - 1][span.end_column :].lstrip()
-    if not before.endswith("(") or not after.startswith(")"):
-        return False
-    # The parentheses of a call are not the expression's own.
-    head = re.search(r"([\w)\]]+)\s*$", before[:-1])
-    return head is None or keyword.iskeyword(head[1])

@@ -7,7 +7,7 @@ import libcst as cst
 
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import called_name, called_on, dotted, positional, statement, walk
+from ..engine.cst_tools import called_name, called_on, dotted, make, positional, walk
 from ..engine.tree import Statement, Tree
 
 _LISTS = ("parameters", "named_parameters", "modules", "named_modules", "children")
@@ -42,7 +42,7 @@ def undone(program: Program, tree: Tree, own: Statement, method: str) -> Stateme
         return cst.Expr(call.with_changes(func=cst.Name(f"un{name}")))
     if len(given) != 1 or dotted(given[0].value) is None:
         return None
-    return statement("{x}.requires_grad_(True)", x=given[0].value)
+    return make("{x}.requires_grad_(True)", x=given[0].value)
 
 
 def _replaced(own: Statement, old: cst.CSTNode, new: cst.Name) -> Statement | None:
