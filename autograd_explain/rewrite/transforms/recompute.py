@@ -87,13 +87,13 @@ def _under_new_name(
     other, and where a whole is read."""
     (tree, target), own = goal, origin[1]
     name = own.targets[0].target if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
+    if not isinstance(name, cst.Name) or origin[0] is not tree:
+        return None
     between, behind = _around(program, origin, goal, run)
-    if not isinstance(name, cst.Name) or any(
-        reads_any(s, {name.value}) for s in run if s is not own
-    ):
+    if any(reads_any(s, {name.value}) for s in run if s is not own):
         return None
     reads = [_parts_read(t, s, name.value) for t, s in ((tree, [target]), (tree, behind))]
-    used = _parts_read(origin[0], between, name.value)
+    used = _parts_read(tree, between, name.value)
     if used is None or any(r is None for r in reads):
         return None
     needed, later = ({code for code, _ in r or ()} for r in reads)
