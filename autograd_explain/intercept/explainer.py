@@ -47,7 +47,6 @@ Recognise = Callable[[Incident, Options], bool]
 #: What keeps proposals for a later moment.
 Postponed = AwaitedVerification | DeferredVerification | LaterVerification
 
-UNKNOWN = "unknown"  #: the report of a message that no cause claims
 _MAX_WARNINGS = 3  #: explained per cell
 #: About an expression in the very line that warns; in torch's own code they are torch's affair.
 _ABOUT_THE_LINE = ("The .grad attribute of a Tensor", "To copy construct from a tensor")
@@ -244,8 +243,7 @@ class Explainer:
         # Trying rewrites here would stop the user's cell for seconds.
         postponed = None if visit.check is None else DeferredVerification()
         found = self._ask(incident, visit, postponed, ())
-        # One that no cause claims concerns no gradient; torch's own words stand there already.
-        if found is not None and found.diagnosis.finding.cause != UNKNOWN:
+        if found is not None:
             visit.warnings.append(Warned(found, postponed))
 
     def tried(self, shown: Explanation, visit: CellRun) -> Explanation | None:

@@ -88,8 +88,9 @@ torch.manual_seed(0)
 x = torch.rand(4, 3)
 # %%
 """
-#: A notebook, the cause, the blamed line, and the lines that the first rewrite brings in.
-PROGRAMS: dict[str, tuple[str, str, str, list[str]]] = {
+#: A notebook, the cause, the blamed line, and the lines that the first rewrite brings in; None
+#: where none is asked for.
+PROGRAMS: dict[str, tuple[str, str, str, list[str] | None]] = {
     "a training step detaches its loss": (
         """
 class Net(nn.Module):
@@ -131,7 +132,7 @@ Trainer().fit(Net(), [x])
 """,
         "grad_mode_off",
         "@torch.no_grad()",
-        [],
+        None,
     ),
     "what a function is given carries gradient": (
         """
@@ -203,7 +204,7 @@ attribute(net, x)
 """,
         "unused_in_graph",
         "return self.table((ids * 4).long()).sum((1, 2))",
-        [],
+        None,
     ),
     "one of several inputs": (
         """
@@ -215,7 +216,7 @@ attribute_all(score, [x, x + 1])
 """,
         "unused_in_graph",
         "b = b.detach()",
-        ["b = b"],
+        [],
     ),
     "the output of a layer that a function runs unrecorded": (
         """
@@ -255,7 +256,7 @@ Loop(Net()).fit([x])
 """,
         "loss_not_scalar",
         "loss = self.criterion(self(x), torch.zeros(4, 1))",
-        [],
+        None,
     ),
     "a frozen model": (
         """
@@ -269,7 +270,7 @@ Fitter(net, nn.functional.mse_loss).fit(x, torch.rand(4, 1))
 """,
         "graph_cut",
         "p.requires_grad = False",
-        [],
+        None,
     ),
 }
 
@@ -288,7 +289,7 @@ def test_program(name: str) -> None:
     finding = found.finding
     place = finding.place(What.CAUSE)
     assert (finding.cause, place and place.source) == (cause, line)
-    if lines:
+    if lines is not None:
         repaired = edited(cells, found.rewrites[0])
         assert added(cells, repaired) == lines
         run(repaired)

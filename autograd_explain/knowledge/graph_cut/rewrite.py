@@ -48,7 +48,8 @@ def _uncut(site: Site[Details]) -> Edits | None:
         # What is known of an array is known of all its way.
         calls = [called_name(node_at(program, place) or ast.Pass()) for place in cuts]
         return reconnected(program, cuts) if {*calls} == {"numpy"} else None
-    return reconnected(program, [*cuts, *(place for _, place in later if place is not None)])
+    way = [*cuts, *(place for _, place in later if place is not None)]
+    return reconnected(program, way) or reconnected(program, way, whole=True)
 
 
 _PASSING = (CutKind.COPY, CutKind.NUMPY, CutKind.NUMBER, CutKind.DETACH)

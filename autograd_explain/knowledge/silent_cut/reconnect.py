@@ -26,6 +26,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     numbers_in,
     replacement,
     tensors_instead_of_copy,
+    unwrapped,
     without_cut,
 )
 
@@ -41,19 +42,20 @@ _RETURNS = frozenset(
 
 
 def reconnected(
-    program: Program, places: Sequence[Place], root: Place | None = None
+    program: Program, places: Sequence[Place], root: Place | None = None, *, whole: bool = False
 ) -> Edits | None:
     """Leave out what cuts at each place, and what makes a new tensor of the result around it.
 
     `torch.tensor(h.detach().numpy())` -> `h`, `total + penalty.item()` -> `total + penalty`,
     `torch.tensor([a.item(), b.item()])` -> `torch.stack([a, b])`.  A value that leaves in one
     statement and comes back in another goes through torch on all of its way, also where it leaves
-    so beside a given place; None where that cannot be.  A statement that would become `h = h` goes,
-    and so does one that made the loss of the backward at `root` a leaf of its own.
+    so beside a given place; None where that cannot be.  With `whole` the places are all of the way.
+    A statement that would become `h = h` goes, and so does one that made the loss of the backward
+    at `root` a leaf of its own.
     """
     patches: dict[Patch, None] = {}
     for place in places:
-        found = list(_patches(program, place)) or _detour(program, place)
+        found = list(_patches(program, place, whole)) or _detour(program, place)
         beside = _beside(program, place)
         if not found or beside is None:
             return None
@@ -137,7 +139,7 @@ def _idle(patch: Patch) -> ast.Assign | None:
     return None
 
 
-def _patches(program: Program, place: Place) -> Iterator[Patch]:
+def _patches(program: Program, place: Place, known: bool) -> Iterator[Patch]:
     source, node = program.source_at(place), node_at(program, place)
     if source is None or node is None:
         return
@@ -154,7 +156,7 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
         yield from tensors_instead_of_copy(program, source.place(again.lineno, None, again), True)
         yield from _unwrapped(source, again)
     elif back is None:
-        if not _comes_back(program, source, whole):
+        if known or not _comes_back(program, source, whole):
             yield from without_cut(program, where)
     elif torch is not None and _many(back.args[0]):
         yield from without_cut(program, where)
@@ -162,8 +164,10 @@ def _patches(program: Program, place: Place) -> Iterator[Patch]:
         yield from _unwrapped(source, back)
     elif torch is not None and back.args[0] is whole:
         inner = without_cut(program, where)
-        text = inner[0].text if len(inner) == 1 else ""
-        if text:
+        text = inner[0].text if [p.span for p in inner] == [where.span] else ""
+        if inner and not text:  # a function of NumPy's, under torch's name
+            yield from (*inner, *unwrapped(source, back))
+        elif text:
             around = replace(place, span=source.span(_wrappers(source, back)[-1]))
             yield from replacement(program, around, text + _dtype(source, back))
 
