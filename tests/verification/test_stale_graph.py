@@ -10,9 +10,9 @@ class Scaled(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.lin, self._cached = torch.nn.Linear(3, 1), None
-    def forward(self, x, gate):
-        if self._cached is None:
-            self._cached = gate * 2
+    def warm(self, gate):
+        self._cached = gate * 2
+    def forward(self, x):
         return self.lin(x) * self._cached
 """
 CELLS = (
@@ -25,12 +25,14 @@ layer = Scaled()
 optimizer = torch.optim.SGD([logit, *layer.parameters()], lr=0.1)
 """,
     """\
-def train():
+def train(number):
     optimizer.zero_grad()
-    loss = layer(x, torch.sigmoid(logit)).square().mean()
+    if number == 0:
+        layer.warm(torch.sigmoid(logit))
+    loss = layer(x).square().mean()
     loss.backward()
     {step}
-[train() for _ in range(3)]
+[train(number) for number in range(3)]
 """,
 )
 
