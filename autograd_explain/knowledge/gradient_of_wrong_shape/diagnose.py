@@ -9,7 +9,7 @@ from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Confidence, Finding, Role, TensorFact
+from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
 
@@ -24,12 +24,17 @@ EXAMPLE = {
 }
 
 
+Owner = tuple[ExprAt, ast.ClassDef]
+
+
 @dataclass(frozen=True)
 class Details:
     """What the rewrites go by."""
 
     transposed: bool  #: two sizes in reverse order
     summed: tuple[int, ...] = ()  #: dimensions of the gradient that the input does not have
+    reduced: Place | None = None  #: the call that sums over others than those
+    like: str = ""  #: the input, by its name in `backward`
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -55,15 +60,34 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         variant=_variant(scene, cls is not None),
         confidence=Confidence.PROVEN if value is not None else Confidence.LIKELY,
         tensors=(TensorFact(Role.CULPRIT, (_input(cls[1], index) if cls is not None else op,)),),
-    ).with_details(_details(value, captures.get("shape", ""), captures.get("expected", "")))
+    ).with_details(_details(scene, cls, value, index))
 
 
-def _details(value: ExprAt | None, got: str, expected: str) -> Details:
-    """Of two shapes as torch writes them."""
-    if value is None:
+def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) -> Details:
+    if value is None or cls is None:
         return Details(False)
+    got, expected = (scene.match.captures.get(key, "") for key in ("shape", "expected"))
+    like = _input(cls[1], index)
+    reduced = _reduction(_method(cls[1], "backward"), value.node, like) if expected else None
+    if reduced is not None and not _is_reverse(got, expected):
+        return Details(False, (), scene.place_at(value.inside(reduced)), like)
     sizes = [tuple(map(int, re.findall(r"\d+", shape))) for shape in (got, expected)]
     return Details(_is_reverse(got, expected), _missing(*sizes))
+
+
+def _reduction(backward: ast.FunctionDef | None, value: ast.AST, like: str) -> ast.Call | None:
+    """`(grad * y).sum(dim=-1)` of the value that is returned, itself or by its only name, where
+    `backward` knows the input by a name, too."""
+    bound = [n for n in ast.walk(backward) if isinstance(n, ast.Assign)] if backward else []
+    names = {n.id for a in bound for t in a.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    if isinstance(value, ast.Name):
+        made = [a.value for a in bound if ast.unparse(a.targets[0]) == value.id]
+        value = made[0] if len(made) == 1 else value
+    called = value.func if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.Call) or not isinstance(called, ast.Attribute):
+        return None
+    over = bool(value.args or value.keywords) and called.attr == "sum"
+    return value if over and like in names else None
 
 
 def _missing(got: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...]:
@@ -88,9 +112,6 @@ def _variant(scene: Scene, custom: bool) -> str:
     if scene.match.pattern == "invalid-gradient-device":
         return "device"
     return "" if custom else "builtin"
-
-
-Owner = tuple[ExprAt, ast.ClassDef]
 
 
 def _function_class(scene: Scene, name: str) -> Owner | None:

@@ -13,7 +13,14 @@ def _summed(site: Site[Details]) -> Edits | None:
     return expression_replaced(site.program, site.place, f"{{x}}.sum({given})")
 
 
+def _summed_to_size(site: Site[Details]) -> Edits | None:
+    """`(grad * x).sum(-1)` -> `(grad * x).sum_to_size(w.shape)`: over what broadcasting added."""
+    to = f"{{owner}}.sum_to_size({site.details.like}.shape)"
+    return expression_replaced(site.program, site.details.reduced, to)
+
+
 propose: Propose[Details] = by_table(
     Fix("transpose", at_place(call_behind, "t"), when=lambda d: d.transposed),
     Fix("sum_rest", _summed, when=lambda d: bool(d.summed)),
+    Fix("sum_rest", _summed_to_size, when=lambda d: d.reduced is not None),
 )

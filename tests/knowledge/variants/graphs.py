@@ -514,6 +514,28 @@ grads = torch.autograd.grad(loss, list(net.parameters()))
         "frozen",
         "grads = torch.autograd.grad(loss, [p for p in list(net.parameters()) if p.requires_grad])",
     ),
+    "a gradient summed over another dimension than broadcasting added": (
+        """
+class Limited(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, limit):
+        ctx.save_for_backward(x, limit)
+        return torch.minimum(x, limit)
+    @staticmethod
+    def backward(ctx, grad):
+        x, limit = ctx.saved_tensors
+        beyond = (x > limit).to(grad.dtype)
+        of_limit = (grad * beyond).sum(dim=-1)
+        return grad * (1 - beyond), of_limit
+x = torch.rand(4, 3, requires_grad=True)
+limit = torch.full((3,), 0.5, requires_grad=True)
+# %%
+Limited.apply(x, limit).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        of_limit = (grad * beyond).sum_to_size(limit.shape)",
+    ),
     "math.sqrt of a loss": (
         """
 import math
