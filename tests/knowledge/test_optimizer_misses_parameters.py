@@ -271,6 +271,29 @@ opt = torch.optim.Adam(net.parameters())
             "weight}, (x,))))",
         ],
     ),
+    "parameters that take their first values from the data": (
+        """
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.loc, self.scale, self.ready = nn.Parameter(torch.zeros(3)), None, False
+        self.scale = nn.Parameter(torch.ones(3))
+    def begin(self, x):
+        with torch.no_grad():
+            self.loc = nn.Parameter(-x.mean(0))
+        self.scale = nn.Parameter(x.std(0))
+        self.ready = True
+    def forward(self, x):
+        if not self.ready:
+            self.begin(x)
+        return (x + self.loc) * self.scale
+net = nn.Sequential(Norm(), nn.Linear(3, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""",
+        "optimizer_misses_parameters",
+        "written_into",
+        ["self.loc.copy_(-x.mean(0))", "self.scale.copy_(x.std(0))"],
+    ),
     "own weight computed in a method": (
         """
 class Low(nn.Module):

@@ -15,6 +15,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
 )
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
+from autograd_explain.program import called_name
 
 from .replaced_parameters import exchanges
 
@@ -44,6 +45,7 @@ class Details:
     attributes: tuple[Place, ...] = ()  #: where a module keeps plain tensors
     unfrozen: tuple[Place, ...] = ()  #: the lines, outermost first, that switched the flag on
     put_in: tuple[Place, ...] = ()  #: the lines, outermost first, that made what is in their place
+    renewed: tuple[Place, ...] = ()  #: each `self.w = nn.Parameter(…)` that gave one another
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -88,7 +90,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(missing), None), *others),),
         events=tuple(Event(What.CAUSE, p) for p in (*plain, made) if p is not None),
-        details=Details(None if plain else later or replaced, plain, unfrozen, put_in),
+        details=Details(
+            None if plain else later or replaced, plain, unfrozen, put_in, _renewed(scene, missing)
+        ),
         variant=_variant(plain, unfrozen, replaced),
         awaited=names[:1] if missing else (),
         awaits_steps=True,
@@ -121,6 +125,23 @@ def _put_in(
     if created is not None:
         return created.path
     return () if replaced is None else (replaced,)
+
+
+def _renewed(scene: Scene, missing: tuple[torch.Tensor, ...]) -> tuple[Place, ...]:
+    """Each statement of a method that gave a module one of the parameters in the place of one that
+    it had before; () where one came otherwise."""
+    newer = scene.incident.evidence.get("newer")
+    created = [scene.history.creation(parameter) for parameter in missing if newer]
+    places = tuple(dict.fromkeys(c.place for c in created if c is not None))
+    return places if None not in created and all(_renews(scene, p) for p in places) else ()
+
+
+def _renews(scene: Scene, place: Place) -> bool:
+    node = scene.program.statement_at(place)
+    if not isinstance(node, ast.Assign) or place.function in (None, "__init__"):
+        return False
+    own = [ast.unparse(target).startswith("self.") for target in node.targets]
+    return own == [True] and called_name(node.value) == "Parameter"
 
 
 def _plain_attributes(scene: Scene) -> tuple[Place, ...]:

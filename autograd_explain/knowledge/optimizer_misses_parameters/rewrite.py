@@ -1,13 +1,18 @@
 """Make the optimizer after the parameters it is to step."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import libcst as cst
 
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program
-from autograd_explain.rewrite import Edits, Proposal, differing
+from autograd_explain.rewrite import Edits, Proposal, differing, torch_at
+from autograd_explain.rewrite.engine.cst_tools import make, targets
+from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import then
-from autograd_explain.rewrite.transforms.call_edits import keyword_removed
+from autograd_explain.rewrite.engine.tree import statement_at
+from autograd_explain.rewrite.transforms.call_edits import keyword_removed, statement_replaced
 from autograd_explain.rewrite.transforms.made_again import made_again
 from autograd_explain.rewrite.transforms.training_step import parameter_attribute
 from autograd_explain.rewrite.transforms.uncut import node_at
@@ -17,16 +22,37 @@ from .late_group import group_added
 from .replaced_parameters import assigns
 
 
-def _as_parameters(program: Program, places: tuple[Place, ...]) -> Edits | None:
-    edits = parameter_attribute(program, places[0]) if places else None
+def _each(
+    program: Program, step: Callable[[Program, Place], Edits | None], places: tuple[Place, ...]
+) -> Edits | None:
+    """One edit on top of the other."""
+    edits = step(program, places[0]) if places else None
     for place in places[1:]:
-        edits = then(program, edits, parameter_attribute, place)
+        edits = then(program, edits, step, place)
     return edits
+
+
+def _written_into(program: Program, place: Place) -> Edits | None:
+    """`self.w = nn.Parameter(v)` -> `self.w.copy_(v)`, without recording."""
+    tree, statement = statement_at(program, place)
+    call = statement.value if isinstance(statement, cst.Assign) else None
+    if not isinstance(call, cst.Call) or len(call.args) != 1:
+        return None
+    target, value = targets(statement)[0], call.args[0].value
+    modes = (n for n in tree.ancestors(statement) if isinstance(n, cst.With))
+    if any("no_grad" in tree.code(item.item) for mode in modes for item in mode.items):
+        written = make("{t}.copy_({v})", t=target, v=value)
+        return Draft(tree).instead(statement, [written]).edits()
+    torch, copy = torch_at(program, place), f"{tree.code(target)}.copy_({tree.code(value)})"
+    block = f"with {torch}.no_grad():\n    {copy}\n"
+    return None if torch is None else statement_replaced(program, place, block)
 
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     replaced, plain = finding.details.replaced, finding.details.attributes
-    yield from differing("as_parameter", _as_parameters(program, plain))
+    yield from differing("as_parameter", _each(program, parameter_attribute, plain))
+    written = _each(program, _written_into, finding.details.renewed)
+    yield from differing("written_into", written)
     made = finding.place(What.CAUSE)
     if made is None or replaced is None:
         return
