@@ -35,10 +35,12 @@ def _each(
 def _written_into(program: Program, place: Place) -> Edits | None:
     """`self.w = nn.Parameter(v)` -> `self.w.copy_(v)`, without recording."""
     tree, statement = statement_at(program, place)
-    call = statement.value if isinstance(statement, cst.Assign) else None
-    if not isinstance(call, cst.Call) or len(call.args) != 1:
+    if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Call):
         return None
-    target, value = targets(statement)[0], call.args[0].value
+    given = statement.value.args
+    if len(given) != 1:
+        return None
+    target, value = targets(statement)[0], given[0].value
     modes = (n for n in tree.ancestors(statement) if isinstance(n, cst.With))
     if any("no_grad" in tree.code(item.item) for mode in modes for item in mode.items):
         written = make("{t}.copy_({v})", t=target, v=value)
