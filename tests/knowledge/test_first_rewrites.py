@@ -41,6 +41,34 @@ ids = torch.randint(0, 20, (2, 5))
 
 PROGRAMS = (
     Program(
+        "several layers of a model that is copied keep what they have computed",
+        """
+import copy
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.load = nn.Linear(3, 3), torch.zeros(())
+    def forward(self, x):
+        p = self.fc(x).softmax(-1)
+        self.load = p.square().mean()
+        return x * p
+net = nn.Sequential(Gate(), Gate(), nn.Linear(3, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+loss = net(torch.rand(4, 3)).mean() + net[0].load + net[1].load
+loss.backward()
+opt.step()
+snapshot = copy.deepcopy(net)
+assert len(list(snapshot.parameters())) == 6
+""",
+        "deepcopy_non_leaf",
+        (
+            "for module in net.modules():",
+            'if getattr(module, "load", None) is not None:',
+            "module.load = None",
+        ),
+    ),
+    Program(
         "a loop writes to the elements of a list that a module has returned",
         """
 class Pyramid(nn.Module):

@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,7 @@ class Details:
     norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
     asked: tuple[Place, ...]  #: for that function
     makers: tuple[Place, ...] = ()  #: the statements that made it, where no gradient is wanted
+    whole: str = ""  #: the module of which several parts keep such a tensor under that attribute
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -100,8 +102,18 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             makers=()
             if norm is not None or copied is None or _computes_anew(root)
             else untrained_makers(scene, copied, tensor),
+            whole=_whole(scene, root, "" if copied is None else copied.text, names, attribute),
         )
     )
+
+
+def _whole(scene: Scene, root: Any, text: str, names: Sequence[str], attribute: str) -> str:
+    if not text and names:  # a library copies
+        text = next(iter(re.split(r"[.\[]", names[0])))
+        root = scene.incident.namespace.get(text)
+    modules = root.modules() if text and isinstance(root, torch.nn.Module) else ()
+    kept = [v for m in modules if isinstance(v := vars(m).get(attribute), torch.Tensor)]
+    return text if sum(not v.is_leaf for v in kept) > 1 else ""
 
 
 def _computes_anew(root: Any) -> bool:

@@ -32,7 +32,15 @@ def _unrecorded(site: Site[Details]) -> Edits | None:
 def _dropped(site: Site[Details]) -> Edits | None:
     copied = site.details.copied or site.finding.place(What.FAILED)  # a library copies
     name = "" if copied is None else _name_at(site.finding, site.program, copied)
-    return line_before(site.program, copied, f"{name} = None\n") if name else None
+    attribute, whole = site.finding.facts["attribute"], site.details.whole
+    code = f"{name} = None\n"
+    if whole:
+        code = (
+            f"for module in {whole}.modules():\n"
+            f'    if getattr(module, "{attribute}", None) is not None:\n'
+            f"        module.{attribute} = None\n"
+        )
+    return line_before(site.program, copied, code) if name else None
 
 
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
