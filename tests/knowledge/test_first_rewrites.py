@@ -39,7 +39,39 @@ model = Classifier()
 ids = torch.randint(0, 20, (2, 5))
 # %%"""
 
+GIVEN = """
+class Sample:
+    def __init__(self):
+        self.x = torch.rand(2, 3)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Linear(3, 3), nn.Linear(3, 1)
+    def forward(self, given):
+        given.x = self.embed(given.x)
+        return self.head(given.x).mean()
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+"""
 PROGRAMS = (
+    Program(
+        "what a model computes of the data is put back into the data",
+        GIVEN
+        + "samples = [Sample(), Sample()]\nfor epoch in range(2):\n    for given in samples:\n"
+        "        opt.zero_grad()\n        net(given).backward()\n        opt.step()\n",
+        "second_backward",
+        ("import copy", "given = copy.copy(given)"),
+    ),
+    Program(
+        "the same, seen as it ran, of a state that all rounds share",
+        GIVEN
+        + "given = Sample()\nfor step in range(3):\n    opt.zero_grad()\n    loss = net(given)\n"
+        "    loss.backward()\n    opt.step()\n",
+        "second_backward",
+        ("given.x = given.x.detach()",),
+        watched=True,
+    ),
     Program(
         "several layers of a model that is copied keep what they have computed",
         """

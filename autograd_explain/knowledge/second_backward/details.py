@@ -21,6 +21,7 @@ from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, table_of
 from autograd_explain.model import Place
+from autograd_explain.program import Function
 
 from .carried_state import CarriedState
 from .constants import Constants, constants
@@ -118,17 +119,53 @@ def _attribute(scene: Scene, part: FreedPart) -> str:
 
 
 def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:
-    """`data` of `data.x = conv(data.x, edges)` in a function that is given `data` and returns it:
-    the next round reads in its input what this one has computed."""
+    """`data` of `data.x = conv(data.x, edges)` in a function that is given `data` and returns it,
+    or of `data.x = self.embed(data.x)` where a loop goes through the data, as it does not through
+    a state: the next round reads in its input what this one has computed."""
     owner, place = tensor.rpartition(".")[0], None if part.binding is None else part.binding.place
     source = scene.program.source_at(place)
     function = None if source is None or place is None else source.function_at(place)
     reader = None if part.reader is None else part.reader.place
-    if place is None or reader is None or function is None or owner not in parameters(function):
+    if place is None or function is None or owner == "self" or owner not in parameters(function):
         return ""
-    same = reader.function_id == place.function_id and owner != "self"
-    given = [ast.unparse(value) for value in returns(function)]
-    return owner if same and owner in given and not _given_back(scene, part) else ""
+    if _given_back(scene, part):
+        return ""
+    anew = _of_itself(function, scene.program.statement_at(place), owner, tensor)
+    if anew and _is_of_loop(scene, part, owner):
+        return owner
+    same = reader is not None and reader.function_id == place.function_id
+    return owner if same and owner in map(ast.unparse, returns(function)) else ""
+
+
+def _of_itself(function: Function, statement: ast.AST | None, owner: str, tensor: str) -> bool:
+    """Whether a value is computed of the one before it, and of nothing else that the function is
+    given or computes."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    stored = (n.id for n in _names(function) if isinstance(n.ctx, ast.Store))
+    read = {n.id for n in _names(statement.value)} & {*stored, *parameters(function)}
+    inside = (n for n in ast.walk(statement.value) if isinstance(n, ast.Attribute))
+    return read <= {owner, "self"} and any(ast.unparse(n) == tensor for n in inside)
+
+
+def _is_of_loop(scene: Scene, part: FreedPart, owner: str) -> bool:
+    """Whether a caller hands in what a loop around it goes through, or the failing line stands in a
+    loop that goes through what has the function's name for it."""
+    for place in (*(() if part.binding is None else part.binding.path[:-1]), scene.place):
+        source, statement = scene.program.source_at(place), scene.program.statement_at(place)
+        if source is None or statement is None:
+            continue
+        loops = (loop for loop in source.around(statement) if isinstance(loop, ast.For))
+        each = {n.id for loop in loops for n in _names(loop.target)}
+        calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
+        given = {n.id for call in calls for arg in call.args for n in _names(arg)}
+        if each & (given | {owner} if place == scene.place else given):
+            return True
+    return False
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    return (n for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
 def _filled(scene: Scene, part: FreedPart) -> str:
