@@ -67,8 +67,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         replaced = unfrozen[-1]
     put_in = () if made is None or unfrozen else _put_in(scene, missing, replaced)
     replaced = put_in[-1] if replaced is None and put_in else replaced
+    renewed = _renewed(scene, missing)
     plain = _plain_attributes(scene)
     replaced = next(iter(plain), replaced)
+    told = next(iter(renewed), replaced)
     step = moment(scene, "step")
     name = optimizer or (step.place.source if step else "")
     others = (*(names[1:] if missing else names)[:_SHOWN], optimizer)
@@ -85,14 +87,12 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "optimizer": name,
             "made": "" if made is None else made.source,
             "made_place": "" if made is None else label(made),
-            "replaced": "" if replaced is None else replaced.source,
-            "replaced_place": "" if replaced is None else label(replaced),
+            "replaced": "" if told is None else told.source,
+            "replaced_place": "" if told is None else label(told),
         },
         tensors=(culprit(scene, next(iter(missing), None), *others),),
         events=tuple(Event(What.CAUSE, p) for p in (*plain, made) if p is not None),
-        details=Details(
-            None if plain else later or replaced, plain, unfrozen, put_in, _renewed(scene, missing)
-        ),
+        details=Details(None if plain else later or replaced, plain, unfrozen, put_in, renewed),
         variant=_variant(plain, unfrozen, replaced),
         awaited=names[:1] if missing else (),
         awaits_steps=True,
