@@ -4,11 +4,14 @@ import ast
 import re
 from dataclasses import dataclass
 from itertools import combinations
+from types import ModuleType
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.reaching_definitions import all_bindings
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
@@ -68,26 +71,22 @@ def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) 
         return Details(False)
     got, expected = (scene.match.captures.get(key, "") for key in ("shape", "expected"))
     like = _input(cls[1], index)
-    reduced = _reduction(_method(cls[1], "backward"), value.node, like) if expected else None
+    reduced = _reduction(scene, value, like) if expected else None
     if reduced is not None and not _is_reverse(got, expected):
-        return Details(False, (), scene.place_at(value.inside(reduced)), like)
+        return Details(False, (), scene.place_at(reduced), like)
     sizes = [tuple(map(int, re.findall(r"\d+", shape))) for shape in (got, expected)]
     return Details(_is_reverse(got, expected), _missing(*sizes))
 
 
-def _reduction(backward: ast.FunctionDef | None, value: ast.AST, like: str) -> ast.Call | None:
-    """`(grad * y).sum(dim=-1)` of the value that is returned, itself or by its only name, where
-    `backward` knows the input by a name, too."""
-    bound = [n for n in ast.walk(backward) if isinstance(n, ast.Assign)] if backward else []
-    names = {n.id for a in bound for t in a.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    if isinstance(value, ast.Name):
-        made = [a.value for a in bound if ast.unparse(a.targets[0]) == value.id]
-        value = made[0] if len(made) == 1 else value
-    called = value.func if isinstance(value, ast.Call) else None
-    if not isinstance(value, ast.Call) or not isinstance(called, ast.Attribute):
+def _reduction(scene: Scene, value: ExprAt, like: str) -> ExprAt | None:
+    """`(grad * y).sum(dim=-1)` that the value is, where `backward` knows the input by a name."""
+    makers = scene.slicer.makers(value)
+    call = makers[0] if len(makers) == 1 else None
+    node = None if call is None or call.called != "sum" else call.node
+    if call is None or not isinstance(node, ast.Call) or not (node.args or node.keywords):
         return None
-    over = bool(value.args or value.keywords) and called.attr == "sum"
-    return value if over and like in names else None
+    method = call.receiver is not None and not is_a(scene.slicer.value(call.receiver), ModuleType)
+    return call if method and all_bindings(value.scope.body, like) else None
 
 
 def _missing(got: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...]:

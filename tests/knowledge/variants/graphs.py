@@ -536,6 +536,28 @@ Limited.apply(x, limit).sum().backward()
         "",
         "        of_limit = (grad * beyond).sum_to_size(limit.shape)",
     ),
+    "the same by torch.sum, which has no size to sum to": (
+        """
+class Limited(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, limit):
+        ctx.save_for_backward(x, limit)
+        return torch.minimum(x, limit)
+    @staticmethod
+    def backward(ctx, grad):
+        x, limit = ctx.saved_tensors
+        beyond = (x > limit).to(grad.dtype)
+        of_limit = torch.sum(grad * beyond, dim=-1)
+        return grad * (1 - beyond), of_limit
+x = torch.rand(4, 3, requires_grad=True)
+limit = torch.full((3,), 0.5, requires_grad=True)
+# %%
+Limited.apply(x, limit).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "",
+    ),
     "math.sqrt of a loss": (
         """
 import math
