@@ -14,35 +14,29 @@ from .inspect.dataflow import ExprAt, Slicer
 from .inspect.dataflow.reaching_definitions import all_bindings, head_of, key_of
 from .inspect.dataflow.safe_lookup import MISSING
 from .isolation.type_checks import class_attribute, is_a
-from .model import Edit
-from .program import Program, Source
+from .program import Source
 from .program_index import index_of
 
 #: Methods of tensors that rewrites bring in.
 _METHODS = frozenset({"clone", "detach", "retain_grad", "contiguous"})
 
 
-def asked_of_no_tensor(slicer: Slicer, edits: Iterable[Edit]) -> bool:
-    """Whether one of the edits brings in a method of tensors for what surely has none: a live
-    object of another class, or a result of which the user reads what tensors do not have
-    (`model.encode(x).clone().latent_dist`)."""
+def asked_of_no_tensor(slicer: Slicer, changed: Iterable[tuple[Source, Source]]) -> bool:
+    """Whether a text that takes another one's place brings in a method of tensors for what surely
+    has none: a live object of another class, or a result of which the user reads what tensors do
+    not have (`model.encode(x).clone().latent_dist`)."""
     return any(
-        _is_none(slicer, source, call, parent)
-        for edit in edits
-        if (source := _source(slicer.program, edit)) is not None
-        for call, parent in _brought_in(source, edit)
+        _is_none(slicer, old, call, parent)
+        for old, new in changed
+        for call, parent in _brought_in(old, new)
     )
 
 
-def _source(program: Program, edit: Edit) -> Source | None:
-    return program.cell(edit.cell) if edit.cell is not None else program.source(edit.file or "")
-
-
-def _brought_in(source: Source, edit: Edit) -> Iterator[tuple[ast.Attribute, ast.AST | None]]:
+def _brought_in(old: Source, new: Source) -> Iterator[tuple[ast.Attribute, ast.AST | None]]:
     """The methods of tensors that the new text calls and the old one did not, each with what the
     call stands in."""
-    known = Counter(ast.unparse(method) for method, _ in _methods(source.tree))
-    for method, parent in _methods(_parsed(edit.new_source)):
+    known = Counter(ast.unparse(method) for method, _ in _methods(old.tree))
+    for method, parent in _methods(new.tree):
         text = ast.unparse(method)
         if known[text]:
             known[text] -= 1
@@ -56,20 +50,6 @@ def _methods(tree: ast.AST) -> Iterator[tuple[ast.Attribute, ast.AST | None]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in _METHODS:
                 yield node.func, parents.get(node)
-
-
-def _parsed(text: str) -> ast.Module:
-    """The tree of a cell's or file's text without magics; an empty one where it does not parse."""
-    lines = (_without_magic(line) for line in text.split("\n"))
-    try:
-        return ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError):
-        return ast.Module(body=[], type_ignores=[])
-
-
-def _without_magic(line: str) -> str:
-    own = line.lstrip()
-    return line[: len(line) - len(own)] + "pass" if own.startswith(("%", "!")) else line
 
 
 def _is_none(slicer: Slicer, source: Source, method: ast.Attribute, parent: ast.AST | None) -> bool:

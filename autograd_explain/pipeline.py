@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from .incident import Incident, at_the_engine, backward_context
@@ -30,6 +31,7 @@ from .model import (
 from .settings import Options, rank_of
 
 if TYPE_CHECKING:
+    from .inspect.dataflow import Slicer
     from .inspect.scene import Scene
     from .render.explanation import Explanation
     from .rewrite.engine.proposal import Proposal
@@ -170,27 +172,35 @@ def propose(
 ) -> tuple[Proposal, ...]:
     """The cause's rewrites, best first; none of them twice."""
     found: list[Proposal] = []
-    entry = causes.get(finding.cause)
+    entry, slicer = causes.get(finding.cause), cache(partial(_slicer, incident))
     with guarded(f"rewrite {finding.cause}"):
         make = entry.propose if entry else None
         for proposal in make(finding, incident.program) if make else ():
             if not all(e.file is None or is_on_disk(e.file, e.old_source) for e in proposal.edits):
                 continue  # edited since: the user's changes are not ours to undo
-            if _fails_at_once(incident, proposal):
+            if _fails_at_once(slicer, proposal):
                 continue
             if all((proposal.fix, proposal.edits) != (p.fix, p.edits) for p in found):
                 found.append(proposal)
     return tuple(found)
 
 
-def _fails_at_once(incident: Incident, proposal: Proposal) -> bool:
+def _fails_at_once(slicer: Callable[[], Slicer], proposal: Proposal) -> bool:
     """Whether what it brings in is sure to raise where it runs."""
     with guarded("asked of no tensor"):
-        from .inspect.dataflow import Slicer
         from .no_tensor import asked_of_no_tensor
+        from .rewrite.engine.edits import apply
 
-        return asked_of_no_tensor(Slicer(incident.program, incident), proposal.edits)
+        found = slicer()
+        edited = apply(found.program, proposal.edits)
+        return edited is not None and asked_of_no_tensor(found, edited.changed)
     return False
+
+
+def _slicer(incident: Incident) -> Slicer:
+    from .inspect.dataflow import Slicer
+
+    return Slicer(incident.program, incident)
 
 
 def verify(

@@ -11,6 +11,7 @@ from autograd_explain.inspect.dataflow import Slicer
 from autograd_explain.model import Edit, Kind
 from autograd_explain.no_tensor import asked_of_no_tensor
 from autograd_explain.program import Program, Source
+from autograd_explain.rewrite.engine.edits import apply
 
 TEXT = """%matplotlib inline
 def score(model, u):
@@ -61,4 +62,6 @@ def test_asked_of_no_tensor(name: str) -> None:
     program = Program([Source(1, None, TEXT, python, "<cell 1>")], names)
     slicer = Slicer(program, Incident(Kind.ERROR, "", program, names))
     edit = Edit(1, None, TEXT, TEXT.replace(old, new))
-    assert asked_of_no_tensor(slicer, (edit,)) is (name in WRONG)
+    edited = apply(program, (edit,))
+    assert edited is not None
+    assert asked_of_no_tensor(slicer, edited.changed) is (name in WRONG)

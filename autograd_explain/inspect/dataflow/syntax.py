@@ -90,6 +90,13 @@ def stored(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, tuple[Part
         yield statement.target, statement.value, ()
 
 
+def container_of(node: ast.expr) -> ast.expr:
+    """`x` of `x[0][1]`; anything but an item itself."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
 def taken_apart(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
     """A target with its value: `a, b = x, y` are two."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):

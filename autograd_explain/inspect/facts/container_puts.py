@@ -17,7 +17,7 @@ from ...model import Place
 from ...program import Source, expression_of, last_name
 from ...program_index import Definition, ProgramIndex
 from ..dataflow.safe_lookup import MISSING, evaluate, in_frame
-from ..dataflow.syntax import PUTS
+from ..dataflow.syntax import PUTS, container_of
 from ..scene import Scene
 
 _KEY = re.compile(r"\[([^\[\]]*)\]|\.(\w+)")
@@ -109,9 +109,7 @@ def _given(
 
 
 def _named(node: ast.expr, name: str) -> bool:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return last_name(node) == name
+    return last_name(container_of(node)) == name
 
 
 def _may_lead(target: ast.Subscript, keys: list[str]) -> bool:

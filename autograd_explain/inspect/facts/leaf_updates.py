@@ -15,7 +15,7 @@ import torch
 from ...program import Source
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import makes_leaf
-from ..dataflow.syntax import taken_apart
+from ..dataflow.syntax import container_of, taken_apart
 from ..scene import Scene
 from .expressions import computation
 from .replaced_leaf import asked_for_gradient, cleared_owners, replaced_leaf
@@ -154,10 +154,7 @@ def _may_be(name: str, target: ast.expr) -> bool:
 def _began_as_leaf(scene: Scene, update: LeafUpdate, updates: list[LeafUpdate]) -> bool:
     """Whether the program asks for the gradient of what the target was before its first update."""
     statements = {id(u.statement) for u in updates}
-    node = _target(update)
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    text = ast.unparse(node)
+    text = ast.unparse(container_of(_target(update)))
     others = (n for _, n in scene.index.nodes(ast.Assign) if id(n) not in statements)
     first = [v for n in others for t, v in _pairs(n) if ast.unparse(t) == text]
     makers = [*first, *(s.node for s in _before(scene, update))]

@@ -6,7 +6,7 @@ from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Block, Statement, Tree, statement_at, statements_in
-from autograd_explain.rewrite.transforms.remove_memoization import always_computed, without_memory
+from autograd_explain.rewrite.transforms.remove_memoization import computed_anew
 from autograd_explain.rewrite.transforms.undone import undone, whole_loop
 
 from .diagnose import Details
@@ -49,10 +49,7 @@ def _returned_behind(tree: Tree, last: cst.Return, undo: Statement) -> list[Stat
 
 def _computed(site: Site[Details]) -> Edits | None:
     memory = site.details.memory
-    if memory is None:
-        return None
-    change = always_computed if memory.how == "guard" else without_memory
-    return change(site.program, memory.place)
+    return None if memory is None else computed_anew(site.program, memory.place)
 
 
 propose: Propose[Details] = by_table(

@@ -6,7 +6,7 @@ from functools import partial
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.training_step import (
     zero_grad_after,
@@ -24,11 +24,9 @@ def _is_stepped(details: Details) -> bool:
 def _reset(site: Site[Details]) -> Edits | None:
     """`delta.grad = None` behind the line that updates `delta` or keeps its gradient; before the
     backward, where that is the function's last."""
-    edits: Edits | None = ()
-    for place, leaf in site.details.updates:
-        reset = partial(_reset_at, leaf=leaf, backward=site.details.backward)
-        edits = then(site.program, edits, reset, place)
-    return edits
+    reset = partial(_reset_at, backward=site.details.backward)
+    updates = site.details.updates
+    return each(site.program, ((partial(reset, leaf=leaf), place) for place, leaf in updates))
 
 
 def _reset_at(program: Program, place: Place, leaf: str, backward: Place | None) -> Edits | None:

@@ -8,6 +8,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
+from autograd_explain.inspect.dataflow.syntax import container_of
 from autograd_explain.inspect.facts.value_names import outer_names, read_with_gradient, stored_names
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import (
@@ -134,10 +135,7 @@ def _is_whole_number(scene: Scene, call: ast.Call) -> bool:
 
 def _whole(spot: ExprAt) -> ExprAt:
     """`buffer` of `buffer[i]` and of `buffer[:, k]`."""
-    node = spot.node
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return spot.inside(node) if isinstance(node, ast.expr) else spot
+    return spot.inside(container_of(spot.node)) if isinstance(spot.node, ast.expr) else spot
 
 
 def _made(scene: Scene, buffer: ExprAt) -> ExprAt | None:

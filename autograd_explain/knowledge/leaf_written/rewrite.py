@@ -12,7 +12,7 @@ from autograd_explain.model import Finding, Place, Role, Safety, What
 from autograd_explain.program import Program, own_nodes
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Proposal, differing
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import each, then
 from autograd_explain.rewrite.transforms.clone import clone_argument, clone_result, functional_write
 from autograd_explain.rewrite.transforms.grad_mode import last_update, under_no_grad
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
@@ -49,10 +49,8 @@ def _of_module(
     edits = module_not_inplace(program, place, module)
     if edits:
         yield Proposal("not_inplace", edits)
-    first, *others = finding.details.calls or (place,)
-    copied = clone_argument(program, first, module)
-    for other in others:
-        copied = then(program, copied, partial(clone_argument, callee=module), other)
+    clone = partial(clone_argument, callee=module)
+    copied = each(program, ((clone, call) for call in finding.details.calls or (place,)))
     if copied:
         yield Proposal("clone", copied)
 

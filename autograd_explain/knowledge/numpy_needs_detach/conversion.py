@@ -17,6 +17,7 @@ from autograd_explain.rewrite.engine.cst_tools import dotted, targets
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Statement, Tree, position, tree_at
 
+from .library_call import entered
 from .numpy_call import NumpyCall
 
 
@@ -51,10 +52,9 @@ def _name(call: ExprAt) -> str:
 
 def _runs_package(scene: Scene) -> bool:
     """Whether the innermost of the user's frames called code of an installed package."""
-    frames, user = scene.incident.frames, scene.incident.user_frames
-    if not user or frames[-1] is user[-1]:
+    inside = entered(scene)
+    if inside is None:
         return False
-    inside = frames[frames.index(user[-1]) + 1]
     package = str(inside.frame.f_globals.get("__name__", "")).partition(".")[0]
     return is_installed(inside.filename) and package not in ("torch", "numpy")
 

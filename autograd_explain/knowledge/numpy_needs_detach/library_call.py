@@ -18,8 +18,11 @@ from autograd_explain.inspect.scene import Scene
 def handed(scene: Scene, call: ExprAt) -> dict[int, Any]:
     """The values of a call's arguments by the identity of their nodes (a starred one: the part of
     it that was taken); {} where the library's function is not written in Python."""
-    frame = _entered(scene)
-    if frame is None or not isinstance(call.node, ast.Call):
+    frame = entered(scene)
+    # Torch's own `__array__` was called from C: its parameters are not the user's arguments.
+    if frame is None or "torch/" in frame.filename.replace("\\", "/"):
+        return {}
+    if not isinstance(call.node, ast.Call):
         return {}
     positional, named = _parameters(frame)
     starred = next((i for i, a in enumerate(call.node.args) if isinstance(a, ast.Starred)), None)
@@ -34,15 +37,13 @@ def handed(scene: Scene, call: ExprAt) -> dict[int, Any]:
     return found
 
 
-def _entered(scene: Scene) -> LiveFrame | None:
+def entered(scene: Scene) -> LiveFrame | None:
     """The frame that the innermost of the user's frames called into."""
     user = scene.incident.user_frames
     frames = scene.incident.frames
     if not user or frames[-1] is user[-1]:
         return None
-    inside = frames[frames.index(user[-1]) + 1]
-    # Torch's own `__array__` was called from C: its parameters are not the user's arguments.
-    return None if "torch/" in inside.filename.replace("\\", "/") else inside
+    return frames[frames.index(user[-1]) + 1]
 
 
 def _parameters(live: LiveFrame) -> tuple[list[Any], dict[str, Any]]:

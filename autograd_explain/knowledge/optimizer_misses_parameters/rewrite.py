@@ -1,7 +1,7 @@
 """Make the optimizer after the parameters it is to step."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -10,7 +10,7 @@ from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Proposal, differing, torch_at
 from autograd_explain.rewrite.engine.cst_tools import make, targets
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed, statement_replaced
 from autograd_explain.rewrite.transforms.made_again import made_again
@@ -20,16 +20,6 @@ from autograd_explain.rewrite.transforms.uncut import node_at
 from .diagnose import Details
 from .late_group import group_added
 from .replaced_parameters import assigns
-
-
-def _each(
-    program: Program, step: Callable[[Program, Place], Edits | None], places: tuple[Place, ...]
-) -> Edits | None:
-    """One edit on top of the other."""
-    edits = step(program, places[0]) if places else None
-    for place in places[1:]:
-        edits = then(program, edits, step, place)
-    return edits
 
 
 def _written_into(program: Program, place: Place) -> Edits | None:
@@ -52,8 +42,8 @@ def _written_into(program: Program, place: Place) -> Edits | None:
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     replaced, plain = finding.details.replaced, finding.details.attributes
-    yield from differing("as_parameter", _each(program, parameter_attribute, plain))
-    written = _each(program, _written_into, finding.details.renewed)
+    yield from differing("as_parameter", each(program, ((parameter_attribute, p) for p in plain)))
+    written = each(program, ((_written_into, p) for p in finding.details.renewed))
     yield from differing("written_into", written)
     made = finding.place(What.CAUSE)
     if made is None or replaced is None:

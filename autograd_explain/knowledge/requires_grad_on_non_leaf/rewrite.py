@@ -6,7 +6,7 @@ from functools import partial
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.call_edits import (
     detached_instead,
     expression_replaced,
@@ -28,11 +28,8 @@ def _retained(site: Site[Details]) -> Edits | None:
 
 
 def _instead(site: Site[Details]) -> Edits | None:
-    first, *others = site.details.instead
-    edits = _made(site.program, first.place, first)
-    for part in others:
-        edits = then(site.program, edits, partial(_made, part=part), part.place)
-    return edits
+    instead = site.details.instead
+    return each(site.program, ((partial(_made, part=part), part.place) for part in instead))
 
 
 def _made(program: Program, place: Place, part: Instead) -> Edits | None:

@@ -32,11 +32,7 @@ from autograd_explain.rewrite.transforms.recompute import (
     recompute_before,
     repeat_inside,
 )
-from autograd_explain.rewrite.transforms.remove_memoization import (
-    always_computed,
-    not_kept,
-    without_memory,
-)
+from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .as_property import attributes_as_properties
@@ -145,14 +141,6 @@ def _set_again(site: Site[Details]) -> Edits | None:
     return called_before(site.program, places[1], places[0]) if places else None
 
 
-def _not_remembered(site: Site[Details]) -> Edits | None:
-    """What a function remembers from its first call is computed at every call."""
-    cause = site.finding.place(What.CAUSE)
-    if cause is None:
-        return None
-    return without_memory(site.program, cause) or always_computed(site.program, cause)
-
-
 def _in_closure(site: Site[Details]) -> Edits | None:
     """The statements behind the loss are repeated inside the function that goes backward."""
     old, failed = site.details.old, site.finding.place(What.FAILED)
@@ -252,13 +240,6 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
         yield detach_use(program, maker, target, state=several)
 
 
-def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    """`GCNConv(4, 8, cached=True)` -> the same with False, wherever the program makes one."""
-    for code, edits in not_kept(program, finding.details.options):
-        facts, changes = {"code": code}, Safety.CHANGES_MEANING
-        yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
-
-
 def _may_be_none(program: Program, name: str) -> bool:
     """Whether the program begins an attribute with None."""
     _, dot, attribute = name.rpartition(".")
@@ -283,7 +264,12 @@ def _is_computed_once(details: Details) -> bool:
 _ONE_GRAPH = (Why.SAME_LOSS, Why.SHARED)
 
 _of_table: Propose[Details] = by_table(
-    Fix("not_remembered", _not_remembered, when=lambda d: d.why is Why.REMEMBERED, changes=True),
+    Fix(
+        "not_remembered",
+        lambda s: computed_anew(s.program, s.finding.place(What.CAUSE)),
+        when=lambda d: d.why is Why.REMEMBERED,
+        changes=True,
+    ),
     Fix(
         "detach_kept",
         _detached_in_memory,
@@ -336,7 +322,7 @@ _of_table: Propose[Details] = by_table(
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
-    yield from _not_kept(finding, program)
+    yield from not_kept(program, details.options)
     yield from _filled_first(finding, program)
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)

@@ -12,11 +12,7 @@ from autograd_explain.rewrite.transforms.functional_layer import parameter_as_ar
 from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
-from autograd_explain.rewrite.transforms.remove_memoization import (
-    always_computed,
-    not_kept,
-    without_memory,
-)
+from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
@@ -60,12 +56,8 @@ def _other_way_round(site: Site[Details]) -> Edits | None:
 
 
 def _computed_anew(site: Site[Details]) -> Edits | None:
-    """What is kept for good is computed at every use."""
     memory = site.details.memory
-    if memory is None:
-        return None
-    change = always_computed if memory.how == "guard" else without_memory
-    return change(site.program, memory.place)
+    return None if memory is None else computed_anew(site.program, memory.place)
 
 
 _of_table: Propose[Details] = by_table(
@@ -98,13 +90,7 @@ def _of_library(finding: Finding[Details], program: Program) -> Iterator[Proposa
             return
 
 
-def _not_kept(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    for code, edits in not_kept(program, finding.details.options):
-        changes, facts = Safety.CHANGES_MEANING, {"code": code}
-        yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
-
-
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
-    yield from _not_kept(finding, program)
+    yield from not_kept(program, finding.details.options)
     yield from _of_library(finding, program)
     yield from _of_table(finding, program)

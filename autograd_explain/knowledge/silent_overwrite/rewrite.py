@@ -4,11 +4,12 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
+from autograd_explain.inspect.dataflow.syntax import container_of
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table
-from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.transforms.clone import clone_alias, clone_operand
 from autograd_explain.rewrite.transforms.copied_object import deep_copied
 from autograd_explain.rewrite.transforms.inplace_modules import module_not_inplace
@@ -37,7 +38,7 @@ def _sharing(program: Program) -> Iterator[tuple[str, Place]]:
     """`torch.from_numpy(buffer)`, or `buffer = t.detach().numpy()`: the array's name, and where."""
     for source, node in index_of(program).nodes(ast.AST):
         if isinstance(node, ast.Call) and called_name(node) in _FROM_NUMPY and node.args:
-            yield _base(node.args[0]), source.place(node.lineno, None, node)
+            yield ast.unparse(container_of(node.args[0])), source.place(node.lineno, None, node)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             if called_name(node.value) == "numpy":
                 place = source.place(node.lineno, None, node.value)
@@ -56,12 +57,6 @@ def _saved_copy(site: Site[Details]) -> Edits | None:
         if called_name(call) == "save_for_backward" and written in map(ast.unparse, call.args):
             return clone_operand(program, source.place(call.lineno), written)
     return None
-
-
-def _base(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return ast.unparse(node)
 
 
 def _recorded(site: Site[Details]) -> Edits | None:
@@ -145,24 +140,13 @@ _of_graph: Propose[Details] = by_table(
 
 def _copies(site: Site[Details]) -> Edits | None:
     """A copy of the tensor wherever it is kept, or given away to be written."""
-    (first, operand), *others = site.details.copied
-    edits = clone_operand(site.program, first, operand)
-    for place, text in others:
-        edits = then(site.program, edits, partial(_clone, text), place)
-    return edits
-
-
-def _clone(operand: str, program: Program, place: Place) -> Edits | None:
-    return clone_operand(program, place, operand)
+    copied = site.details.copied
+    return each(site.program, ((partial(clone_operand, operand=o), place) for place, o in copied))
 
 
 def _all_new(site: Site[Details]) -> Edits | None:
     """Each write makes a new tensor, which takes the written name."""
-    first, *others = site.details.writes
-    edits = _new(site.program, first)
-    for place in others:
-        edits = then(site.program, edits, _new, place)
-    return edits
+    return each(site.program, ((_new, place) for place in site.details.writes))
 
 
 def _new(program: Program, place: Place) -> Edits | None:

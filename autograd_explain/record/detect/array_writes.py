@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from ...inspect.dataflow.syntax import container_of
+
 _METHODS = frozenset({"fill", "sort", "put", "resize", "setfield", "partition", "itemset"})
 _FUNCTIONS = frozenset(
     {"copyto", "put", "put_along_axis", "place", "putmask", "fill_diagonal", "shuffle"}
@@ -38,8 +40,7 @@ def written_array(statement: ast.stmt) -> str:
         target = target if target is not None else statement.targets[0]
     elif isinstance(statement, ast.AugAssign):
         target = statement.target
-    while isinstance(target, ast.Subscript):
-        target = target.value
+    target = None if target is None else container_of(target)
     known = target is not None and not isinstance(target, (ast.Tuple, ast.List))
     return ast.unparse(target) if known and target is not None else ""
 

@@ -15,7 +15,7 @@ from ...inspect.dataflow.syntax import PUTS
 from ...model import Place
 from ...program import Program
 from ..observe.call_sites import CallFrame, CallSites
-from ..observe.code_positions import CodePosition, spot_of
+from ..observe.code_positions import CodePosition, operands_of, spot_of
 from .finding import CandidateFault, Mark, Marks
 from .kept_values import Holder, KeptValue, Reader
 
@@ -226,28 +226,12 @@ class _Returned:
     whole: bool = False
 
 
-def _body(spot: CodePosition) -> ast.AST:
-    """The function that it stands in, or the top level."""
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
-    return function or spot.source.tree
-
-
 def _operands(node: ast.AST | None) -> list[ast.expr]:
     """What an operation is given as it is, not computed first; entries of a display each."""
-    given: list[ast.expr] = []
+    given = operands_of(node)
     if isinstance(node, ast.Call):
         given = [*node.args, *(k.value for k in node.keywords)]
         given += [node.func.value] if isinstance(node.func, ast.Attribute) else []
-    elif isinstance(node, ast.BinOp):
-        given = [node.left, node.right]
-    elif isinstance(node, ast.AugAssign):
-        given = [node.target, node.value]
-    elif isinstance(node, ast.Compare):
-        given = [node.left, *node.comparators]
-    elif isinstance(node, ast.UnaryOp):
-        given = [node.operand]
-    elif isinstance(node, (ast.Attribute, ast.Subscript)):
-        given = [node.value]
     return [part for each in given for part in _parts(each)]
 
 
@@ -306,7 +290,7 @@ def _bound_between(write: CodePosition, read: CodePosition) -> set[str]:
 
 def _bound_in(spot: CodePosition, first: int, last: int) -> set[str]:
     """The names that get a value on the lines between two, in a function."""
-    nodes = (n for n in ast.walk(_body(spot)) if isinstance(n, ast.Assign))
+    nodes = (n for n in ast.walk(spot.scope) if isinstance(n, ast.Assign))
     targets = (t for n in nodes if first < n.lineno < last for t in n.targets)
     return {name for target in targets for name in _names(target)}
 
@@ -314,7 +298,7 @@ def _bound_in(spot: CodePosition, first: int, last: int) -> set[str]:
 def _taken_from(spot: CodePosition, path: str) -> set[str]:
     """The names that the function around gives to entries of a container, or to the container."""
     names = {path}
-    given = [*_given(_body(spot))]
+    given = [*_given(spot.scope)]
     while more := {t for value, t in given if _paths(_parts(value)) & names} - names:
         names |= more
     return names - {path}
@@ -322,7 +306,7 @@ def _taken_from(spot: CodePosition, path: str) -> set[str]:
 
 def _entries(spot: CodePosition, paths: set[str]) -> set[str]:
     """The names that a loop over all of what a container holds gives to each."""
-    loops = (n for n in ast.walk(_body(spot)) if isinstance(n, (ast.For, ast.comprehension)))
+    loops = (n for n in ast.walk(spot.scope) if isinstance(n, (ast.For, ast.comprehension)))
     over = (n for n in loops if paths & {ast.unparse(part) for part in _parts(n.iter)})
     return {name for loop in over for name in _names(loop.target)}
 
@@ -345,7 +329,7 @@ def _names(target: ast.expr) -> Iterator[str]:
 
 
 def _returned(inner: _Level, outer: _Level, paths: set[str]) -> _Returned:
-    statement, body = outer.spot.statement, _body(inner.spot)
+    statement, body = outer.spot.statement, inner.spot.scope
     called = isinstance(statement, ast.Assign) and statement.value is outer.spot.node
     targets = statement.targets[:1] if isinstance(statement, ast.Assign) and called else []
     names = [ast.unparse(e) for t in targets for e in getattr(t, "elts", [])]
@@ -373,7 +357,7 @@ def _may_be_kept_again(level: _Level, holder: Holder) -> bool:
 def _puts(level: _Level, path: str, names: Iterable[str]) -> Iterator[tuple[ast.AST, ast.expr]]:
     """What the function puts under a path by one of these names, each with what puts it."""
     given = {*names}
-    for node in ast.walk(_body(level.spot)):
+    for node in ast.walk(level.spot.scope):
         yield from ((node, kept) for kept in _put(node, path) if ast.unparse(kept) in given)
 
 
@@ -387,7 +371,7 @@ def _kept_again(level: _Level, path: str) -> bool:
 def _kept_at(level: _Level, path: str) -> Iterator[tuple[Place, str]]:
     """The expressions in the function by which it kept the tensor under a path, or gave what is
     there the name that was written, with their texts."""
-    body, source = _body(level.spot), level.spot.source
+    body, source = level.spot.scope, level.spot.source
     name = getattr(body, "name", None)
     for node in ast.walk(body):
         put = [kept for kept in _put(node, path) if ast.unparse(kept) in level.names]

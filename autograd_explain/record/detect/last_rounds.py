@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 from torch import Tensor
 
@@ -23,6 +22,7 @@ from ..observe.call_sites import CallFrame, CallSites
 from ..observe.code_positions import CodePosition, spot_of
 from ..observe.event_log import EventLog, Made
 from .finding import CandidateFault, Mark, Marks, TimeShare
+from .number_into_loss import spread, targets_of
 
 _LOOKS = 2  #: at the graph of one backward's line
 _MAX_MADE = 20_000
@@ -129,14 +129,14 @@ def _loop_of(spot: CodePosition) -> _Loop | None:
     for before in _before(spot, statement):
         if isinstance(before, ast.For):
             for node in _flat(before.body):
-                for name in names & _targets(node):
+                for name in names & {*targets_of(node)}:
                     if isinstance(node, ast.Assign) and _is_of_one_round(before, node, name):
                         return _Loop(spot, before, node, name)
             if names & _all_targets(before):
                 return None
-        elif isinstance(before, ast.Assign) and names & _targets(before):
+        elif isinstance(before, ast.Assign) and names & {*targets_of(before)}:
             more = _names(before.value) if _only_scales(before.value) else set()
-            names = (names - _targets(before)) | more
+            names = (names - {*targets_of(before)}) | more
         elif names & _all_targets(before):
             return None
     return None
@@ -165,12 +165,12 @@ def _is_of_one_round(loop: ast.For, bound: ast.Assign, name: str) -> bool:
     assigned = [n for n in inner if isinstance(n, (ast.Assign, ast.AugAssign, ast.AnnAssign))]
     if any(called_name(n.value)[:1].isupper() for n in assigned if n.value is not None):
         return False  # each round may train a model of its own
-    others = [n for n in assigned if n is not bound and name in _targets(n)]
+    others = [n for n in assigned if n is not bound and name in targets_of(n)]
     if name in _names(bound.value) or not all(name in _names(n.value) for n in others if n.value):
         return False
     if any(isinstance(n, ast.AugAssign) or n not in _flat(loop.body) for n in others):
         return False
-    if name in _spread(assigned, _carried(loop)):
+    if name in spread(assigned, _carried(loop)):
         return False
     reads = (n for n in inner if isinstance(n, ast.Name) and n.id == name)
     parents = {child: n for n in inner for child in ast.iter_child_nodes(n)}
@@ -210,7 +210,7 @@ def _carried(loop: ast.For) -> set[str]:
     for statement in _flat(loop.body):
         read = {n for inner in ast.walk(statement) for n in _read_by(inner)}
         carried |= (read & every) - bound
-        bound |= _targets(statement)
+        bound |= {*targets_of(statement)}
     return carried
 
 
@@ -227,8 +227,8 @@ def _differ(loop: _Loop) -> bool:
     given = _names_of(loop.node.target)
     for node in assigned:
         if any(called_name(n) == "next" for n in ast.walk(node.value)):
-            given |= _targets(node)
-    return loop.name in _spread(assigned, given)
+            given |= {*targets_of(node)}
+    return loop.name in spread(assigned, given)
 
 
 def _sums(loop: ast.For, name: str) -> Iterator[str]:
@@ -237,14 +237,6 @@ def _sums(loop: ast.For, name: str) -> Iterator[str]:
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
             if isinstance(node.value, ast.Name) and node.value.id == name:
                 yield ast.unparse(node.target)
-
-
-def _spread(assigned: Sequence[Any], known: set[str]) -> set[str]:
-    """The names that get what these hold."""
-    known = {*known}
-    while more := {t for a in assigned if _names(a.value) & known for t in _targets(a)} - known:
-        known |= more
-    return known
 
 
 def _only_scales(value: ast.expr) -> bool:
@@ -263,14 +255,8 @@ def _names_of(target: ast.expr) -> set[str]:
     return {ast.unparse(n) for n in ast.walk(target) if isinstance(n, (ast.Name, ast.Attribute))}
 
 
-def _targets(statement: ast.AST) -> set[str]:
-    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    found = (n for t in targets if isinstance(t, ast.expr) for n in getattr(t, "elts", [t]))
-    return {ast.unparse(n) for n in found}
-
-
 def _all_targets(node: ast.AST) -> set[str]:
-    return {name for inner in ast.walk(node) for name in _targets(inner)}
+    return {name for inner in ast.walk(node) for name in targets_of(inner)}
 
 
 def _rounds(

@@ -19,19 +19,18 @@ def flows_into(cut: CodePosition, root: CodePosition, *, held: bool = False) -> 
     function = source.function_around(cut.statement)
     if function is not source.function_around(root.statement or cut.statement):
         return False
-    known = set(_targets(cut.statement, held))
+    known = set(targets_of(cut.statement, held))
     return loss in spread(assignments_around(cut), known, held=held)
 
 
 def assignments_around(spot: CodePosition) -> list[ast.AST]:
     """Those of the function that it stands in, or of its cell."""
-    function = None if spot.statement is None else spot.source.function_around(spot.statement)
-    return [n for n in ast.walk(function or spot.source.tree) if isinstance(n, _ASSIGNING)]
+    return [n for n in ast.walk(spot.scope) if isinstance(n, _ASSIGNING)]
 
 
 def spread(assignments: Sequence[ast.AST], known: set[str], *, held: bool = False) -> set[str]:
-    """The names that get what these hold, over any number of assignments."""
-    while more := {t for a in assignments if reads(a) & known for t in _targets(a, held)} - known:
+    """The names that get what these hold, over any number of assignments; `known` gets them."""
+    while more := {t for a in assignments if reads(a) & known for t in targets_of(a, held)} - known:
         known |= more
     return known
 
@@ -82,7 +81,8 @@ def _receiver(node: ast.AST | None) -> str:
     return ast.unparse(node.func.value) if isinstance(node.func.value, named) else ""
 
 
-def _targets(statement: ast.AST, held: bool) -> Iterator[str]:
+def targets_of(statement: ast.AST, held: bool = False) -> Iterator[str]:
+    """What a statement gives a value; with `held` what it is put into, too."""
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     for target in targets:
         for element in getattr(target, "elts", [] if target is None else [target]):

@@ -26,6 +26,12 @@ class CodePosition:
     statement: ast.stmt | None
 
     @property
+    def scope(self) -> ast.AST:
+        """The function that it stands in, or the top level."""
+        around = self.source.function_around
+        return (None if self.statement is None else around(self.statement)) or self.source.tree
+
+    @property
     def assigned(self) -> ast.expr | None:
         """`x` in `x = node`, where the whole value is the node."""
         statement = self.statement
@@ -47,6 +53,19 @@ class CodePosition:
         # IPython 7.34 names a cell's top level "<cell line: 3>".
         top = self.function.startswith(("<module>", "<cell line:"))
         return self.source.place(self.line, None if top else self.function, node)
+
+
+def operands_of(node: ast.AST | None) -> list[ast.expr]:
+    """What an operation is given; [] of a call, whose receiver may be a namespace."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    return [node.value] if isinstance(node, (ast.Attribute, ast.Subscript)) else []
 
 
 def spot_of(program: Program, step: CallFrame) -> CodePosition | None:

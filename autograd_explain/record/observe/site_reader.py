@@ -12,7 +12,7 @@ from ...inspect.history import TraceEvent
 from ...model import Place
 from ...program import Program, last_name
 from .call_sites import CallSite, CallSites
-from .code_positions import CodePosition, line_of, spot_of
+from .code_positions import CodePosition, line_of, operands_of, spot_of
 from .opaque_layers import SEQUENTIAL
 
 # Library functions that stand between the user and one torch function and add nothing.
@@ -217,20 +217,11 @@ def _operands(spot: CodePosition) -> tuple[str, ...]:
         if isinstance(node.func, ast.Attribute) and not _is_namespace(node.func.value):
             read.append(node.func.value)
         read += [*_positional(node), *(k.value for k in node.keywords if k.arg is not None)]
-    elif isinstance(node, ast.BinOp):
-        read = [node.left, node.right]
-    elif isinstance(node, ast.AugAssign):
-        read = [node.target, node.value]
-    elif isinstance(node, ast.Compare):
-        read = [node.left, *node.comparators]
-    elif isinstance(node, ast.UnaryOp):
-        read = [node.operand]
-    elif isinstance(node, ast.Attribute):
-        read = [node.value]
-    elif isinstance(node, ast.Subscript):
-        statement = spot.statement
-        stored = isinstance(statement, ast.Assign) and node in statement.targets
-        read = [statement.value if stored and isinstance(statement, ast.Assign) else node.value]
+    else:
+        read = operands_of(node)
+    statement = spot.statement
+    if isinstance(node, ast.Subscript) and isinstance(statement, ast.Assign):
+        read = [statement.value] if node in statement.targets else read
     return tuple(spot.text(e) for e in read if not _is_number(e))
 
 

@@ -13,6 +13,7 @@ from .draft import compiles
 from .magics import mask
 
 Key = tuple[int | None, str | None]
+Step = Callable[[Program, Place], Edits | None]
 
 
 class EditedProgram(Program):
@@ -41,6 +42,7 @@ class Edited:
 
     program: Program
     edits: Edits
+    changed: Sequence[tuple[Source, Source]] = ()  #: each text as it was and as it is
 
     def place(self, place: Place) -> Place | None:
         """Where the statement at `place` stands now; None where its line is gone or rewritten
@@ -69,12 +71,14 @@ def apply(program: Program, edits: Iterable[Edit] | None) -> Edited | None:
         return None
     edits = tuple(edits)
     changed: dict[Key, Source] = {}
+    pairs = []
     for edit in edits:
         old = _source(program, edit)
         if old is None or old.text != edit.old_source:
             return None
         changed[_key(edit)] = _new_source(old, edit.new_source)
-    return Edited(EditedProgram(program, changed), edits)
+        pairs.append((old, changed[_key(edit)]))
+    return Edited(EditedProgram(program, changed), edits, pairs)
 
 
 def then(
@@ -95,6 +99,15 @@ def then(
     if any(place is None for place in followed):
         return None
     return merge(first, step(edited.program, *followed))
+
+
+def each(program: Program, steps: Iterable[tuple[Step, Place]]) -> Edits | None:
+    """Steps at places of the program as it is, one on top of the other, as one rewrite.  None
+    where one of them cannot be made, and where there is none."""
+    edits: Edits | None = None
+    for number, (step, place) in enumerate(steps):
+        edits = then(program, edits, step, place) if number else step(program, place)
+    return edits
 
 
 def merge(*groups: Iterable[Edit] | None) -> Edits | None:

@@ -8,17 +8,25 @@ from dataclasses import replace
 
 import libcst as cst
 
-from ...model import Edits, Place
+from ...model import Edits, Place, Safety
 from ...program import Program
 from ...program_index import index_of
 from ..analysis.effects import effects
 from ..engine.cst_tools import called_name, dotted, keyword, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
+from ..engine.proposal import Proposal
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
 from .uncut import apply_patches, keyword_added
 
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
+
+
+def computed_anew(program: Program, place: Place | None) -> Edits | None:
+    """What the decorator or the guard at `place` remembers is computed at every use."""
+    if place is None:
+        return None
+    return without_memory(program, place) or always_computed(program, place)
 
 
 def without_memory(program: Program, place: Place) -> Edits | None:
@@ -66,11 +74,12 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     return (draft.remove(guard) if returns else draft.opened(guard)).edits()
 
 
-def not_kept(program: Program, options: Sequence[tuple[Place, str]]) -> Iterator[tuple[str, Edits]]:
-    """`GCNConv(4, 8, cached=True)` -> the same with False, at each of these calls; what is said."""
+def not_kept(program: Program, options: Sequence[tuple[Place, str]]) -> Iterator[Proposal]:
+    """`GCNConv(4, 8, cached=True)` -> the same with False, at each of these calls."""
     patches = (keyword_added(program, place, name, "False") for place, name in options)
     if edits := apply_patches(patch for group in patches for patch in group):
-        yield f"{options[0][1]}=False", edits
+        changes, facts = Safety.CHANGES_MEANING, {"code": f"{options[0][1]}=False"}
+        yield Proposal("repair_turn_flag", edits, changes, facts, intended_difference=True)
 
 
 def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator] | None:
