@@ -107,7 +107,7 @@ def _matrix(call: Call, given: Sequence[Any]) -> Operand | None:
         return None
     values = _SPECTRA[call.name](matrix)
     largest, small = float(values.abs().max()), torch.finfo(matrix.dtype).eps
-    if not float(values.diff().abs().min()) <= 4 * small * len(matrix) * largest:
+    if not float(values.diff().abs().min()) <= 4 * small * matrix.shape[-1] * largest:
         return None
     step = f"{small**0.5 * (largest or 1.0):.0e}"
     diagonal = torch.arange(matrix.shape[-1]).diag().to(matrix)

@@ -75,9 +75,7 @@ def _makes_optimizer(
     place = tree.place(statement)
     if imports_at(program, place).full(_callee(statement)).startswith("torch.optim."):
         return True
-    if optimizer is not None and (place.cell, place.file, place.line) == (
-        *(optimizer.cell, optimizer.file, optimizer.line),
-    ):
+    if optimizer is not None and place.line_id == optimizer.line_id:
         return True
     if isinstance(tree.scope_of(statement), cst.Module) and tree.source.cell is not None:
         if any(_is_optimizer(program.names.get(name)) for name in _given(statement)):
