@@ -50,6 +50,7 @@ class Details:
     norm: str  #: the old function of torch.nn.utils that stores it and can be replaced
     asked: tuple[Place, ...]  #: for that function
     makers: tuple[Place, ...] = ()  #: the statements that made it, where no gradient is wanted
+    attribute: str = ""  #: the name that the stored value has in its object
     whole: str = ""  #: the module of which several parts keep such a tensor under that attribute
 
 
@@ -102,6 +103,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             makers=()
             if norm is not None or copied is None or _computes_anew(root)
             else untrained_makers(scene, copied, tensor),
+            attribute=attribute,
             whole=_whole(scene, root, "" if copied is None else copied.text, names, attribute),
         )
     )

@@ -32,7 +32,7 @@ def _unrecorded(site: Site[Details]) -> Edits | None:
 def _dropped(site: Site[Details]) -> Edits | None:
     copied = site.details.copied or site.finding.place(What.FAILED)  # a library copies
     name = "" if copied is None else _name_at(site.finding, site.program, copied)
-    attribute, whole = site.finding.facts["attribute"], site.details.whole
+    attribute, whole = site.details.attribute, site.details.whole
     code = f"{name} = None\n"
     if whole:
         code = (
