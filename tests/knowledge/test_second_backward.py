@@ -7,6 +7,7 @@ rewrite brings in ("" where none is honest).
 from __future__ import annotations
 
 import pytest
+import torch
 from knowledge.played import edited, explained, play
 from knowledge.test_cases import run
 
@@ -807,3 +808,37 @@ def test_a_functions_own_backward_is_not_where_it_failed(watched: bool) -> None:
     assert sources[What.CAUSE] == "self.mem = 0.9 * self.mem + x"
     assert sources[What.FAILED] == "loss.backward()"
     assert "    cell.mem = torch.zeros_like(cell.mem)" in found.rewrites[0].edits[0].new_source
+
+
+TWICE = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+x, y = torch.randn(16, 4), torch.randn(16, 1)
+# %%
+def step():
+    loss = ((net(x) - y) ** 2).mean()
+    loss.backward()
+    return loss, y
+def norm_of(loss):
+    loss.backward()
+    return net.weight.grad.norm().item()
+# %%
+loss = ((net(x) - y) ** 2).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["loss, _ = step()\nloss.backward()", "norm = norm_of(loss)\nloss.backward()"],
+    ids=["in what computes the loss", "in what needs the gradients at once"],
+)
+def test_one_loss_goes_backward_once(last: str) -> None:
+    """With the graph kept every gradient would come twice, and equal a reference that has it so."""
+    found = play(cells_of(TWICE + last), watched=True, verify=True).diagnosis
+    assert found is not None
+    assert not [e for r in found.rewrites for e in r.edits if "retain_graph" in e.new_source]
+    repaired = run(edited(cells_of(TWICE + last), found.rewrites[0]))
+    once = run(cells_of(TWICE + "loss.backward()"))
+    torch.testing.assert_close(repaired["net"].weight.grad, once["net"].weight.grad)

@@ -28,6 +28,7 @@ from .constants import Constants, constants
 from .evidence import Evidence
 from .freed_part import FreedPart
 from .handed_anew import handed_anew
+from .handed_on import backward_before
 from .held_leaf import replaces_held_leaf
 from .reason import Why
 from .weight import weighs_log_probability
@@ -70,6 +71,7 @@ class Details:
     attribute: str = ""  #: under which an object has it that was given it
     constants: Constants | None = None  #: the values that the loop need not train
     held: bool = False  #: it took the name of a leaf that an optimizer steps
+    before: Place | None = None  #: the backward of the same loss that another function has called
 
 
 def details_of(
@@ -104,6 +106,7 @@ def details_of(
         attribute=_attribute(scene, known.part) if why is Why.COMPUTED_ONCE else "",
         constants=constants(scene, known.part) if why is Why.COMPUTED_ONCE else None,
         held=why is Why.CARRIED and replaces_held_leaf(scene, known.part),
+        before=backward_before(scene, known) if why in (Why.SAME_LOSS, Why.SHARED) else None,
     )
 
 

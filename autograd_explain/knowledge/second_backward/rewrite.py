@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from autograd_explain.inspect.facts.loop_carried import StateKind
-from autograd_explain.model import Finding, Role, Safety, What
-from autograd_explain.program import Program
+from autograd_explain.model import Finding, Place, Role, Safety, What
+from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
@@ -33,6 +33,7 @@ from autograd_explain.rewrite.transforms.recompute import (
     repeat_inside,
 )
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .as_property import attributes_as_properties
@@ -156,6 +157,18 @@ def _kept(site: Site[Details]) -> Edits | None:
     return keep_graph(site.program, site.finding.place(What.FREED))
 
 
+def _once(at: Callable[[Site[Details]], Place | None]) -> Callable[[Site[Details]], Edits | None]:
+    """One of the two calls is taken out, where it is a statement of its own."""
+
+    def edit(site: Site[Details]) -> Edits | None:
+        place = at(site) if site.details.before is not None else None
+        call = getattr(site.program.statement_at(place), "value", None)
+        alone = isinstance(call, ast.Call) and called_name(call) in _BACKWARD
+        return remove_statement(site.program, place) if place is not None and alone else None
+
+    return edit
+
+
 def _detached_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     """`d = D(g.detach())` for the first loss, `d = D(g)` again before the second uses it."""
     use, maker = finding.details.use, finding.place(What.CAUSE)
@@ -261,7 +274,14 @@ def _is_computed_once(details: Details) -> bool:
     return details.why is Why.COMPUTED_ONCE
 
 
-_ONE_GRAPH = (Why.SAME_LOSS, Why.SHARED)
+_BACKWARD = ("backward", "manual_backward")
+
+
+def _is_shared(details: Details) -> bool:
+    """Whether one graph serves two losses; of one loss, gone back from in two functions, every
+    gradient would come twice."""
+    return details.why in (Why.SAME_LOSS, Why.SHARED) and details.before is None
+
 
 _of_table: Propose[Details] = by_table(
     Fix(
@@ -291,27 +311,29 @@ _of_table: Propose[Details] = by_table(
         when=lambda d: d.why is Why.DERIVATIVE,
         changes=True,
     ),
+    Fix("one_backward", _once(lambda s: s.details.before), changes=True),
+    Fix("one_backward", _once(lambda s: s.place), changes=True),
     # A step that may write what the shared part saved: keeping the graph comes last.
-    Fix("recompute", _again, when=lambda d: d.why in _ONE_GRAPH and d.stepped, changes=True),
-    Fix("retain_graph", _kept, when=lambda d: d.why in _ONE_GRAPH and not d.stepped),
+    Fix("recompute", _again, when=lambda d: _is_shared(d) and d.stepped, changes=True),
+    Fix("retain_graph", _kept, when=lambda d: _is_shared(d) and not d.stepped),
     # `D(fake.detach())` in the first loss alone: the graph of `fake` is left to the second.
     Fix(
         "detach_first",
         lambda s: detached_at(s.program, *s.details.first_uses),
-        when=lambda d: d.why in (*_ONE_GRAPH, Why.SHARED_APART),
+        when=lambda d: _is_shared(d) or d.why is Why.SHARED_APART,
         changes=True,
     ),
     Fix(
         "recompute",
         _again,
-        when=lambda d: (d.why in _ONE_GRAPH and not d.stepped) or d.why is Why.SHARED_STEPPED,
+        when=lambda d: (_is_shared(d) and not d.stepped) or d.why is Why.SHARED_STEPPED,
         changes=True,
     ),
     Fix(
         "retain_graph",
         _kept,
         when=lambda d: (
-            (d.why in _ONE_GRAPH and d.stepped)
+            (_is_shared(d) and d.stepped)
             or d.why in (Why.SHARED_APART, Why.SAVED_READ)
             or (d.why is Why.DERIVATIVE and d.trained)
         ),
