@@ -394,6 +394,7 @@ class Diagnosis:
     that the next run of the cell is going to be recorded.  `outside`: the program is no notebook,
     so that magics are of no use to its author.  `graph` are the lines from the culprit to the loss
     in the order of time, where they are known.  `rank` is that of the process in a distributed job.
+    `signal` is what the recorder saw, by name, where nothing was raised.
     """
 
     kind: Kind
@@ -404,3 +405,4 @@ class Diagnosis:
     outside: bool = False
     graph: tuple[GraphLine, ...] = ()
     rank: int | None = None
+    signal: str = ""

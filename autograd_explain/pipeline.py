@@ -70,7 +70,15 @@ def explain_incident(
     told = finding.with_details(None)  # a report pickles where the cause's folder is unknown
     outside = not incident.program.is_notebook
     diagnosis = Diagnosis(
-        incident.kind, incident.message, told, rewrites, notes, outside, graph, rank_of()
+        incident.kind,
+        incident.message,
+        told,
+        rewrites,
+        notes,
+        outside,
+        graph,
+        rank=rank_of(),
+        signal=incident.signal,
     )
     return render(diagnosis, options, causes)
 

@@ -109,7 +109,7 @@ def _request(session: Session, program: Program, edit: Edit, seconds: float) -> 
     found = last.diagnosis
     overwritten = found.finding.event(What.CHANGED) is not None
     kind = Kind.SILENT if found.kind is Kind.NOTE else found.kind
-    reference = reference_for(kind, found.message, overwritten)
+    reference = reference_for(kind, found.message, overwritten, found.signal)
     return replace(
         request,
         kind=kind,

@@ -90,6 +90,20 @@ def test_a_cell_that_did_not_fail_is_compared_with_itself(run, verdict):
     assert "those of the program as it is (w.grad, z, loss)" in other.reason
 
 
+def test_a_fault_that_copies_of_what_was_saved_do_not_mend(run, verdict):
+    """The list holds one buffer three times: what the graph saved was not written."""
+    run(FIRST)
+    run("%autograd_check on")
+    cell = (
+        "buffer, outs = torch.zeros(3), []\nfor t in range(3):\n    buffer[:] = w * t\n"
+        "    outs.append(buffer)\ntorch.stack(outs).sum().backward()"
+    )
+    run(cell)
+    assert autograd_explain.last().id == "silent_overwrite"
+    assert verdict(cell + "\nprint('done')").outcome == "runs"
+    assert verdict(cell.replace("append(buffer)", "append(buffer.clone())")).outcome != "verified"
+
+
 def test_an_earlier_cell_may_mend_the_one_that_failed(run, verdict):
     run(FIRST)
     run("def f(w):\n    y = w.exp()\n    y.mul_(2)\n    return y.sum()")
