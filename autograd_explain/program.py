@@ -232,6 +232,14 @@ def expression_of(text: str) -> ast.expr | None:
         return None
 
 
+def blocks(node: ast.AST | None) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements that a node holds; those of its handlers are the handlers'."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list):
+            yield block
+
+
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions and classes inside it, in text order."""
     for child in ast.iter_child_nodes(function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import program_of, result, spot
 
-from autograd_explain.knowledge.silent_cut.reconnect import reconnected
+from autograd_explain.rewrite.transforms.reconnect import reconnected
 
 HEAD = (
     "import math\nimport numpy as np\nimport torch\n"

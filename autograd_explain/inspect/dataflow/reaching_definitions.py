@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...arguments import FunctionNode
+from ...program import blocks
 
 
 class How(Enum):
@@ -208,14 +209,6 @@ def _scan_branches(statement: ast.If | ast.Try, key: str, found: list[Binding]) 
 
 def _leaves(block: list[ast.stmt]) -> bool:
     return bool(block) and isinstance(block[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
-
-
-def blocks(node: ast.AST | None) -> Iterator[list[ast.stmt]]:
-    """The blocks of statements that a node holds; those of its handlers are the handlers'."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
 
 
 def _everywhere(statement: ast.stmt, key: str) -> Iterator[Binding]:

@@ -11,8 +11,7 @@ import torch
 
 from ...incident import LiveFrame
 from ...model import Place
-from ...program import Source, called_name, own_nodes
-from ..dataflow.reaching_definitions import blocks
+from ...program import Source, blocks, called_name, own_nodes
 from ..dataflow.safe_lookup import in_frame
 from ..live.graph import Graph
 from ..live.names import storage_key

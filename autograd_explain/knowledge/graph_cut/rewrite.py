@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.facts.losing_call import Undecorated
-from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 from autograd_explain.model import Place
 from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
@@ -25,6 +24,7 @@ from autograd_explain.rewrite.transforms.derivative_taken import (
 )
 from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.read_instead import read_instead
+from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,

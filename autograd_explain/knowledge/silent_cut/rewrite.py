@@ -12,13 +12,13 @@ from autograd_explain.rewrite.transforms.functional_layer import parameter_as_ar
 from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
 from .details import Details
 from .functional_copy import functional_copy
-from .reconnect import reconnected
 
 
 def _told(site: Site[Details]) -> list[Place]:

@@ -4,13 +4,13 @@ import ast
 
 from autograd_explain.inspect.dataflow import CutKind
 from autograd_explain.inspect.dataflow.grad_mode import OffBy
-from autograd_explain.knowledge.silent_cut.reconnect import reconnected
 from autograd_explain.model import Place, Span, What
 from autograd_explain.program import Program, called_name
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
 from autograd_explain.rewrite.transforms.read_instead import read_instead
+from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.uncut import (
     Patch,
     apply_patches,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from autograd_explain.inspect.dataflow.reaching_definitions import blocks
-from autograd_explain.model import Place, Span
-from autograd_explain.program import Program, Source, called_name
-from autograd_explain.rewrite.transforms.uncut import Patch
+from ...model import Place, Span
+from ...program import Program, Source, blocks, called_name
+from .uncut import Patch
 
 
 def flag_of_root(program: Program, place: Place | None) -> list[Patch]:

@@ -6,20 +6,20 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autograd_explain.arguments import bound_arguments
-from autograd_explain.forward_flow import flows_out
-from autograd_explain.model import Place, Span
-from autograd_explain.program import Program, Source, called_name, own_nodes
-from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.engine.imports import imports_at
-from autograd_explain.rewrite.transforms.numpy_detour import (
+from ...arguments import bound_arguments
+from ...forward_flow import flows_out
+from ...model import Edits, Place, Span
+from ...program import Program, Source, called_name, own_nodes
+from ...program_index import index_of
+from ..engine.imports import imports_at
+from .numpy_detour import (
     departures,
     handed_to,
     in_torch,
 )
-from autograd_explain.rewrite.transforms.training_step import remove_statement
-from autograd_explain.rewrite.transforms.uncut import (
+from .root_flag import flag_of_root, without_lines
+from .training_step import remove_statement
+from .uncut import (
     Patch,
     apply_patches,
     node_at,
@@ -29,8 +29,6 @@ from autograd_explain.rewrite.transforms.uncut import (
     unwrapped,
     without_cut,
 )
-
-from .root_flag import flag_of_root, without_lines
 
 #: A scope, what it calls a value, and where the value is known to be cut or comes from.
 _Way = tuple[Source, ast.AST, str, ast.expr]
