@@ -22,8 +22,8 @@ UNMET = ""
 #: as well have silenced what complained.
 _SHOWN_UNVERIFIED: Mapping[Reference, frozenset[str]] = {
     Reference.NONE: frozenset(
-        "keep_in_graph tensors_joined soft with_graph no_inference_mode reduce create_graph "
-        "registered put_together narrowed "
+        "keep_in_graph tensors_joined soft straight_through with_graph no_inference_mode reduce "
+        "create_graph registered put_together narrowed "
         "detached_flag detached_copy kept_apart custom_fwd value_itself as_argument "
         "differentiable_sample made_again of_another to_optimizer away_from_zero finite_fill "
         "rows_left called_itself derivative_itself recorded_instead".split()

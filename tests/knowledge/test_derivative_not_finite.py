@@ -71,7 +71,23 @@ ROWS = {
     ),
     "a mask behind a quotient": Row(
         "ratio = w / w\nloss = ratio[w > 0].sum() + w.sum()", "derivative", "w / w", "w", "0",
-        "clamp_input", "ratio = w / w.clamp_min(1e-12)",
+        "where_inside", "ratio = w / torch.where(w > 0, w, 1.0)",
+    ),
+    "a mask behind what is filled": Row(
+        "here = w > 0\nlogs = w.log()\nloss = (w * logs).masked_fill(~here, 0.0).sum()",
+        "derivative", "w.log()", "w", "0",
+        "where_inside", "logs = torch.where(~here, 1.0, w).log()",
+    ),
+    "a mask that is multiplied with": Row(
+        "here = (w > 0).float()\nlogs = w.log()\nloss = (logs * here).sum()",
+        "value", "w.log()", "w", "0",
+        "where_inside", "logs = torch.where(here != 0, w, 1.0).log()",
+    ),
+    "a mask that is known only later": Row(
+        "logs = w.log()\nloss = torch.where(torch.isfinite(logs), logs, 0.0).sum()",
+        "derivative", "w.log()", "w", "0",
+        "where_around",
+        'logs = torch.where(w == 0, float("-inf"), torch.where(w == 0, 1.0, w).log())',
     ),
     "a divisor of both signs": Row(
         "y = w - 1\nloss = torch.where(y == 0, 0.0, 1 / y).sum()", "derivative", "1 / y", "y",

@@ -44,11 +44,11 @@ ROWS = {
         ("loss = dec(h).square().sum()",),
     ),
     "inside the model": Row(
-        "loss = dec(torch.sign(h)).sum()", "torch.sign(h)", "straight_through",
+        "loss = dec(torch.sign(h)).sum()", "torch.sign(h)", "repair_straight_through",
         ("loss = dec(h + (torch.sign(h) - h).detach()).sum()",),
     ),
     "inside the model, of a call": Row(
-        "loss = dec(h.tanh().round() * 2).sum()", "h.tanh().round()", "straight_through",
+        "loss = dec(h.tanh().round() * 2).sum()", "h.tanh().round()", "repair_straight_through",
         (
             "new_value = h.tanh()",
             "loss = dec((new_value + (new_value.round() - new_value).detach()) * 2).sum()",

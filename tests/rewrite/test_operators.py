@@ -49,6 +49,22 @@ EDITS = [
     ("keep_in_graph", "y = x.detach() * 2", "y = x * 2"),
     ("keep_in_graph", "y = np.exp(x)", "y = torch.exp(x)"),
     ("soft", "y = (p > 0.5).float()", "y = p.float()"),
+    (
+        "straight_through",
+        "y = (p > 0.5).float()",
+        "y = p + ((p > 0.5).float() - p).detach()",
+    ),
+    (
+        "straight_through",
+        "y = F.one_hot(f(x).argmax(-1), 4)",
+        "new_value = f(x)\n"
+        "y = new_value + (F.one_hot(new_value.argmax(-1), 4) - new_value).detach()",
+    ),
+    (
+        "straight_through",
+        "i = p.detach().argmax(-1)\ny = F.one_hot(i, 4).float()",
+        "i = p.detach().argmax(-1)\ny = p + (F.one_hot(i, 4).float() - p).detach()",
+    ),
     ("tensors_joined", "y = torch.tensor(xs)", "y = torch.stack(xs)"),
     ("drop_call", "net = Net().half()", "net = Net()"),
     (

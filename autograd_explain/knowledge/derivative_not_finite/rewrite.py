@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable
-from itertools import pairwise
 
 import libcst as cst
 
@@ -13,12 +12,13 @@ from autograd_explain.rewrite.analysis.effects import fresh
 from autograd_explain.rewrite.engine import cst_tools
 from autograd_explain.rewrite.engine.cst_tools import bare, expression, make, method, walk
 from autograd_explain.rewrite.engine.draft import Draft, every
-from autograd_explain.rewrite.engine.tree import Tree, tree_at
+from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_set
 from autograd_explain.rewrite.transforms.finite_mask import finite_fill, rows_left
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
+from .masks import mask_behind
 from .operation import operands
 
 #: What a sum of squares is made with, so that it may be written twice.
@@ -27,18 +27,19 @@ _DEVIATIONS = frozenset({"std", "var", "std_mean", "var_mean"})
 
 
 def _masked(draft: Draft, site: Site[Details]) -> bool:
-    """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`."""
+    """`torch.where(mask, f(x), y)` -> `torch.where(mask, f(torch.where(mask, x, 1.0)), y)`, in the
+    same statement or in a later one."""
     return _with_mask(draft, site.program, draft.tree.node(site.details.operand))
 
 
 def _masked_alike(draft: Draft, site: Site[Details]) -> bool:
     """`torch.where(mask, f(x), -f(-x))`: the same operation in the other branch is masked, too."""
     tree, place = draft.tree, site.details.operand
-    choice, operation = _choice(tree, tree.node(place)), node_at(site.program, site.place)
-    if choice is None or operation is None or place is None:
+    node, operation = tree.node(place), node_at(site.program, site.place)
+    mask = None if node is None else mask_behind(tree, node)
+    if mask is None or mask.choice is None or operation is None or place is None:
         return False
-    call, first = choice
-    other = node_at(site.program, tree.place(call.args[2 if first else 1].value))
+    other = node_at(site.program, tree.place(mask.choice.args[2 if mask.kept else 1].value))
     given = [tree.source.span(o) for o in operands(operation)]
     if other is None or place.span not in given:
         return False
@@ -58,24 +59,13 @@ def _is_alike(node: ast.AST, other: ast.AST) -> bool:
 
 
 def _with_mask(draft: Draft, program: Program, node: cst.BaseExpression | None) -> bool:
-    choice = _choice(draft.tree, node)
+    mask = None if node is None else mask_behind(draft.tree, node)
     torch = None if node is None else torch_at(program, draft.tree.place(node))
-    if choice is None or torch is None or node is None:
+    if mask is None or torch is None or node is None:
         return False
-    call, first = choice
-    code = f"{torch}.where({{m}}, {'{x}, 1.0' if first else '1.0, {x}'})"
-    draft.replace(node, expression(code, m=call.args[0].value, x=bare(node)))
+    code = f"{torch}.where({{m}}, {'{x}, 1.0' if mask.kept else '1.0, {x}'})"
+    draft.replace(node, expression(code, m=mask.condition, x=bare(node)))
     return True
-
-
-def _choice(tree: Tree, node: cst.BaseExpression | None) -> tuple[cst.Call, bool] | None:
-    """The `torch.where` around the operand, and whether it stands in its first branch."""
-    for arg, call in pairwise(tree.path(node)) if node is not None else ():
-        if isinstance(call, cst.Call) and cst_tools.called_name(call) == "where":
-            given = cst_tools.positional(call)
-            if len(given) == 3 and any(arg is branch for branch in given[1:]):
-                return call, arg is given[1]
-    return None
 
 
 def _with_roots(

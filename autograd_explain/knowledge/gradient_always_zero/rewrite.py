@@ -2,19 +2,11 @@
 
 import ast
 
-import libcst as cst
-
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.analysis.effects import fresh
-from autograd_explain.rewrite.engine.cst_tools import (
-    expression,
-    filled,
-    make,
-    repeatable,
-)
-from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
+from autograd_explain.rewrite.transforms.passed_through import passed_straight_through
 from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     code_of,
@@ -39,21 +31,11 @@ def _left_out(site: Site[Details]) -> Edits | None:
 
 
 def _straight_through(site: Site[Details]) -> Edits | None:
-    """`torch.round(x)` -> `x + (torch.round(x) - x).detach()`."""
     tree = tree_at(site.program, site.place)
     call, operand = tree.node(site.place), tree.node(site.details.operand)
-    around = None if call is None else tree.statement_of(call)
-    if call is None or operand is None or around is None:
+    if call is None or operand is None or site.details.divides:
         return None
-    if site.details.divides or _stands_alone(site):
-        return None
-    draft, value = Draft(tree), operand
-    if not repeatable(operand):
-        value = cst.Name(fresh(tree, around, _WISH))
-        draft.before(around, [make("{x} = {y}", x=value, y=operand)])
-    done = call.with_deep_changes(call, lpar=(), rpar=()).deep_replace(operand, value)
-    new = expression("{x} + ({f} - {x}).detach()", x=value, f=done)
-    return draft.replace(call, new).edits()
+    return passed_straight_through(tree, call, operand)
 
 
 def _stands_alone(site: Site[Details]) -> bool:
@@ -84,6 +66,6 @@ propose: Propose[Details] = by_table(
     Fix("of_noise", _computed_of_noise, changes=True),
     Fix("bilinear", _between_pixels, when=lambda d: d.mode is not None, changes=True),
     Fix("left_out", _left_out, when=lambda d: d.whole, changes=True),
-    Fix("straight_through", _straight_through, changes=True),
+    Fix("repair_straight_through", _straight_through, changes=True),
     Fix("left_out", _left_out, changes=True),
 )

@@ -26,6 +26,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called
+from ..transforms.passed_through import passed_straight_through, stepped, steps_in
 from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
 from .site import Change, Site
 
@@ -223,6 +224,15 @@ def _under_step(site: Site, call: cst.Call, function: cst.Attribute) -> cst.Base
     if site.imports.full(dotted(function)).startswith("torch."):
         return call.args[0].value if call.args else None
     return function.value
+
+
+def straight_through(site: Site) -> Iterator[Change]:
+    """`F.one_hot(p.argmax(-1), n)` -> `p + (F.one_hot(p.argmax(-1), n) - p).detach()`."""
+    for node in steps_in(site.tree, site.imports, site.statement):
+        operand = stepped(site.imports, node)
+        if operand is not None:
+            passed = partial(passed_straight_through, site.tree, node, operand)
+            yield site.change("straight_through", operand, passed)
 
 
 def keep_in_graph(site: Site) -> Iterator[Change]:

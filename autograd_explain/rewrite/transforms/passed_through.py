@@ -1,0 +1,117 @@
+"""The gradient passed straight through what rounds, compares or picks: its value stays, in backward
+it counts as what it was computed of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from ...model import Edits
+from ..analysis.effects import fresh
+from ..engine.cst_tools import (
+    bare,
+    called_name,
+    dotted,
+    expression,
+    is_label,
+    make,
+    repeatable,
+    targets,
+    walk,
+    whole_value,
+)
+from ..engine.draft import Draft
+from ..engine.imports import Imports
+from ..engine.tree import Statement, Tree
+
+#: What gives a value of the form of what it is given, and what picks places in it.
+_STEPS = frozenset("round sign floor ceil trunc bernoulli heaviside sgn".split())
+_PICKS = frozenset("argmax argmin".split())
+#: What makes ones at such places, and what leaves a value as it is but for its type or form.
+_ONES = frozenset("one_hot scatter scatter_".split())
+_CONVERSIONS = frozenset("float double half bfloat16 long int to type type_as unsqueeze".split())
+_WISH = "value"
+
+
+def steps_in(tree: Tree, imports: Imports, statement: Statement) -> Iterator[cst.BaseExpression]:
+    """What has a step for a slope in a statement: `p > 0.5`, `p.argmax(-1)`, `torch.round(p)`."""
+    for node in walk(statement):
+        if isinstance(node, (cst.Call, cst.Comparison)) and stepped(imports, node) is not None:
+            if tree.statement_of(node) is statement:
+                yield node
+
+
+def stepped(imports: Imports, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What an operation with steps is computed of; None for any other expression."""
+    if isinstance(node, cst.Comparison):
+        return node.left if len(node.comparisons) == 1 else None
+    if not isinstance(node, cst.Call) or called_name(node) not in _STEPS | _PICKS:
+        return None
+    if isinstance(node.func, cst.Attribute) and not imports.full(dotted(node.func)):
+        return node.func.value
+    return node.args[0].value if node.args else None
+
+
+def passed_straight_through(
+    tree: Tree, step: cst.BaseExpression, operand: cst.BaseExpression
+) -> Edits | None:
+    """`F.one_hot(p.argmax(-1), n)` -> `p + (F.one_hot(p.argmax(-1), n) - p).detach()`; what picks
+    places has to be made ones, in this statement or where its name is read."""
+    whole = _whole(tree, step)
+    own, picks = tree.statement_of(step), called_name(step) in _PICKS and whole is step
+    if own is None or picks or isinstance(tree.parents[whole], cst.Expr):
+        return None
+    draft, value, now = Draft(tree), _without_end(operand), whole
+    if not repeatable(value):
+        value = cst.Name(fresh(tree, own, _WISH))
+        draft.before(own, [make("{x} = {y}", x=value, y=bare(_without_end(operand)))])
+        if tree.inside(step, whole):
+            now = whole.deep_replace(operand, value)
+        else:
+            draft.replace(operand, value)
+    return draft.replace(whole, expression("{x} + ({f} - {x}).detach()", x=value, f=now)).edits()
+
+
+def _without_end(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`p` of `p.detach()` and of `p.data`."""
+    while True:
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            node = node.value
+        elif called_name(node) == "detach" and isinstance(node.func, cst.Attribute):  # type: ignore[attr-defined]
+            node = node.func.value  # type: ignore[attr-defined]
+        else:
+            return node
+
+
+def _whole(tree: Tree, step: cst.BaseExpression) -> cst.BaseExpression:
+    """The outermost expression that only makes a number of a step, or ones of the places picked."""
+    found = node = step
+    while True:
+        parent = tree.parents[node]
+        call = tree.parents[parent] if isinstance(parent, (cst.Attribute, cst.Arg)) else None
+        if isinstance(call, cst.Call) and _goes_on(call, node):
+            found = node = call
+        elif (read := _one_read(tree, node)) is not None:
+            node = read
+        else:
+            return found
+
+
+def _goes_on(call: cst.Call, node: cst.BaseExpression) -> bool:
+    if isinstance(call.func, cst.Attribute) and call.func.value is node:
+        return called_name(call) in _CONVERSIONS
+    return called_name(call) in _ONES and any(a.value is node for a in call.args)
+
+
+def _one_read(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """Where the name that a statement gives an expression is read in the same scope, if once."""
+    own = tree.statement_of(node)
+    if own is None or whole_value(own) is not node or len(targets(own)) != 1:
+        return None
+    target, scope = targets(own)[0], tree.scope_of(own)
+    if not isinstance(target, cst.Name):
+        return None
+    names = (n for n in walk(scope) if isinstance(n, cst.Name) and n.value == target.value)
+    found = [n for n in names if n is not target and not is_label(tree, n)]
+    return found[0] if len(found) == 1 and tree.start(found[0]) > tree.start(own) else None
