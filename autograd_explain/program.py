@@ -172,14 +172,31 @@ class Source:
         ]
         return max(found, key=lambda node: node.lineno, default=None)
 
-    def statement_at(self, line: int) -> ast.stmt | None:
-        """The innermost statement on a line of `python`; of several side by side the last."""
+    def statement_at(self, line: int, column: int | None = None) -> ast.stmt | None:
+        """The innermost statement on a line of `python`; of several side by side the one that holds
+        a column of the line in `text`, else the last."""
         found: ast.stmt | None = None
+        held = False
         for node in self.nodes:
             if isinstance(node, ast.stmt) and node.lineno <= line <= _end(node):
-                if found is None or _end(node) - node.lineno <= _end(found) - found.lineno:
-                    found = node
+                here = column is not None and self._holds(node, line + self.offset, column)
+                shorter = found is None or _end(node) - node.lineno <= _end(found) - found.lineno
+                if (here, shorter) >= (held, True):
+                    found, held = node, here
         return found
+
+    def _holds(self, node: ast.AST, line: int, column: int) -> bool:
+        span = self.span(node)
+        return span is not None and span.holds(Span(line, column, line, column))
+
+    def column_of(self, place: Place) -> int | None:
+        """The column of what a place of this source means on its line; None where that is all of
+        the line."""
+        if place.span is not None and place.span.line == place.line:
+            return place.span.column
+        lines = self.lines
+        whole = lines[place.line - 1].strip() if place.line <= len(lines) else place.source
+        return None if place.source in ("", whole) else place.indent
 
     def span(self, node: ast.AST | None) -> Span | None:
         """The range of an AST node of `tree`, in lines of `text` and character columns."""
@@ -370,11 +387,11 @@ class Program:
         return self.cell(place.cell) if place.cell is not None else self.source(place.file or "")
 
     def statement_at(self, place: Place | None) -> ast.stmt | None:
-        """The innermost statement on a place's line."""
+        """The innermost statement on a place's line; of several side by side the one meant."""
         source = self.source_at(place)
         if place is None or source is None:
             return None
-        return source.statement_at(place.line - source.offset)
+        return source.statement_at(place.line - source.offset, source.column_of(place))
 
     def place(self, filename: str, line: int, function: str | None = None) -> Place | None:
         """The place of a file's line; None for library code."""

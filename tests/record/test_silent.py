@@ -57,6 +57,17 @@ def test_gradients_from_before_the_watch_are_not_spoken_of() -> None:
     assert signals(cells, other=other, sure=False) == []
 
 
+def test_what_a_closure_trains_alone_is_not_stepped_in_vain() -> None:
+    """An image is fitted through a network that is not frozen, in one step."""
+    cells = (
+        HEAD + "net = nn.Linear(3, 1)\nimage = torch.ones(2, 3, requires_grad=True)\n"
+        "opt = torch.optim.LBFGS([image])",
+        "def closure():\n    opt.zero_grad()\n    loss = net(image).square().sum()\n"
+        "    loss.backward()\n    return loss\nopt.step(closure)",
+    )
+    assert signals(cells) == []
+
+
 def test_the_parameter_of_a_fused_step_is_known() -> None:
     cells = next(p.cells for p in PROGRAMS if p.name == "fused step")
     (found,) = signals(cells)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from rewriting import at, program_of, spot
 
@@ -50,6 +52,17 @@ def test_by_span() -> None:
     tree = tree_at(program, place)
     found = tree.statement(place)
     assert found is not None and tree.code(found).strip() == "z = 2"
+
+
+@pytest.mark.parametrize(("code", "indent"), [("y = 1", 10), ("z = 2", 17)])
+def test_by_column(code: str, indent: int) -> None:
+    """Of a place without a span its text and column tell which statement of the line is meant."""
+    program = program_of(CODE)
+    place = Place(2, None, 6, code, indent=indent)
+    found = tree_at(program, place).statement(place)
+    assert found is not None and tree_at(program, place).code(found).strip(" ;") == code
+    node = program.statement_at(place)
+    assert node is not None and ast.unparse(node) == code
 
 
 def test_columns_are_characters() -> None:

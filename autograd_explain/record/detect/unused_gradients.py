@@ -210,6 +210,8 @@ class Gradients:
             self.by_hand.stepped(parameters)
             self._hold(parameters)
             followed.first = weak(parameters[0]) if parameters else None
+        if not followed.all_had:  # a closure goes backward during the step
+            followed.with_gradient |= {id(p) for p in parameters if p.grad is not None}
         followed.steps += 1
         followed.stepped = self.last_step = mark
         followed.fills.clear()

@@ -115,7 +115,7 @@ class Tree:
         return tuple(n for n in _statements_below(self.module) if n in self.positions)
 
     def candidates(self, place: Place | None) -> tuple[Statement, ...]:
-        """The statements a place may mean: one where it has a span or a line to itself.
+        """The statements a place may mean: one where it has a span, a column or a line to itself.
 
         Of `if c: x += 1` both: callers know what they look for.
         """
@@ -124,7 +124,10 @@ class Tree:
         if place.span is not None:
             exact = self._around(place.span)
             return () if exact is None else (exact,)
-        return tuple(s for s in self.statements if self._on_line(s, place.line))
+        found = tuple(s for s in self.statements if self._on_line(s, place.line))
+        column = self.source.column_of(place)
+        meant = tuple(s for s in found if self.start(s) == (place.line, column))
+        return meant or found
 
     def statement(self, place: Place | None) -> Statement | None:
         """The one statement at a place; None where several are possible or none is."""

@@ -26,7 +26,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called
-from ..transforms.passed_through import passed_straight_through, stepped, steps_in
+from ..transforms.passed_through import passed_straight_through, steps_in
 from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
 from .site import Change, Site
 
@@ -208,31 +208,15 @@ def called_itself(site: Site) -> Iterator[Change]:
 
 def soft(site: Site) -> Iterator[Change]:
     """`(p > 0.5).float()` -> `p.float()`: a step has no slope, what is under it has one."""
-    for node in head(site.statement):
-        inner = None
-        if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
-            inner = node.left
-        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            inner = _under_step(site, node, node.func)
-        if inner is not None:
-            yield site.change("soft", node, partial(site.replaced, node, inner))
-
-
-def _under_step(site: Site, call: cst.Call, function: cst.Attribute) -> cst.BaseExpression | None:
-    if function.attr.value not in ("round", "sign", "floor", "ceil", "argmax"):
-        return None
-    if site.imports.full(dotted(function)).startswith("torch."):
-        return call.args[0].value if call.args else None
-    return function.value
+    for node, inner in steps_in(site.tree, site.imports, site.statement):
+        yield site.change("soft", node, partial(site.replaced, node, inner))
 
 
 def straight_through(site: Site) -> Iterator[Change]:
     """`F.one_hot(p.argmax(-1), n)` -> `p + (F.one_hot(p.argmax(-1), n) - p).detach()`."""
-    for node in steps_in(site.tree, site.imports, site.statement):
-        operand = stepped(site.imports, node)
-        if operand is not None:
-            passed = partial(passed_straight_through, site.tree, node, operand)
-            yield site.change("straight_through", operand, passed)
+    for node, operand in steps_in(site.tree, site.imports, site.statement):
+        passed = partial(passed_straight_through, site.tree, node, operand)
+        yield site.change("straight_through", operand, passed)
 
 
 def keep_in_graph(site: Site) -> Iterator[Change]:

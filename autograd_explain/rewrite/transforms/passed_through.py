@@ -14,6 +14,7 @@ from ..engine.cst_tools import (
     called_name,
     dotted,
     expression,
+    head,
     is_label,
     make,
     repeatable,
@@ -31,22 +32,31 @@ _PICKS = frozenset("argmax argmin".split())
 #: What makes ones at such places, and what leaves a value as it is but for its type or form.
 _ONES = frozenset("one_hot scatter scatter_".split())
 _CONVERSIONS = frozenset("float double half bfloat16 long int to type type_as unsqueeze".split())
+_ORDERS = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+_DECIDES = (
+    *(cst.If, cst.While, cst.Assert, cst.IfExp, cst.CompIf),
+    *(cst.BooleanOperation, cst.UnaryOperation),
+)
 _WISH = "value"
 
 
-def steps_in(tree: Tree, imports: Imports, statement: Statement) -> Iterator[cst.BaseExpression]:
-    """What has a step for a slope in a statement: `p > 0.5`, `p.argmax(-1)`, `torch.round(p)`."""
-    for node in walk(statement):
-        if isinstance(node, (cst.Call, cst.Comparison)) and stepped(imports, node) is not None:
-            if tree.statement_of(node) is statement:
-                yield node
+def steps_in(
+    tree: Tree, imports: Imports, statement: Statement
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What has a step for a slope in a statement, `p > 0.5`, `p.argmax(-1)`, `torch.round(p)`, each
+    with the operand `p`; not what only decides where the program goes on."""
+    for node in head(statement):
+        if isinstance(node, (cst.Call, cst.Comparison)):
+            operand = _operand(imports, node)
+            if operand is not None and not isinstance(tree.parents[node], _DECIDES):
+                yield node, operand
 
 
-def stepped(imports: Imports, node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """What an operation with steps is computed of; None for any other expression."""
+def _operand(imports: Imports, node: cst.Call | cst.Comparison) -> cst.BaseExpression | None:
     if isinstance(node, cst.Comparison):
-        return node.left if len(node.comparisons) == 1 else None
-    if not isinstance(node, cst.Call) or called_name(node) not in _STEPS | _PICKS:
+        signs = [c.operator for c in node.comparisons]
+        return node.left if len(signs) == 1 and isinstance(signs[0], _ORDERS) else None
+    if called_name(node) not in _STEPS | _PICKS:
         return None
     if isinstance(node.func, cst.Attribute) and not imports.full(dotted(node.func)):
         return node.func.value
