@@ -18,7 +18,7 @@ from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
 from autograd_explain.rewrite.transforms.uncut import apply_patches, replacement
 
 from .details import Details
-from .functional_copy import functional_copy
+from .functional_update import functional_update
 
 
 def _told(site: Site[Details]) -> list[Place]:
@@ -55,6 +55,10 @@ def _other_way_round(site: Site[Details]) -> Edits | None:
     return apply_patches(replacement(site.program, swapped.place, code))
 
 
+def _functional(site: Site[Details]) -> Edits | None:
+    return functional_update(site.program, site.place, site.finding.place(What.FAILED))
+
+
 def _computed_anew(site: Site[Details]) -> Edits | None:
     memory = site.details.memory
     return None if memory is None else computed_anew(site.program, memory.place)
@@ -70,7 +74,7 @@ _of_table: Propose[Details] = by_table(
     ),
     Fix("other_way_round", _other_way_round, changes=True),
     Fix("repair_called_itself", _called_themselves, changes=True),
-    Fix("functional_copy", at_place(functional_copy), changes=True),
+    Fix("functional_update", _functional, changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
     Fix("record", _recorded, changes=True),
