@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from torch._C._autograd import _get_sequence_nr as sequence
@@ -32,6 +32,7 @@ from .detect.read_gradients import by_gradients
 from .detect.recording_off import is_by_program, is_in_memory, is_only_shown
 from .detect.stopped_gradients import left_so
 from .detect.straight_through import swapped
+from .detect.uncalled import uncalled
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSite, CallSites
 from .observe.code_positions import CodePosition, spot_of
@@ -86,6 +87,7 @@ class Recording:
         self.program = Program()
         self._limits: set[str] = set()
         self._since = 0
+        self._cell: int | None = None
         self._cells: set[int | None] = set()
         self._watched: list[tuple[int, int]] = []
         self._begun: tuple[int, Recorder] | None = None  #: the recording that goes on
@@ -156,9 +158,11 @@ class Recording:
     def judged(self) -> tuple[tuple[Signal, ...], tuple[Signal, ...]]:
         """What went wrong silently in the last watched cell; and what the program may well mean:
         worth a line, no alarm."""
-        suspects = self._suspects()
+        suspects, named = self._suspects(), self._uncalled()
+        if any(moment.op == "zero_grad" for s in named for moment in s.moments["named"]):
+            suspects = [s for s in suspects if s.name != "gradients-not-cleared"]
         sure = tuple(self._signal(s) for s in suspects if s.sure)
-        return sure, tuple(self._signal(s) for s in suspects if not s.sure)
+        return (*named, *sure), tuple(self._signal(s) for s in suspects if not s.sure)
 
     def signals(self) -> tuple[Signal, ...]:
         """What went wrong silently in the last watched cell."""
@@ -225,6 +229,16 @@ class Recording:
                 left = self.suspicion.owners.left_behind()
                 found += [s for s in left if are_weights(s, self.program)]
         return self._falsifying([self._with_numbers_followed(s) for s in found])
+
+    def _uncalled(self) -> tuple[Signal, ...]:
+        """The methods that a line of the cell names and does not call."""
+        recent = takewhile(lambda row: row[3] > self._since, reversed(self.log.made))
+        sites = {site for _, _, site, _ in recent}
+        ran = (step.code for site in sites for step in self.sites.all[site].steps)
+        followed = self.suspicion.gradients.followed.values()
+        first = {"parameters": tuple(f.first for f in followed if f.first is not None)}
+        found = uncalled(self.program, self._cell, ran) if sites else ()
+        return tuple(Signal("method-not-called", {"named": (moment,)}, first) for moment in found)
 
     def _kept_suspects(self) -> list[CandidateFault]:
         found = (left_so(s, self.sites, self.program) for s in self.suspicion.suspects())
@@ -318,6 +332,7 @@ class Recording:
         """Record while the body runs."""
         self.program = program
         self._since = self.log.clock
+        self._cell = cell
         self._cells.add(cell)
         own = frozenset(
             s.filename for s in index_of(program).runs if s.cell == cell and cell is not None

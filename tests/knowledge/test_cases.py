@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -21,6 +22,7 @@ from torch import nn
 from torch.autograd.graph import allow_mutation_on_saved_tensors
 from torch.nn import functional
 
+import autograd_explain
 from autograd_explain.knowledge.entry import Entry, entries
 from autograd_explain.model import Confidence, Diagnosis, Kind, Outcome, Safety
 from autograd_explain.render import LANGUAGES, Explanation
@@ -102,8 +104,9 @@ def test_first_rewrite_makes_the_repaired_program(entry: Entry) -> None:
 
 
 def test_every_rewrite_is_told(entry: Entry) -> None:
-    """Each rewrite has a text of its own, and is an edit that still parses."""
-    text = entry.text_path("en").read_text("utf-8")
+    """Each rewrite has a text, of the cause's own or an operator's, and is an edit that parses."""
+    operators = Path(autograd_explain.__file__).parent / "rewrite" / "operators" / "en.md"
+    text = entry.text_path("en").read_text("utf-8") + operators.read_text("utf-8")
     for rewrite in diagnosis_of(entry).rewrites:
         assert f"## fix {rewrite.fix}\n" in text
         for cell in edited(program(entry, "case"), rewrite):

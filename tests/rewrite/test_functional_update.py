@@ -81,12 +81,13 @@ FUNCTIONAL = """for x, y in batches:
     grads = torch.autograd.grad(f(net(x), y), net.parameters(), create_graph=True)
     new_weights = dict(net.named_parameters())
     new_fast = lambda *args: torch.func.functional_call(net, new_weights, args)
-    new_weights.update({{new_name: p - rate * g for (new_name, p), g in zip(new_weights.items(), grads)}})
+    new_weights.update({updated})
     loss = f(new_fast(x2), y2)
     loss.backward()
     {after}
     net.eval()
 """
+UPDATED = "{new_name: p - rate * g for (new_name, p), g in zip(new_weights.items(), grads)}"
 BACK = """with torch.no_grad():
         for p, w in zip(net.parameters(), new_weights.values()):
             p.copy_(w)
@@ -109,7 +110,9 @@ def test_parameters_of_the_model_itself(after: str, new: str) -> None:
     place, backward = spot(program, "p.data -= rate * g"), spot(program, "loss.backward()")
     edits = functional_update(program, place, backward)
     assert edits is not None
-    assert edits[0].new_source == FUNCTIONAL.format(before="start = net.state_dict()", after=new)
+    assert edits[0].new_source == FUNCTIONAL.format(
+        before="start = net.state_dict()", updated=UPDATED, after=new
+    )
 
 
 def test_several_updates_before_one_loss() -> None:

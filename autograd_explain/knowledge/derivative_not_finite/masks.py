@@ -10,9 +10,10 @@ import libcst as cst
 
 from autograd_explain.rewrite.engine.cst_tools import (
     called_name,
+    called_on,
+    dotted,
     expression,
     is_label,
-    is_number,
     positional,
     stores,
     targets,
@@ -22,8 +23,11 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.tree import Statement, Tree
 
 _MAX_STATEMENTS = 4
+_YES_OR_NO = frozenset("isnan isfinite isinf bool logical_not logical_and logical_or".split())
+_NUMBERS = ("float", "double", "to", "int", "long")
+_CALLED = ("mask", "valid")  #: what is told of a parameter by its name alone
 #: What a mask may call where it is computed once more.
-_TESTS = frozenset("isnan isfinite isinf bool float to logical_not".split())
+_TESTS = _YES_OR_NO | {*_NUMBERS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +80,11 @@ def _masks(tree: Tree, node: cst.BaseExpression) -> Iterator[Mask]:
             yield mask
         elif isinstance(outer, cst.Subscript) and outer.value is inner and len(outer.slice) == 1:
             index = outer.slice[0].slice
-            if isinstance(index, cst.Index) and not is_number(index.value):
+            if isinstance(index, cst.Index) and _is_condition(tree, index.value):
                 yield Mask(index.value, kept=True)
         elif isinstance(outer, cst.BinaryOperation) and isinstance(outer.operator, cst.Multiply):
             factor = outer.right if outer.left is inner else outer.left
-            if not is_number(factor):
+            if _is_condition(tree, factor):
                 yield Mask(expression("{m} != 0", m=factor), kept=True, factor=True)
 
 
@@ -91,6 +95,25 @@ def _of_call(call: cst.Call, inner: cst.CSTNode) -> Mask | None:
     if called_name(call) == "masked_fill" and inner is call.func and given:
         return Mask(given[0].value, kept=False)
     return None
+
+
+def _is_condition(tree: Tree, node: cst.BaseExpression, most: int = _MAX_STATEMENTS) -> bool:
+    """Whether an expression says of each element yes or no, as far as the text shows."""
+    if isinstance(node, (cst.Comparison, cst.UnaryOperation)):
+        return isinstance(node, cst.Comparison) or isinstance(node.operator, cst.BitInvert)
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.BitAnd, cst.BitOr)):
+        return _is_condition(tree, node.left, most) and _is_condition(tree, node.right, most)
+    if isinstance(node, cst.Call):
+        owner = called_on(node, *_NUMBERS)
+        return called_name(node) in _YES_OR_NO or (
+            owner is not None and _is_condition(tree, owner, most)
+        )
+    name = dotted(node) or ""
+    given = (s for s in tree.statements if any(dotted(t) == name for t in targets(s)))
+    values = [value for s in given if (value := whole_value(s)) is not None]
+    if values:
+        return most > 0 and all(_is_condition(tree, v, most - 1) for v in values)
+    return any(word in name.lower() for word in _CALLED)
 
 
 def _is_known(tree: Tree, condition: cst.BaseExpression, own: Statement) -> bool:
