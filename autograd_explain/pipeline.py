@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .incident import Incident, at_the_engine, backward_context
 from .intercept.guard import guarded, note, remark
+from .isolation.silence import silenced
 from .knowledge.entry import Entry, entries, one_line, unusable
 from .loaded import is_on_disk
 from .match import Match, match_message
@@ -60,11 +61,12 @@ def explain_incident(
         return None
     incident = at_the_engine(incident)
     with _unobserved():
-        finding, graph = inspect(incident, match, candidates(match, causes))
-        if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
-            return None
-        general = bool(incident.likely) and not finding.facts
-        proposals = () if general else propose(finding, incident, causes)
+        with silenced():  # the programs that are tried later may warn
+            finding, graph = inspect(incident, match, candidates(match, causes))
+            if finding.cause == UNKNOWN and incident.kind is not Kind.ERROR:
+                return None
+            general = bool(incident.likely) and not finding.facts
+            proposals = () if general else propose(finding, incident, causes)
         rewrites = verify(incident, finding, proposals, verifier)
     notes = tuple(r for n in notes for r in _reachable(n, finding, incident.cell))
     told = finding.with_details(None)  # a report pickles where the cause's folder is unknown

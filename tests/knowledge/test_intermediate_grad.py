@@ -177,6 +177,14 @@ def test_a_result_that_nothing_holds() -> None:
     assert not found.rewrites
 
 
+def test_looking_at_it_warns_nobody(recwarn: pytest.WarningsRecorder) -> None:
+    """The read of the user's own warns once; none comes of ours."""
+    read = "a = torch.rand(3, requires_grad=True)\nb = a * 2\nloss = b.sum()\nloss.backward()\n"
+    found = play(cells_of(TORCH + "# %%\n" + read + "print(b.grad.norm())\n"))
+    assert found.diagnosis is not None and found.output.count("UserWarning") <= 1
+    assert not [w for w in recwarn if "autograd_explain" in w.filename]
+
+
 def test_a_loss_is_one_that_backward_was_called_on() -> None:
     cells = cells_of(TORCH + "# %%" + PARTS + "# %%\nprint(loss.grad)\n")
     found = play(cells).diagnosis

@@ -153,6 +153,95 @@ for y in torch.randn(3, 2):
         "carried",
         "    kalman.mean = kalman.mean.detach()",
     ),
+    "two caches of an object that grow from round to round": (
+        """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.k, self.v = nn.Linear(3, 9), None, None
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        self.k = k if self.k is None else torch.cat([self.k, k])
+        self.v = v if self.v is None else torch.cat([self.v, v])
+        return (q @ self.k.t()).softmax(-1) @ self.v
+layer = Attention()
+# %%
+for x in torch.randn(3, 2, 3):
+    loss = layer(x).square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "    layer.v = layer.v.detach()",
+    ),
+    "a list that every round makes anew": (
+        """
+net = nn.Linear(3, 1)
+mean = [p.clone() for p in net.parameters()]
+# %%
+for _ in range(3):
+    loss = net(torch.randn(4, 3)).mean() + sum(m.square().sum() for m in mean)
+    loss.backward()
+    mean = [0.9 * m + 0.1 * p for m, p in zip(mean, net.parameters())]
+""",
+        "second_backward",
+        "carried",
+        "    mean = [t.detach() for t in mean]",
+    ),
+    "a list of pairs that a loop inside carries": (
+        """
+cells = nn.ModuleList([nn.LSTMCell(3, 4), nn.LSTMCell(4, 4)])
+def step(x, states):
+    new = []
+    for cell, state in zip(cells, states):
+        new.append(cell(x, state))
+        x = new[-1][0]
+    return x, new
+# %%
+states = [(torch.zeros(2, 4), torch.zeros(2, 4)) for _ in cells]
+for _ in range(3):
+    for _ in range(2):
+        out, states = step(torch.randn(2, 3), states)
+    loss = out.square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "    states = [tuple(t.detach() for t in s) for s in states]",
+    ),
+    "a dictionary that a loop inside carries": (
+        """
+cells = nn.ModuleDict({"low": nn.GRUCell(3, 4), "high": nn.GRUCell(4, 4)})
+def step(x, states):
+    new = {}
+    for name, cell in cells.items():
+        new[name] = x = cell(x, states[name])
+    return x, new
+# %%
+states = {name: torch.zeros(2, 4) for name in cells}
+for _ in range(3):
+    for _ in range(2):
+        out, states = step(torch.randn(2, 3), states)
+    loss = out.square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "    states = {k: t.detach() for k, t in states.items()}",
+    ),
+    "a state behind several statements on a line": (
+        """
+cell, opt = nn.GRUCell(3, 4), None
+# %%
+h = torch.zeros(2, 4)
+for _ in range(3):
+    h = cell(torch.randn(2, 3), h); loss = h.square().mean(); loss.backward(); cell.zero_grad()
+""",
+        "second_backward",
+        "carried",
+        "    h = cell(torch.randn(2, 3), h); loss = h.square().mean(); loss.backward(); "
+        "h = h.detach(); cell.zero_grad()",
+    ),
     "a state that gets its next value behind the backward": (
         """
 w = nn.Parameter(torch.rand(3, 3))

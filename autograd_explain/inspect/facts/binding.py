@@ -74,11 +74,25 @@ def carried_name(scene: Scene, maker: TraceEvent | None, reader: TraceEvent | No
         return ""
     read = {o.replace(" ", "") for o in reader.operands}
     kept = binding_of(scene.program, maker)
+    alive = {p.function_id for p in scene.path}
+    gone = kept.place.function is not None and kept.place.function_id not in alive
     for name in (n for n in kept.names if n.replace(" ", "") in read):
+        if gone and name.isidentifier():  # a name of a call that has ended keeps nothing
+            continue
         given = NodesOfName(scene, name, kept.place).orders()
         if not any(maker.order < order < reader.order for order in given):  # given no other value
             return name
-    return ""
+    return _updated(scene, reader)
+
+
+def _updated(scene: Scene, reader: TraceEvent) -> str:
+    """`self.k` of `self.k = torch.cat([self.k, k])`: an attribute made of what it was."""
+    kept = binding_of(scene.program, reader)
+    value = getattr(kept.statement, "value", None)
+    read = (
+        {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Attribute)} if value else ()
+    )
+    return next((name for name in kept.names if "." in name and name in read), "")
 
 
 class NodesOfName:

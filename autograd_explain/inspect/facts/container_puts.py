@@ -45,8 +45,19 @@ def put_of(scene: Scene, name: str) -> tuple[str, Store] | None:
         owner, _, attribute = container.rpartition(".")
         found = list(_puts(scene, live_object(scene, owner), attribute, keys))
         if len(found) == 1:
-            return container, found[0]
+            return None if _is_unpacked(scene, container) else (container, found[0])
     return None
+
+
+def _is_unpacked(scene: Scene, container: str) -> bool:
+    """Whether a statement gives the container's name what it unpacks: `out, states = step(x)`."""
+    unpacked = (
+        leaf
+        for _, node in scene.index.nodes(ast.Assign)
+        for target in node.targets
+        for leaf in getattr(target, "elts", ())
+    )
+    return any(ast.unparse(leaf) == container for leaf in unpacked)
 
 
 def live_object(scene: Scene, path: str) -> Any:

@@ -13,7 +13,7 @@ import torch
 
 from ...model import Place
 from ...nodes import GraphTraversal
-from ...program import expression_of
+from ...program import expression_of, own_nodes
 from ..dataflow.safe_lookup import in_frame
 from ..live.graph import GraphNode
 from ..scene import Scene
@@ -29,11 +29,18 @@ class StateKind(Enum):
     TENSOR = "tensor"
     TUPLE = "tuple"
     LIST = "list"
+    TENSORS = "tensors"  #: a list without anything else
+    TUPLES = "tuples"  #: a list of tuples of tensors
+    DICT = "dict"
     UNKNOWN = ""
 
     @classmethod
     def of(cls, value: object) -> StateKind:
-        """That of a tensor or a tuple of such."""
+        """That of a tensor, of a tuple, list or dictionary of such, or of a list of tuples."""
+        if type(value) is list:
+            return cls.TUPLES if any(isinstance(v, tuple) for v in value) else cls.TENSORS
+        if type(value) is dict:
+            return cls.DICT
         return cls.TUPLE if isinstance(value, tuple) else cls.TENSOR
 
 
@@ -74,7 +81,8 @@ def carried_by_loop(scene: Scene, old: Collection[GraphNode]) -> LoopCarried | N
 
 
 def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
-    """What statements of the loop's own block give a value after the round has read it."""
+    """What statements of the loop's own block, or of blocks in it, give a value after the round has
+    read it, and the statement of the own block."""
     first_read: dict[str, int] = {}
     for node in (n for s in loop.body for n in ast.walk(s)):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
@@ -82,10 +90,12 @@ def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
             first_read[name] = min(node.lineno, first_read.get(name, node.lineno))
     written: dict[str, ast.stmt] = {}
     for statement in loop.body:
-        if isinstance(statement, ast.Assign):
-            for target in (leaf for t in statement.targets for leaf in getattr(t, "elts", [t])):
-                if isinstance(target, (ast.Name, ast.Attribute)):
-                    written.setdefault(ast.unparse(target), statement)
+        assigned = (n for n in (statement, *own_nodes(statement)) if isinstance(n, ast.Assign))
+        for target in (
+            leaf for s in assigned for t in s.targets for leaf in getattr(t, "elts", [t])
+        ):
+            if isinstance(target, (ast.Name, ast.Attribute)):
+                written.setdefault(ast.unparse(target), statement)
     for name, statement in written.items():
         # What the statement's own value reads is the value from before, too.
         last = statement.end_lineno or statement.lineno
@@ -94,8 +104,19 @@ def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _leads_to(value: Any, nodes: set[int]) -> bool:
-    members = value if isinstance(value, tuple) else (value,)
+    members = _members(value)
     if not members or not all(isinstance(m, torch.Tensor) for m in members):
         return False
     starts = [m.grad_fn for m in members if m.grad_fn is not None]
     return any(id(r.node) in nodes for r in GraphTraversal(starts, seconds=_SECONDS))
+
+
+def _members(value: Any) -> tuple[Any, ...]:
+    """What a state is made of; of a list all have to be of one kind."""
+    if isinstance(value, tuple):
+        return value
+    if type(value) is list and value and all(isinstance(v, tuple) for v in value):
+        return tuple(m for v in value for m in v)
+    if type(value) is list:
+        return tuple(value)
+    return tuple(value.values()) if type(value) is dict else (value,)

@@ -15,7 +15,7 @@ from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
-from autograd_explain.inspect.live.names import without_item
+from autograd_explain.inspect.live.names import NamedTensor, without_item
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import expression_of
 
@@ -54,6 +54,10 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
         value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
         if isinstance(holder, (list, tuple)) and name != without_item(name):
             continue  # one of many: cutting it alone is no repair; a tuple takes no new items
+        if type(holder) is dict and len(holder) > 1 and name != without_item(name):
+            loop = carried_by_loop(scene, part.old)
+            if loop is not None and loop.kind is StateKind.DICT:
+                return CarriedState(loop=loop)
         if isinstance(value, list) and head_of(name) in frame.f_locals:
             method = "." + name.rsplit(".", 1)[-1] + ".append"
             grows = any(called.endswith(method) for called in appends)
@@ -92,8 +96,22 @@ def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tupl
         if dot or (_is_here(scene, binding) and _reads(binding, n))
     ]
     others = [owner + dot + n.rpartition(".")[2] for n in kept if ("." in n) == bool(dot)]
+    others += [n.name for n in scene.names.tensors if dot and _is_beside(scene, part, n, owner)]
     found = ((n, in_frame(expression_of(n), frame)) for n in dict.fromkeys(others) if n != name)
     return tuple(n for n, v in found if isinstance(v, torch.Tensor) and not v.is_leaf)
+
+
+def _is_beside(scene: Scene, part: FreedPart, named: NamedTensor, owner: str) -> bool:
+    """Whether it is a tensor of the same object that leads to the old part, and the program makes
+    it of what it was: `self.v` beside `self.k`."""
+    head, _, attribute = named.name.rpartition(".")
+    if head != owner or not attribute.isidentifier() or named.tensor.is_leaf:
+        return False
+    node = scene.graph.find(named.tensor.grad_fn)
+    below = () if node is None else scene.graph.below([node])
+    made = scene.index.assignments(f"self.{attribute}")
+    own = any(f"self.{attribute}" in map(ast.unparse, ast.walk(s.value)) for _, s in made)
+    return own and any(n is part.boundary for n in below)
 
 
 def _is_here(scene: Scene, binding: Binding) -> bool:

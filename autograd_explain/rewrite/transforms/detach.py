@@ -137,10 +137,11 @@ def _value_for(tree: Tree, statement: Statement, expr: str) -> cst.BaseExpressio
 def _read(
     tree: Tree, statement: Statement, expr: str, state: bool, or_none: bool = False
 ) -> Draft | None:
-    found = find(tree, statement, expr)
+    every = find(tree, statement, expr)
+    found = [node for node in every if not _is_asked_for(tree, node)]
     if not found:
         return None
-    draft = Draft(tree)
+    draft, or_none = Draft(tree), or_none and len(found) == len(every)
     for node in found:
         if is_starred(tree, node):
             return None
@@ -149,6 +150,13 @@ def _read(
             ended = expression("None if {x} is None else {v}", x=node, v=ended)
         draft.replace(node, ended)
     return draft
+
+
+def _is_asked_for(tree: Tree, node: cst.BaseExpression) -> bool:
+    """`x` of `x is None`: there the value itself does not matter."""
+    compared = tree.parents[node]
+    signs = compared.comparisons if isinstance(compared, cst.Comparison) else ()
+    return any(isinstance(c.operator, (cst.Is, cst.IsNot)) for c in signs)
 
 
 def _ended(node: cst.BaseExpression, state: bool) -> cst.BaseExpression:
@@ -196,4 +204,7 @@ def bound_again(program: Program, place: Place, expr: str) -> Place | None:
 _ENDED = {
     "tuple": "tuple(s.detach() for s in {x})",
     "list": "[s if s is None else s.detach() for s in {x}]",
+    "tensors": "[t.detach() for t in {x}]",
+    "tuples": "[tuple(t.detach() for t in s) for s in {x}]",
+    "dict": "{{k: t.detach() for k, t in {x}.items()}}",
 }
