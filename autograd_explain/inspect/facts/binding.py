@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...model import LineId, Place
-from ...program import Program
+from ...program import Program, own_nodes
 from ..history import TraceEvent
 from ..live.graph import GraphNode
 from ..scene import Scene
@@ -74,15 +74,24 @@ def carried_name(scene: Scene, maker: TraceEvent | None, reader: TraceEvent | No
         return ""
     read = {o.replace(" ", "") for o in reader.operands}
     kept = binding_of(scene.program, maker)
-    alive = {p.function_id for p in scene.path}
-    gone = kept.place.function is not None and kept.place.function_id not in alive
     for name in (n for n in kept.names if n.replace(" ", "") in read):
-        if gone and name.isidentifier():  # a name of a call that has ended keeps nothing
+        if _is_gone(scene, kept.place, name):
             continue
         given = NodesOfName(scene, name, kept.place).orders()
         if not any(maker.order < order < reader.order for order in given):  # given no other value
             return name
     return _updated(scene, reader)
+
+
+def _is_gone(scene: Scene, place: Place, name: str) -> bool:
+    """Whether it is a name of a call that has ended, which keeps nothing."""
+    source = scene.program.source_at(place)
+    function = None if source is None else source.function_at(place)
+    if function is None or not name.isidentifier():
+        return False
+    outer = (n for n in own_nodes(function) if isinstance(n, (ast.Global, ast.Nonlocal)))
+    alive = place.function_id in {p.function_id for p in scene.path}
+    return not alive and not any(name in n.names for n in outer)
 
 
 def _updated(scene: Scene, reader: TraceEvent) -> str:
