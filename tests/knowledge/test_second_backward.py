@@ -174,6 +174,26 @@ for x in torch.randn(3, 2, 3):
         "carried",
         "    layer.v = layer.v.detach()",
     ),
+    "a state of each layer": (
+        """
+class Leaky(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.fc, self.mem = nn.Linear(i, o), torch.zeros(2, o)
+    def forward(self, x):
+        self.mem = 0.9 * self.mem + self.fc(x)
+        return torch.sigmoid(self.mem)
+net = nn.Sequential(Leaky(3, 4), nn.ReLU(), Leaky(4, 1))
+# %%
+for _ in range(3):
+    out = sum(net(x) for x in torch.randn(3, 2, 3))
+    loss = out.square().mean()
+    loss.backward()
+""",
+        "second_backward",
+        "carried",
+        "            item.mem = item.mem.detach()",
+    ),
     "a list that every round makes anew": (
         """
 net = nn.Linear(3, 1)

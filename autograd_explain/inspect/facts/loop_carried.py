@@ -88,17 +88,15 @@ def _handed_on(loop: ast.For | ast.While) -> Iterator[tuple[str, ast.stmt]]:
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             name = ast.unparse(node)
             first_read[name] = min(node.lineno, first_read.get(name, node.lineno))
-    written: dict[str, ast.stmt] = {}
+    written: dict[str, tuple[ast.Assign, ast.stmt]] = {}
     for statement in loop.body:
-        assigned = (n for n in (statement, *own_nodes(statement)) if isinstance(n, ast.Assign))
-        for target in (
-            leaf for s in assigned for t in s.targets for leaf in getattr(t, "elts", [t])
-        ):
-            if isinstance(target, (ast.Name, ast.Attribute)):
-                written.setdefault(ast.unparse(target), statement)
-    for name, statement in written.items():
+        for inner in (n for n in (statement, *own_nodes(statement)) if isinstance(n, ast.Assign)):
+            for target in (leaf for t in inner.targets for leaf in getattr(t, "elts", [t])):
+                if isinstance(target, (ast.Name, ast.Attribute)):
+                    written.setdefault(ast.unparse(target), (inner, statement))
+    for name, (inner, statement) in written.items():
         # What the statement's own value reads is the value from before, too.
-        last = statement.end_lineno or statement.lineno
+        last = inner.end_lineno or inner.lineno
         if first_read.get(name, last + 1) <= last:
             yield name, statement
 

@@ -17,11 +17,24 @@ from autograd_explain.inspect.facts.held_by_library import held_by_library
 from autograd_explain.inspect.facts.loop_carried import LoopCarried, StateKind, carried_by_loop
 from autograd_explain.inspect.live.names import NamedTensor, without_item
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.program import expression_of
 
 from .freed_part import FreedPart
 
 _INDEX = re.compile(r"\[\d+\]")
+_CONTAINERS = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential)
+_EACH = re.compile(r"(.+)\[\d+\]\.(\w+)")
+
+
+@dataclass(frozen=True)
+class Each:
+    """Objects in a container, several of which carry tensors under these attributes; `all` says
+    that every one does."""
+
+    container: str
+    attributes: tuple[str, ...]
+    all: bool
 
 
 @dataclass(frozen=True)
@@ -29,13 +42,15 @@ class CarriedState:
     """`name` is how the failing line spells it, "" where it does not reach it.
 
     `others` are attributes of the same object that are carried with it, `loop` what a loop around
-    the failing line carries where that does not reach the value itself.
+    the failing line carries where that does not reach the value itself, `each` the objects of a
+    container that carry theirs.
     """
 
     name: str = ""
     kind: StateKind = StateKind.UNKNOWN
     others: tuple[str, ...] = ()
     loop: LoopCarried | None = None
+    each: Each | None = None
 
 
 def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> CarriedState:
@@ -50,6 +65,9 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
     # A name of the failing function's own says what a global one would say of one object only.
     names = tuple(sorted(names, key=lambda n: head_of(n) not in frame.f_locals))
     names = tuple(n for n in names if not _is_one_of_many(n, names))
+    each = _in_each(scene, part, frame)
+    if each is not None and any(name.startswith(f"{each.container}[") for name in names):
+        return CarriedState(each=each)
     for name in (n for full in names for n in (full, without_item(full))):
         value, holder = (in_frame(expression_of(n), frame) for n in (name, without_item(name)))
         if isinstance(holder, (list, tuple)) and name != without_item(name):
@@ -67,7 +85,34 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
             return CarriedState(name, StateKind.TENSOR, _with_it(scene, part, name, frame))
         if isinstance(value, tuple) and value and all(isinstance(v, torch.Tensor) for v in value):
             return CarriedState(name, StateKind.TUPLE)
-    return CarriedState(loop=carried_by_loop(scene, part.old) or library)
+    loop = None if each is not None else carried_by_loop(scene, part.old) or library
+    return CarriedState(loop=loop, each=each)
+
+
+def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:
+    """The container of which several objects have old values as attributes: the layers of a
+    network, those of a cache."""
+    old = {id(n.node) for n in part.old}
+    found: dict[str, dict[str, None]] = {}
+    for named in scene.names.tensors:
+        match = _EACH.fullmatch(named.name)
+        if match is not None and _leads_to_old(scene, named, old):
+            found.setdefault(match[1], {})[match[2]] = None
+    for container, attributes in found.items():
+        value = in_frame(expression_of(container), frame)
+        count = len(value) if is_a(value, _CONTAINERS) else 0  # type: ignore[arg-type]
+        paths = [[f"{container}[{i}].{a}" for a in attributes] for i in range(count)]
+        have = [[in_frame(expression_of(p), frame) for p in each] for each in paths]
+        carry = [all(isinstance(v, torch.Tensor) for v in each) for each in have]
+        if sum(carry) > 1:
+            return Each(container, (*attributes,), all(carry))
+    return None
+
+
+def _leads_to_old(scene: Scene, named: NamedTensor, old: set[int]) -> bool:
+    node = None if named.tensor.is_leaf else scene.graph.find(named.tensor.grad_fn)
+    below = () if node is None else (node, *scene.graph.below([node]))
+    return any(id(n.node) in old for n in below)
 
 
 def _is_read_by_round(scene: Scene, name: str) -> bool:
@@ -102,16 +147,15 @@ def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tupl
 
 
 def _is_beside(scene: Scene, part: FreedPart, named: NamedTensor, owner: str) -> bool:
-    """Whether it is a tensor of the same object that leads to the old part, and the program makes
-    it of what it was: `self.v` beside `self.k`."""
+    """Whether it is a tensor of the same object that leads to the old part, and the program, or a
+    library that the object is of, makes it of what it was: `self.v` beside `self.k`."""
     head, _, attribute = named.name.rpartition(".")
     if head != owner or not attribute.isidentifier() or named.tensor.is_leaf:
         return False
-    node = scene.graph.find(named.tensor.grad_fn)
-    below = () if node is None else scene.graph.below([node])
-    made = scene.index.assignments(f"self.{attribute}")
-    own = any(f"self.{attribute}" in map(ast.unparse, ast.walk(s.value)) for _, s in made)
-    return own and any(n is part.boundary for n in below)
+    made = [s for _, s in scene.index.assignments(f"self.{attribute}")]
+    of_itself = any(f"self.{attribute}" in map(ast.unparse, ast.walk(s.value)) for s in made)
+    old = {id(n.node) for n in part.old}
+    return (of_itself or not made) and _leads_to_old(scene, named, old)
 
 
 def _is_here(scene: Scene, binding: Binding) -> bool:

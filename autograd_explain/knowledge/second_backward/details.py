@@ -23,7 +23,7 @@ from autograd_explain.isolation.type_checks import is_a, table_of
 from autograd_explain.model import Place
 from autograd_explain.program import Function
 
-from .carried_state import CarriedState
+from .carried_state import CarriedState, Each
 from .constants import Constants, constants
 from .evidence import Evidence
 from .freed_part import FreedPart
@@ -48,6 +48,7 @@ class Details:
     others: tuple[str, ...] = ()  #: what the same object carries with it
     inside: bool = False  #: a library went backward, and goes through the rounds
     loop: LoopCarried | None = None  #: what a loop around the failing line carries
+    each: Each | None = None  #: the objects of a container that carry their own
     stepped: bool = False  #: an optimizer stepped in between
     use: Place | None = None  #: where the new part begins, at the level of the failing line
     old: tuple[Place, ...] = ()  #: the statements that computed the old part, at that level
@@ -95,6 +96,7 @@ def details_of(
         others=state.others,
         inside=known.part.first is not None and known.part.first.inside is not None,
         loop=state.loop,
+        each=state.each,
         stepped=known.stepped is not None,
         stored=storing,
         first_uses=first_uses,

@@ -39,6 +39,7 @@ from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 from .as_property import attributes_as_properties
 from .attribute import recompute_attribute
 from .begin_anew import begun_anew, reset_anew
+from .carried_state import Each
 from .compared import compared
 from .details import Details
 from .reason import Why
@@ -209,8 +210,19 @@ def _carried(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     if anew is None and maker is not None:
         anew = reset_anew(program, maker, finding.details.tensor)
     yield from differing("begin_anew", anew)
+    if finding.details.each is not None and not finding.details.inside:
+        yield from differing("detach_state", _each_detached(program, failed, finding.details.each))
     for edits in dict.fromkeys(_cuts(finding, program)):
         yield from differing("detach_state", edits)
+
+
+def _each_detached(program: Program, failed: Place | None, each: Each) -> Edits | None:
+    """`for item in net: item.mem = item.mem.detach()` behind the failing line."""
+    lines = [f"item.{name} = item.{name}.detach()" for name in each.attributes]
+    if not each.all:
+        lines = [f"if hasattr(item, {each.attributes[0]!r}):", *(f"    {line}" for line in lines)]
+    code = "".join(f"    {line}\n" for line in lines).replace("'", '"')
+    return line_behind(program, failed, f"for item in {each.container}:\n{code}")
 
 
 def _filled_first(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
@@ -344,7 +356,10 @@ _of_table: Propose[Details] = by_table(
 
 def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     details = finding.details
-    yield from not_kept(program, details.options)
+    reached = details.each is not None or (bool(details.state) and "._" not in details.state)
+    held = details.why is Why.CARRIED and reached
+    if not held:  # what the program itself hands on is not to be left out
+        yield from not_kept(program, details.options)
     yield from _filled_first(finding, program)
     if details.why is Why.CARRIED and details.stored is None:
         yield from _carried(finding, program)
@@ -354,3 +369,5 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     elif details.why is Why.SHARED_STEPPED:
         yield from _detached_first(finding, program)
     yield from _of_table(finding, program)
+    if held:
+        yield from not_kept(program, details.options)
