@@ -36,11 +36,13 @@ _SAME_MEANING = frozenset(
 
 @dataclass(frozen=True)
 class Candidate:
-    """One or more changes of one kind, and how likely they are to repair."""
+    """One or more changes of one kind, and how likely they are to repair; `first` is the operator
+    of the edit that they go with, if any."""
 
     score: float
     changes: tuple[Change, ...]
     reference: Reference
+    first: str = ""
 
     @property
     def operator(self) -> str:
@@ -54,7 +56,7 @@ class Candidate:
     @property
     def may_differ(self) -> bool:
         """Whether gradients other than the reference's may be what is meant."""
-        return may_differ(self.operator, self.reference)
+        return any(may_differ(name, self.reference) for name in (self.operator, self.first))
 
     def edits(self) -> Edits | None:
         """All that can be made of its changes; None where that is less than is meant."""

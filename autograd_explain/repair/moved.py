@@ -1,7 +1,7 @@
 """Where an edit got the program past its failure to another one: what may repair both.
 
-The second edit is looked for in the edited program, near its own failure and by what torch
-complains of there.  Both together are judged as one rewrite of the program that the user has.
+The second edit is looked for in the edited program, near its own failure and the first edit, and by
+what torch complains of there.  Both together are judged as one rewrite of the user's program.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from ..verification import SCRIPT, Reference, Request, reference_for
 from .candidates import Candidate, candidates, shortened
 
 _MOST_SECOND = 24  #: edits that are tried on top of one
-_FIX = "repair_two"
+BOTH = "repair_two"  #: the key of the texts about both
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A first edit, the program with it, and that program's failure."""
+    """A first edit, the program with it, and that program's failure, so many backwards further."""
 
     first: Rewrite
     score: float
+    further: int
     edited: Edited
     place: Place
     message: str
@@ -64,7 +65,7 @@ def moved(score: float, rewrite: Rewrite, finding: Finding, request: Request) ->
         same = same and _is_at(edited, finding, source.cell, line)
         further = 1 if sound and not same else 0
     place = source.place(line - source.offset)
-    return Moved(rewrite, score, edited, place, message) if further > 0 else None
+    return Moved(rewrite, score, further, edited, place, message) if further > 0 else None
 
 
 def _source(edited: Edited, number: int) -> Source | None:
@@ -88,11 +89,25 @@ def second_edits(found: Moved, request: Request) -> Iterator[tuple[Candidate, Pr
         message=found.message,
         reference=reference_for(request.kind, found.message),
     )
-    finding = Finding("", Confidence.GENERAL, {}, events=(Event(What.FAILED, found.place),))
+    events = [Event(What.FAILED, found.place)]
+    events += [Event(What.CREATED, place) for place in _edited(found)]
+    finding = Finding("", Confidence.GENERAL, {}, events=tuple(events))
+    first, lines = found.first.fix.removeprefix("repair_"), {p.line for p in _edited(found)}
     for candidate in islice(candidates(finding, then), _MOST_SECOND):
-        proposal = _both(found.first, candidate)
+        again = candidate.operator == first and candidate.changes[0].site.place.line in lines
+        proposal = None if again else _both(found.first, candidate)
         if proposal is not None:
-            yield replace(candidate, score=found.score * candidate.score), proposal
+            yield replace(candidate, score=found.score * candidate.score, first=first), proposal
+
+
+def _edited(found: Moved) -> Iterator[Place]:
+    """Where the first edit begins, in the edited program."""
+    for edit in found.first.edits:
+        old, new = lines_of(edit.old_source), lines_of(edit.new_source)
+        at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+        for source in index_of(found.edited.program).runs_of(edit.new_source)[-1:]:
+            if at is not None:
+                yield source.place(at + 1 - source.offset)
 
 
 def _both(first: Rewrite, candidate: Candidate) -> Proposal | None:
@@ -103,7 +118,7 @@ def _both(first: Rewrite, candidate: Candidate) -> Proposal | None:
     same = first.safety is second.safety is Safety.SAME_GRADIENTS
     safety = Safety.SAME_GRADIENTS if same else Safety.CHANGES_MEANING
     facts = {"first": _changed_line(first.edits), "second": _changed_line(second.edits)}
-    return Proposal(_FIX, edits, safety, facts)
+    return Proposal(BOTH, edits, safety, facts)
 
 
 def _changed_line(edits: Iterable[Edit]) -> str:

@@ -12,7 +12,7 @@ from ..rewrite import Proposal
 from ..rewrite.engine.edits import apply
 from ..verification import Reference, Request, evidence_against, verify
 from .candidates import Candidate, candidates
-from .moved import moved, second_edits
+from .moved import BOTH, moved, second_edits
 
 _MOST_SHOWN = 3
 _MOST_TRIED = 240
@@ -163,8 +163,11 @@ class _Halves:
         self._open = [m for r in failed if (m := moved(1.0, r, finding, request)) is not None]
 
     def note(self, tried: Sequence[_Tried]) -> None:
-        found = (moved(c.score, r, self._finding, self._request) for c, r in _by_score(tried))
+        """Pairs are not gone on from: of three edits hardly any is a repair."""
+        single = (pair for pair in tried if pair[1].fix != BOTH)
+        found = (moved(c.score, r, self._finding, self._request) for c, r in single)
         self._open += [half for half in found if half is not None]
+        self._open.sort(key=lambda half: (-half.further, -half.score))
 
     def pairs(self) -> Iterator[_Batch]:
         """What may repair together with the next ones of them, a batch for each."""

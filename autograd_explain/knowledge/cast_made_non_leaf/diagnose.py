@@ -1,5 +1,6 @@
 """`.grad` was read of a tensor that the user takes for the leaf: a cast or copy came between."""
 
+import ast
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from autograd_explain.inspect.facts.replaced_leaf import ReplacedLeaf
 from autograd_explain.inspect.facts.torch_call import live_value, without_flag
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact, What, label
+from autograd_explain.program import called_name
 
 PATTERNS = (
     "nonleaf-grad-access",
@@ -52,6 +54,7 @@ class Details:
     updates: tuple[Rebinding, ...] = ()  #: all those of the round
     recorded: bool = False  #: autograd recorded the update
     asked: bool = False  #: its gradient is asked for, and no `.grad` filled
+    parameter: bool = False  #: an attribute that is no parameter, computed of one
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -82,8 +85,17 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             named=found.renamed_leaf,
             updates=_rebindings(scene, _with(found, updates)),
             recorded=found.replaced is not None,
+            parameter=_is_parameter(scene, found.maker),
         ),
     )
+
+
+def _is_parameter(scene: Scene, maker: ExprAt | None) -> bool:
+    """Whether an attribute was computed of a parameter made there: `nn.Parameter(w).to(device)`."""
+    statement = None if maker is None else scene.slicer.statement(maker)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    made = [] if maker is None else [called_name(n) for n in ast.walk(maker.node)]
+    return "Parameter" in made and any(isinstance(t, ast.Attribute) for t in targets)
 
 
 def _variant(found: NonLeaf) -> str:

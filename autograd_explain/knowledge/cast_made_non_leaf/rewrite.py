@@ -18,7 +18,11 @@ from .diagnose import Details
 
 
 def _is_cast(details: Details) -> bool:
-    return not (_is_update(details) or details.named)
+    return not (_is_update(details) or details.named or details.parameter)
+
+
+def _is_kept(details: Details) -> bool:
+    return not (_is_update(details) or details.parameter)
 
 
 def _is_update(details: Details) -> bool:
@@ -62,8 +66,16 @@ propose: Propose[Details] = by_table(
     Fix("update", _in_place, when=_is_update),
     Fix("detached", _detached, when=_is_alone),
     Fix("update", at_place(in_place_update), when=_is_alone),
+    # A result that the optimizer was not given is trained then, which is what a parameter is for.
+    Fix(
+        "requires_grad_last",
+        at_place(requires_grad_last),
+        when=lambda d: d.parameter,
+        changes=True,
+        intended_difference=True,
+    ),
     Fix("requires_grad_last", at_place(requires_grad_last), when=_is_cast),
     Fix("requires_grad_last", lambda s: flag_moved(s.program, s.finding), when=_is_cast),
-    Fix("retain_grad", lambda s: retained(s.program, s.finding), when=lambda d: not _is_update(d)),
+    Fix("retain_grad", lambda s: retained(s.program, s.finding), when=_is_kept),
     Fix("new_leaf", at_place(new_leaf), when=_is_cast, changes=True),
 )

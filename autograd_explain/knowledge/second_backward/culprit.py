@@ -22,7 +22,7 @@ _SHOWN = 4  #: tensors of one object
 
 def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> TensorFact:
     """The old value, named as the program keeps it, then by live names."""
-    bound = _bound_names(part, memory)
+    bound = _bound_names(scene, part, memory)
     assigned = tuple(dict.fromkeys(n for n in (part.carried, *bound) if n))
     tensor, live = _live_tensor(scene, part, assigned)
     first = _live_twins(scene.names, (part.carried,)) if part.carried else ()
@@ -43,15 +43,24 @@ def culprit_of(scene: Scene, part: FreedPart, memory: Memoized | None) -> Tensor
     return replace(fact, names=names or fact.names)
 
 
-def _bound_names(part: FreedPart, memory: Memoized | None) -> tuple[str, ...]:
-    """The names that got the old value; of a remembered call none that got more than its value."""
+def _bound_names(scene: Scene, part: FreedPart, memory: Memoized | None) -> tuple[str, ...]:
+    """The names that got the old value, those first that the using statement reads; of a remembered
+    call none that got more than its value."""
     if part.binding is None or part.kept is not None:
         return ()
     value = getattr(part.binding.statement, "value", None)
     if memory is not None and memory.how == "decorator" and isinstance(value, ast.expr):
         called = memory.name in (ast.unparse(value), called_name(value))
         return part.binding.names if called else ()
-    return part.binding.names
+    reading = None if part.reader is None else scene.program.statement_at(part.reader.place)
+    read = set() if reading is None else _loaded(reading)
+    return tuple(sorted(part.binding.names, key=lambda name: name not in read))
+
+
+def _loaded(statement: ast.stmt) -> set[str]:
+    """What a statement reads, as it is written."""
+    nodes = (n for n in ast.walk(statement) if isinstance(getattr(n, "ctx", None), ast.Load))
+    return {ast.unparse(n) for n in nodes}
 
 
 def _read_again(scene: Scene, part: FreedPart) -> Iterator[str]:
@@ -61,9 +70,7 @@ def _read_again(scene: Scene, part: FreedPart) -> Iterator[str]:
     making = None if part.binding is None else part.binding.statement
     if reading is None or not isinstance(making, ast.Assign):
         return
-    read = {
-        ast.unparse(n) for n in ast.walk(reading) if isinstance(getattr(n, "ctx", None), ast.Load)
-    }
+    read = _loaded(reading)
     yield from (t for target in making.targets for t in _paths(target) if t in read)
 
 

@@ -43,8 +43,8 @@ _COPIES = ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.FloatTe
 
 
 def detach_operand(site: Site) -> Iterator[Change]:
-    """`D(fake)` -> `D(fake.detach())`."""
-    for code, nodes in site.operands.items():
+    """`D(fake)` -> `D(fake.detach())`; what has a name before what a call gives."""
+    for code, nodes in sorted(site.operands.items(), key=lambda o: isinstance(o[1][0], cst.Call)):
         yield site.change("detach", code, partial(site.called_on, "detach()", *nodes), group=code)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from functools import partial
 
 import libcst as cst
 
 from ...model import Edits
+from ...program_index import index_of
 from ..analysis.effects import effects
-from ..engine.cst_tools import method_name
+from ..engine.cst_tools import called_name, dotted, head, method_name, targets, unpacked
 from ..engine.draft import Draft
 from ..engine.tree import Statement, statements_in
 from ..transforms.recompute import (
@@ -32,11 +34,14 @@ def move(site: Site) -> Iterator[Change]:
         return
     inside, at = site.tree.siblings(own)
     for goal in range(max(0, at - _REACH), min(len(inside), at + _REACH + 1)):
-        if goal != at and _matters(own, inside[goal]):
+        passed = inside[goal:at] if goal < at else inside[at + 1 : goal + 1]
+        if goal != at and _matters(own, inside[goal]) and not _loses_name(site, own, passed):
             yield _moved(site, [own], inside[goal], goal > at)
     outer = site.tree.outer(own)
     if isinstance(outer, (cst.For, cst.While, cst.With, cst.If)) and len(inside) > 1:
-        yield from (_moved(site, [own], outer, after) for after in (True, False))
+        for after, passed in ((True, inside[at + 1 :]), (False, inside[:at])):
+            if not _loses_name(site, own, passed):
+                yield _moved(site, [own], outer, after)
 
 
 def move_run(site: Site) -> Iterator[Change]:
@@ -46,7 +51,8 @@ def move_run(site: Site) -> Iterator[Change]:
         run = inside[at : at + length]
         if len(run) == length and not any(isinstance(s, (*_DECLARES, cst.Return)) for s in run):
             for goal in range(max(0, at - 3), at):
-                yield _moved(site, run, inside[goal], False)
+                if not any(_loses_name(site, s, inside[goal:at]) for s in run):
+                    yield _moved(site, run, inside[goal], False)
 
 
 def move_into(site: Site) -> Iterator[Change]:
@@ -65,6 +71,26 @@ def _matters(own: Statement, other: Statement) -> bool:
     if isinstance(other, (*_DECLARES, cst.Return)):
         return False
     return _acts(other) or (_acts(own) and isinstance(other, cst.Assign))
+
+
+def _loses_name(site: Site, own: Statement, passed: list[Statement]) -> bool:
+    """Whether a name would be read before the one statement that gives it a value."""
+    up = bool(passed) and site.tree.start(passed[0]) < site.tree.start(own)
+    for other in passed:
+        maker, reader = (other, own) if up else (own, other)
+        given = {t.value for t in targets(maker) for t in unpacked(t) if isinstance(t, cst.Name)}
+        first = given & effects(reader).reads if isinstance(maker, cst.Assign) else set()
+        if first and not any(first & effects(s).writes for s in _before(site, maker)):
+            return True
+    return False
+
+
+def _before(site: Site, statement: Statement) -> Iterator[Statement]:
+    """The statements of the same function or cell that stand before one."""
+    scope, start = site.tree.scope_of(statement), site.tree.start(statement)
+    for other in site.tree.statements:
+        if site.tree.start(other) < start and site.tree.scope_of(other) is scope:
+            yield other
 
 
 def _acts(statement: Statement) -> bool:
@@ -149,12 +175,26 @@ def _chain(site: Site) -> list[Statement]:
     for other in site.above:
         own = effects(other)
         written = {path.partition(".")[0] for path in own.writes}
-        if isinstance(other, cst.Assign) and written & wanted:
+        if isinstance(other, cst.Assign) and written & wanted and not _is_trained(site, other):
             found.insert(0, other)
             wanted |= {path.partition(".")[0] for path in own.reads}
             if len(found) == _CHAIN:
                 break
     return found
+
+
+def _is_trained(site: Site, statement: Statement) -> bool:
+    """Whether it makes a model, parameters or an optimizer: made once more they begin anew."""
+    classes = [n for _, n in index_of(site.program).nodes(ast.ClassDef)]
+    modules = {n.name for n in classes if any("Module" in ast.unparse(b) for b in n.bases)}
+    calls = (n for n in head(statement) if isinstance(n, cst.Call))
+    made = ((site.imports.full(dotted(c.func)), called_name(c)) for c in calls)
+    return any(
+        full.startswith("torch.optim.")
+        or (full.startswith("torch.nn.") and name[:1].isupper())
+        or name in modules
+        for full, name in made
+    )
 
 
 def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Change:

@@ -13,6 +13,7 @@ from ...model import Edits, Place
 from ...program import Program
 from ..engine.blocks import BlockItem
 from ..engine.cst_tools import (
+    called_name,
     dotted,
     head,
     is_label,
@@ -85,6 +86,8 @@ class Site:
             return False
         if isinstance(parent, (cst.Annotation, cst.NameItem, cst.Param)):
             return False
+        if isinstance(node, cst.Call) and called_name(node) in _GIVE_NO_TENSOR:
+            return False
         path = dotted(node)
         return path is None or (path not in _NO_VALUES and not self.imports.full(path))
 
@@ -121,6 +124,10 @@ _DECLARES = (
     *(cst.Global, cst.Nonlocal, cst.Del),
 )
 _VALUES = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
+_GIVE_NO_TENSOR = frozenset(
+    "range zip enumerate len print list dict str isinstance super parameters named_parameters "
+    "backward step zero_grad items values keys append".split()
+)
 _NO_VALUES = frozenset("self cls super True False None range len print".split())
 
 
