@@ -242,6 +242,30 @@ def test_two_edits_where_the_first_moved_the_failure(play: Callable[..., Any], c
     assert first.facts["first"] != first.facts["second"]
 
 
+MEMORY = """
+class Memory(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = torch.ones(4, 3)
+    def read(self, x):
+        weights = (x @ self.rows.T).softmax(-1)
+        found = weights @ self.rows
+        self.rows += weights.T @ x
+        return found
+memory = Memory()
+for x in torch.randn(3, 2, 3):
+    memory.read(x * w[:3]).square().sum().backward()
+"""
+
+
+def test_the_second_edit_may_be_where_the_first_was(play: Callable[..., Any]) -> None:
+    """What is no longer overwritten is carried on with its graph, which is cut there."""
+    first = found(play(FORWARD, MEMORY))[0]
+    assert (first.fix, first.outcome) == ("repair_two", Outcome.RUNS)
+    (edit,) = first.edits
+    assert "self.rows = (self.rows + weights.T @ x).detach()" in edit.new_source
+
+
 def test_a_rewrite_of_the_cause_may_be_half_of_a_repair(
     play: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

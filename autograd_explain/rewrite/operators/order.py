@@ -58,7 +58,7 @@ def move_run(site: Site) -> Iterator[Change]:
 def move_into(site: Site) -> Iterator[Change]:
     """The statement into a loop that follows it, so that it runs in each round."""
     own = site.statement
-    if not isinstance(own, (cst.Expr, cst.Assign)):
+    if not isinstance(own, (cst.Expr, cst.Assign)) or _is_trained(site, own):
         return
     inside, at = site.tree.siblings(own)
     for loop in inside[at + 1 : at + 1 + _REACH]:
