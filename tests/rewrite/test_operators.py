@@ -65,6 +65,11 @@ EDITS = [
         "i = p.detach().argmax(-1)\ny = F.one_hot(i, 4).float()",
         "i = p.detach().argmax(-1)\ny = p + (F.one_hot(i, 4).float() - p).detach()",
     ),
+    (
+        "straight_through",
+        "top, i = p.topk(2)\ny = torch.zeros_like(p).scatter(1, i, 1.0)",
+        "y = p + (torch.zeros_like(p).scatter(1, i, 1.0) - p).detach()",
+    ),
     ("tensors_joined", "y = torch.tensor(xs)", "y = torch.stack(xs)"),
     ("drop_call", "net = Net().half()", "net = Net()"),
     (

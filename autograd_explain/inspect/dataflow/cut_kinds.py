@@ -54,6 +54,7 @@ _COPIES = frozenset({
 })  # fmt: skip
 _SAMPLES = frozenset({"sample", "bernoulli", "poisson"})
 _SHAPE = frozenset({"size", "numel", "dim", "ndimension", "element_size", "stride", "is_leaf"})
+_NEW = frozenset({"new_zeros", "new_ones", "new_empty", "new_full"})
 _SHAPE_ATTRIBUTES = frozenset({
     "shape", "ndim", "dtype", "device", "requires_grad", "is_leaf", "grad_fn", "names", "layout",
 })  # fmt: skip
@@ -63,7 +64,9 @@ NUMERIC_LIBRARIES = ("numpy", "scipy", "sklearn", "pandas", "math", "cupy")
 def is_about_shape(node: ast.AST) -> bool:
     """Whether an expression only asks for a tensor's form, never its values."""
     if isinstance(node, ast.Call):
-        return called_name(node) in _SHAPE or called_name(node) in ("len", "range", "isinstance")
+        name = called_name(node)
+        made = name.endswith("_like") or name in _NEW  # `torch.zeros_like(x)`, `x.new_zeros(3)`
+        return made or name in _SHAPE or name in ("len", "range", "isinstance")
     return isinstance(node, ast.Attribute) and node.attr in _SHAPE_ATTRIBUTES
 
 

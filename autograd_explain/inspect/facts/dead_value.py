@@ -16,7 +16,7 @@ import torch
 
 from ...isolation.type_checks import is_a
 from ...model import Place
-from ...program import Source, called_name
+from ...program import Source
 from ..dataflow import ExprAt
 from ..dataflow.cut_kinds import is_about_shape
 from ..dataflow.expression import Scope
@@ -267,7 +267,7 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.e
 
 def _values_read(node: ast.AST) -> Iterator[ast.Name]:
     """The names whose values an expression reads, and not their form alone."""
-    if is_about_shape(node) or called_name(node).endswith("_like"):
+    if is_about_shape(node):
         return
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield node

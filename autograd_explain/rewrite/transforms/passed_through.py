@@ -20,7 +20,6 @@ from ..engine.cst_tools import (
     repeatable,
     targets,
     walk,
-    whole_value,
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports
@@ -28,7 +27,8 @@ from ..engine.tree import Statement, Tree
 
 #: What gives a value of the form of what it is given, and what picks places in it.
 _STEPS = frozenset("round sign floor ceil trunc bernoulli heaviside sgn".split())
-_PICKS = frozenset("argmax argmin".split())
+_PICKS = frozenset("argmax argmin topk sort max min".split())
+_WITH_VALUES = frozenset("topk sort max min".split())  #: the places are the second result
 #: What makes ones at such places, and what leaves a value as it is but for its type or form.
 _ONES = frozenset("one_hot scatter scatter_".split())
 _CONVERSIONS = frozenset("float double half bfloat16 long int to type type_as unsqueeze".split())
@@ -117,11 +117,14 @@ def _goes_on(call: cst.Call, node: cst.BaseExpression) -> bool:
 def _one_read(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression | None:
     """Where the name that a statement gives an expression is read in the same scope, if once."""
     own = tree.statement_of(node)
-    if own is None or whole_value(own) is not node or len(targets(own)) != 1:
+    target = targets(own)[0] if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
+    if not isinstance(own, cst.Assign) or own.value is not node:
         return None
-    target, scope = targets(own)[0], tree.scope_of(own)
+    if isinstance(target, cst.Tuple) and called_name(node) in _WITH_VALUES:
+        target = target.elements[1].value if len(target.elements) == 2 else None
     if not isinstance(target, cst.Name):
         return None
-    names = (n for n in walk(scope) if isinstance(n, cst.Name) and n.value == target.value)
-    found = [n for n in names if n is not target and not is_label(tree, n)]
+    names = (n for n in walk(tree.scope_of(own)) if isinstance(n, cst.Name))
+    same = (n for n in names if n.value == target.value and n is not target)
+    found = [n for n in same if not is_label(tree, n)]
     return found[0] if len(found) == 1 and tree.start(found[0]) > tree.start(own) else None
