@@ -309,7 +309,12 @@ class Recording:
         cuts = [moments.spot(m.site) for m in suspect.marks["cut"]]
         if root is None or not any(c is not None and flows_into(c, root) for c in cuts):
             return suspect
-        return replace(suspect, marks={**suspect.marks, "backward": last}, sure=True)
+        known = self.suspicion.cuts.cuts
+        first = {b: known[b] for m in suspect.marks["cut"] for b in known[m.site].behind}
+        left = tuple(Mark(c.site, c.clock) for c in first.values() if c.way == "operation")
+        marks = {**suspect.marks, "cut": left or suspect.marks["cut"], "backward": last}
+        evidence = {**suspect.evidence, "way": "operation"} if left else suspect.evidence
+        return replace(suspect, marks=marks, evidence=evidence, sure=True)
 
     def _signal(self, suspect: CandidateFault) -> Signal:
         moments = self.moments(self.program)

@@ -108,6 +108,31 @@ PROGRAMS = (
         {"step": "opt.step()"},
     ),
     Silent(
+        "a router whose choice picks the layers",
+        (
+            HEAD + "gate = nn.Linear(3, 2)\nparts = nn.ModuleList([nn.Linear(3, 1), "
+            "nn.Linear(3, 1)])\nopt = torch.optim.SGD([*gate.parameters(), "
+            "*parts.parameters()], lr=0.1)\nx = torch.randn(4, 3)",
+            "for _ in range(2):\n    opt.zero_grad()\n    picked = gate(x).argmax(1)\n"
+            "    out = torch.stack([parts[k](v) for k, v in zip(picked.tolist(), x)])\n"
+            "    loss = out.sum()\n    loss.backward()\n    opt.step()",
+        ),
+        "graph-cut",
+        {"cut": "picked = gate(x).argmax(1)", "backward": "loss.backward()"},
+        "operation",
+    ),
+    Silent(
+        "gradients of several rounds, of which a step gets the last",
+        (
+            HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+            "for _ in range(2):\n    for part in torch.randn(3, 2, 3):\n"
+            "        opt.zero_grad()\n        net(part).square().mean().backward()\n"
+            "    opt.step()",
+        ),
+        "gradients-thrown-away",
+        {"cleared": "opt.zero_grad()", "step": "opt.step()"},
+    ),
+    Silent(
         "a straight-through sum that is detached as a whole",
         (
             _TWO + "c = nn.Embedding(4, 3)\n" + _HELD,

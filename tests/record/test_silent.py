@@ -57,6 +57,42 @@ def test_gradients_from_before_the_watch_are_not_spoken_of() -> None:
     assert signals(cells, other=other, sure=False) == []
 
 
+SINGLE = """
+for _ in range(3):
+    for part in torch.randn(3, 2, 3):
+        opt.zero_grad()
+        net(part).square().mean().backward()
+        {use}
+    opt.step()
+"""
+SKIPPED = """
+for number in range(6):
+    opt.zero_grad()
+    net(torch.ones(1, 3)).square().mean().backward()
+    if number > 2:
+        opt.step()
+"""
+TWO_LOSSES = """
+for _ in range(3):
+    for sign in (1, -1):
+        opt.zero_grad()
+        (sign * net(torch.ones(1, 3))).mean().backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "rounds", [SINGLE.format(use="kept = net.weight.grad.clone()"), SKIPPED, TWO_LOSSES]
+)
+def test_gradients_of_rounds_that_are_used_or_left_out_once(rounds: str) -> None:
+    """Each is read before it is cleared, or the first steps are left out, as a scaler does."""
+    cells = (
+        HEAD + "net = nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)",
+        rounds,
+    )
+    assert signals(cells) == []
+
+
 def test_what_a_closure_trains_alone_is_not_stepped_in_vain() -> None:
     """An image is fitted through a network that is not frozen, in one step."""
     cells = (

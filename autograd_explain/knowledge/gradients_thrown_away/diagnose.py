@@ -1,5 +1,5 @@
-"""Gradients, or changes of them, that no step could use: cleared before it, or changed when there
-were none."""
+"""Gradients, or changes of them, that no step could use: cleared before it, in all rounds but the
+last or in every one, or changed when there were none."""
 
 from dataclasses import dataclass
 
@@ -36,6 +36,7 @@ class Details:
     backward: Place
     step: Place
     change: Place | None = None  #: of the gradients, behind the step or before backward
+    rounds: bool = False  #: the step finds those of the last of several rounds
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -48,6 +49,8 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     change = None if changed is None else changed.place
     cause = event(scene, What.CAUSE, guilty)
     parameters = _parameters(scene)
+    rounds = bool(scene.incident.evidence.get("rounds"))
+    finds_none = change is None and not rounds
     return Finding(
         cause="gradients_thrown_away",
         confidence=Confidence.PROVEN,
@@ -61,10 +64,10 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=parameters,
         events=() if cause is None else (cause,),
-        variant="" if change is None else guilty,
-        awaited=parameters[0].names[:1] if parameters and change is None else (),
-        awaits_steps=change is None,
-        details=Details(backward.place, step.place, change),
+        variant="rounds" if rounds else "" if change is None else guilty,
+        awaited=parameters[0].names[:1] if parameters and finds_none else (),
+        awaits_steps=finds_none,
+        details=Details(backward.place, step.place, change, rounds),
     )
 
 

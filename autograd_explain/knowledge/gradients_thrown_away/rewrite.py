@@ -22,7 +22,7 @@ propose: Propose[Details] = by_table(
     Fix(
         "clear_first",
         lambda s: move_before(s.program, s.place, s.details.backward),
-        when=lambda d: d.change is None,
+        when=lambda d: d.change is None and not d.rounds,
         changes=True,
     ),
 )

@@ -213,13 +213,24 @@ class Cuts:
 
     def to_numpy(self, tensor: Tensor, mark: Mark) -> None:
         """A detached tensor goes to numpy: a cut of its own, below the same leaves."""
+        if found := self._further(tensor, mark, "numpy"):
+            self.values.remember(tensor, found)
+
+    def to_number(self, tensor: Tensor, result: Any, mark: Mark) -> None:
+        """As `to_numpy`: what has no graph any more becomes a Python number."""
+        if (found := self._further(tensor, mark, "number")) and tensor.numel() <= MAX_VALUES:
+            self.values.remember(result, found)
+
+    def _further(self, tensor: Tensor, mark: Mark, way: str) -> frozenset[int]:
         found = self._of(tensor)
-        if found:
-            cut = self._at(mark, "numpy")
-            for site in found:
-                cut.above.update(self.cuts[site].above)
-                cut.fresh = max(cut.fresh, self.cuts[site].fresh)
-            self.values.remember(tensor, found | {mark.site})
+        if not found:
+            return _NOTHING
+        cut = self._at(mark, way)
+        for site in found:
+            cut.above.update(self.cuts[site].above)
+            cut.fresh = max(cut.fresh, self.cuts[site].fresh)
+        cut.behind |= found - {mark.site}
+        return found | {mark.site}
 
     def appeared(self, tensor: Tensor, given: Any = None) -> None:
         """A tensor that may have been made from Python numbers or on numpy memory: are its values

@@ -54,6 +54,9 @@ class Followed:
     leftovers: list[tuple[Mark, Mark]] = field(default_factory=list)
     too_late: set[int] = field(default_factory=set)  #: sites of writes between a step and clearing
     too_early: set[int] = field(default_factory=set)  #: sites that clipped before a backward
+    #: Clearings since the last step of gradients that no step had used, with the backward's site.
+    spilt: list[tuple[int, Mark]] = field(default_factory=list)
+    spills: list[int] = field(default_factory=list)  #: how many, before each of the last steps
     filled: Mark | None = None  #: the last backward after which there was a gradient
     fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
     seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
@@ -94,6 +97,7 @@ class Gradients:
         self._backward: Mark | None = None
         self._first = 0
         self._cleared: Mark | None = None  #: the last clearing by something else
+        self.was_read = 0  #: when a gradient was last read, which may be of use without a step
         self._not_clipped: dict[int, Mark] = {}  #: leaves that had no gradient when it was clipped
 
     @property
@@ -184,6 +188,8 @@ class Gradients:
         followed.cleared = followed.ever_cleared = True
         if fresh:
             followed.zeroed = mark
+            if self._backward is not None and self.was_read < self._backward.clock:
+                followed.spilt.append((self._backward.site, mark))
 
     def clipped(self, leaf: Tensor, there: bool, mark: Mark) -> None:
         """The gradient of a leaf was asked for to be clipped; `there`: it has one."""
@@ -200,6 +206,7 @@ class Gradients:
         followed = self.follow(optimizer)
         self.zeros.before_step(parameters)
         self._thrown_away(followed, parameters, mark)
+        self._spilt(followed, mark)
         self._left_over(followed, parameters, mark)
         self._changed_too_early(followed, parameters, mark)
         self._lacking(followed, parameters, mark)
@@ -271,6 +278,18 @@ class Gradients:
             marks: Marks = {"backward": (backward,), "cleared": (zeroed,), "step": (mark,)}
             evidence = {"optimizer": followed.optimizer}
             self.found.append(CandidateFault("gradients-thrown-away", marks, evidence))
+
+    def _spilt(self, followed: Followed, mark: Mark) -> None:
+        """backward, zero_grad, the same backward, step: the step has the last of several."""
+        backward = self.last_backward
+        same = [cleared for site, cleared in followed.spilt if site == backward.site]
+        followed.spills.append(len(same))
+        followed.spilt.clear()
+        if _is_habit(followed.spills):
+            marks: Marks = {"backward": (backward,), "cleared": (same[-1],), "step": (mark,)}
+            evidence = {"optimizer": followed.optimizer, "rounds": True}
+            self.found.append(CandidateFault("gradients-thrown-away", marks, evidence))
+            followed.spills.clear()
 
     def _changed_too_late(self, followed: Followed, optimizer: Optimizer, mark: Mark) -> None:
         """step, a write to the gradient, zero_grad: nothing used what was written.  Told when the
@@ -452,6 +471,14 @@ class Gradients:
         }
         sure = not meant or within or not followed.with_gradient
         return CandidateFault("graph-cut", marks, evidence, sure)
+
+
+def _is_habit(counts: list[int]) -> bool:
+    """Whether several are left out before every step: one may be, once and again, where a gradient
+    is not finite."""
+    two, three = counts[-2:], counts[-3:]
+    alike = len(two) == 2 and two[0] == two[1] > 1
+    return alike or (len(three) == 3 and min(three) > 0)
 
 
 def _clock(mark: Mark) -> int:

@@ -293,7 +293,7 @@ class EventNotes:
         frame: FrameType,
         operation: int,
     ) -> Any:
-        """A value leaves torch as a Python number: of interest where it has a graph."""
+        """A value leaves torch as a Python number: of interest where it has a graph, or had one."""
         __tracebackhide__ = True
         result = func(*args, **kwargs) if kwargs else func(*args)
         source = args[0]
@@ -303,6 +303,9 @@ class EventNotes:
                     site = self._here(frame, operation)
                     mark = _new(Mark, (site, self.log.clock, True))
                     self._cut(source, result, mark, "number")
+                elif id(source) in self._traces:
+                    mark = _new(Mark, (self._here(frame, operation), self.log.clock, True))
+                    self.suspicion.cuts.to_number(source, result, mark)
                 return result
             with quiet():
                 if source.requires_grad:

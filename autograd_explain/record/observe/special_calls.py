@@ -285,6 +285,8 @@ class Special:
             with Noting(self._recorder):
                 site = self._here(frame, operation)
                 self._suspicion.clipped(args[0], result is not None, site)
+        elif result is not None:
+            self._suspicion.gradients.was_read = self._log.clock
         if id(args[0]) in self._summed:
             with Noting(self._recorder):
                 self._suspicion.read_gradient(args[0], self._here(frame, operation))
