@@ -57,6 +57,35 @@ def test_gradients_from_before_the_watch_are_not_spoken_of() -> None:
     assert signals(cells, other=other, sure=False) == []
 
 
+def test_weights_of_the_losses_that_no_optimizer_has() -> None:
+    cells = (
+        HEAD + "net = nn.Linear(3, 2)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "weights = [torch.zeros(1, requires_grad=True) for _ in range(2)]",
+        "for _ in range(3):\n    opt.zero_grad()\n    parts = net(torch.ones(4, 3)).mean(0)\n"
+        "    sum(p.square() * w.exp() + w for p, w in zip(parts, weights)).sum().backward()\n"
+        "    opt.step()",
+    )
+    (found,) = signals(cells)
+    assert (found.name, found.evidence["count"]) == ("optimizer-misses-parameters", 2)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "net(x).square().sum()",  # data that need not ask for a gradient
+        "(net(x) - 2 * torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]).sum()",
+    ],
+)
+def test_inputs_that_ask_for_a_gradient_are_not_weights(loss: str) -> None:
+    cells = (
+        HEAD + "net = nn.Linear(3, 3)\nx = torch.ones(4, 3, requires_grad=True)\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+        f"for _ in range(3):\n    opt.zero_grad()\n    loss = {loss}\n    loss.backward()\n"
+        "    opt.step()",
+    )
+    assert signals(cells) == []
+
+
 SINGLE = """
 for _ in range(3):
     for part in torch.randn(3, 2, 3):

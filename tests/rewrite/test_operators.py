@@ -70,6 +70,12 @@ EDITS = [
         "top, i = p.topk(2)\ny = torch.zeros_like(p).scatter(1, i, 1.0)",
         "y = p + (torch.zeros_like(p).scatter(1, i, 1.0) - p).detach()",
     ),
+    (
+        "to_optimizer",
+        "s = [torch.zeros(1, requires_grad=True) for _ in a]\nnet = nn.Linear(2, 2)\n"
+        "o = torch.optim.SGD(net.parameters())",
+        "o = torch.optim.SGD([*net.parameters(), *s])",
+    ),
     ("tensors_joined", "y = torch.tensor(xs)", "y = torch.stack(xs)"),
     ("drop_call", "net = Net().half()", "net = Net()"),
     (

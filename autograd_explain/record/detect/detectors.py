@@ -261,6 +261,7 @@ class Detectors:
         self.handed.backward = mark
         self.overwrites.before_backward(roots, mark)
         self.unrecorded.before_backward(roots, inputs, mark)
+        self.gradients.by_hand.asked.update(map(id, inputs or ()))
         if whole:
             self._roots[site] = mark
             self.kept.before_backward(roots, mark)

@@ -45,6 +45,7 @@ class HandUpdates:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self.leaves: dict[int, _Updated] = {}
+        self.asked: set[int] = set()  #: the inputs of torch.autograd.grad
         self._summed: dict[int, tuple[Mark, Weak]] = {}  #: reads of sums, by their sites
         self._since = 0  #: the time of the backward before
         self._writes: list[Wrote] = []  #: the writes since then, the newest first
@@ -52,6 +53,7 @@ class HandUpdates:
     def begin(self) -> None:
         """A cell begins."""
         self.leaves.clear()
+        self.asked.clear()
         self._summed.clear()
 
     def stepped(self, parameters: Iterable[Tensor]) -> None:
@@ -90,6 +92,14 @@ class HandUpdates:
         before = known.reads.setdefault(mark.site, known.backwards)
         if before < known.backwards and not known.times:
             self._summed[mark.site] = mark, known.leaf
+
+    def is_let_go(self, leaf: Tensor) -> bool:
+        """Whether several backwards have added to the gradient of a leaf that no step and no update
+        changes, and nobody has read it or asked for it apart."""
+        known = self.leaves.get(id(leaf))
+        if known is None or known.leaf() is not leaf or id(leaf) in self.asked:
+            return False
+        return known.backwards > 1 and not known.reads and not known.times
 
     def is_gradient(self, tensor: Tensor) -> bool:
         """Whether a tensor is the gradient of such a leaf."""

@@ -319,8 +319,9 @@ def _missed(
     shapes = {t.shape for w in dead if in_vain and (t := w()) is not None}
     named = (pair for module in modules for pair in module.named_parameters())
     alike = (("", leaf) for leaf in _alike(leaves, shapes))
+    own = [leaf for leaf in leaves if _is_weight(leaf, followed, gradients)]
     missing: dict[int, tuple[str, Tensor]] = {}
-    for name, p in chain(named, alike):
+    for name, p in chain(named, alike, (("", leaf) for leaf in own)):
         if _lost(p, held, gradients) and not _written(p, log, gradients.filled_since(p)):
             missing.setdefault(id(p), (name, p))
     if not missing:
@@ -341,11 +342,20 @@ def _missed(
     # or the program asked for its gradients since the optimizer was made; or it stands where the
     # model had what the optimizer still holds.
     behind = all(gradients.used_behind(p, followed.with_gradient) for _, p in missing.values())
-    sure = bool(dead) or (behind and all(_is_of_own(p, modules) for _, p in missing.values()))
+    weights = {id(leaf) for leaf in own}
+    ours = all(key in weights or _is_of_own(p, modules) for key, (_, p) in missing.items())
+    sure = bool(dead) or (behind and ours)
     sure = sure or len(switched) == len(missing)
     sure = sure or _are_replaced({*missing}, followed, modules)
     marks: Marks = {"step": (followed.stepped,)}
     yield CandidateFault("optimizer-misses-parameters", marks, evidence, sure)
+
+
+def _is_weight(leaf: Tensor, followed: Followed, gradients: Gradients) -> bool:
+    """Whether a plain tensor that the loss of a step uses behind all that the step trains is one of
+    the program's own weights: its gradient adds up, and nobody uses it."""
+    let_go = leaf.is_leaf and leaf._base is None and gradients.by_hand.is_let_go(leaf)
+    return let_go and gradients.used_behind(leaf, followed.with_gradient)
 
 
 def _is_unfrozen(

@@ -10,7 +10,7 @@ import libcst as cst
 
 from ...model import Edits
 from ...program_index import index_of
-from ..engine.cst_tools import dotted, expression
+from ..engine.cst_tools import dotted, expression, walk
 from ..transforms.made_again import holders
 from ..transforms.made_again import made_again as optimizers_made_again
 from .site import Change, Site
@@ -54,7 +54,7 @@ def to_optimizer(site: Site) -> Iterator[Change]:
         elements = given.elements if isinstance(given, cst.List) else ()
         if any(isinstance(e.value, cst.Dict) for e in elements):
             continue
-        known = site.tree.code(given)
+        known = {n.value for n in walk(given) if isinstance(n, cst.Name)}
         for name, new in _trained(site):
             if name not in known:
                 yield site.change("to_optimizer", name, partial(_with, site, given, new))
@@ -99,15 +99,24 @@ def _trained(site: Site) -> Iterator[tuple[str, str]]:
     shared = index.namespace(site.tree.source)
     for source, node in index.nodes(ast.Assign):
         top = source in shared and source.parents[node] is source.tree
-        how = _how_given(site, node.value) if top and isinstance(node.value, ast.Call) else ""
+        how = _how_given(site, node.value) if top else ""
         for target in node.targets:
             if isinstance(target, ast.Name) and how:
                 found.setdefault(target.id, how.format(target.id))
     yield from found.items()
 
 
-def _how_given(site: Site, call: ast.Call) -> str:
-    """Whether a call makes a leaf, a module, or (maybe) neither: ""."""
+def _how_given(site: Site, call: ast.expr) -> str:
+    """Whether an expression makes a leaf, a list or dictionary of such, a module, or (maybe)
+    neither: ""."""
+    if isinstance(call, (ast.ListComp, ast.List)):
+        inner = [call.elt] if isinstance(call, ast.ListComp) else call.elts
+        return "*{}" if inner and all(_how_given(site, e) == "{}" for e in inner) else ""
+    if isinstance(call, (ast.DictComp, ast.Dict)):
+        inner = [call.value] if isinstance(call, ast.DictComp) else call.values
+        return "*{}.values()" if inner and all(_how_given(site, e) == "{}" for e in inner) else ""
+    if not isinstance(call, ast.Call):
+        return ""
     name = ast.unparse(call.func)
     full = site.imports.full(name) or name
     flagged = any(k.arg == "requires_grad" for k in call.keywords)
