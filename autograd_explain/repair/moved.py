@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 
 from ..match import match_message
 from ..model import (
@@ -16,6 +16,7 @@ from ..model import (
     Edit,
     Event,
     Finding,
+    Kind,
     Outcome,
     Place,
     Rewrite,
@@ -57,14 +58,15 @@ def moved(score: float, rewrite: Rewrite, finding: Finding, request: Request) ->
     source = None if edited is None else _source(edited, int(told.get("cell", "0")))
     if edited is None or source is None or match_message(message) is None:
         return None
-    further, line = int(told["further"]), int(told["line"])
-    if further == 0:
-        # A graph that is cut now may have been cut by the edit.
-        sound = reference_for(request.kind, message) is not Reference.NONE
+    further, place = int(told["further"]), _place(source, int(told["line"]))
+    # A graph that is cut now may have been cut by the edit.
+    sound = reference_for(Kind.ERROR, message) is not Reference.NONE
+    if request.kind is Kind.SILENT:  # it ran to its end before, without this part of the graph
+        further = 1 if sound else 0
+    elif further == 0:
         same = message.split() == request.message.split()
-        same = same and _is_at(edited, finding, source.cell, line)
+        same = same and _is_at(edited, finding, place)
         further = 1 if sound and not same else 0
-    place = source.place(line - source.offset)
     return Moved(rewrite, score, further, edited, place, message) if further > 0 else None
 
 
@@ -74,11 +76,17 @@ def _source(edited: Edited, number: int) -> Source | None:
     return next((source for source in cells if (source.cell or SCRIPT) == number), None)
 
 
-def _is_at(edited: Edited, finding: Finding, cell: int | None, line: int) -> bool:
+def _place(source: Source, line: int) -> Place:
+    """A line of what ran of a cell, which is what stands behind the magics at its head."""
+    heads = takewhile(lambda text: text.startswith("%%"), lines_of(source.text))
+    return source.place(line + sum(1 for _ in heads) - source.offset)
+
+
+def _is_at(edited: Edited, finding: Finding, place: Place) -> bool:
     """Whether a line of the edited program is the one that failed before."""
     failed = finding.event(What.FAILED)
     before = None if failed is None or failed.place is None else edited.place(failed.place)
-    return before is None or (before.cell, before.line) == (cell, line)
+    return before is None or (before.cell, before.line) == (place.cell, place.line)
 
 
 def second_edits(found: Moved, request: Request) -> Iterator[tuple[Candidate, Proposal]]:
@@ -87,7 +95,7 @@ def second_edits(found: Moved, request: Request) -> Iterator[tuple[Candidate, Pr
         request,
         program=found.edited.program,
         message=found.message,
-        reference=reference_for(request.kind, found.message),
+        reference=reference_for(Kind.ERROR, found.message),
     )
     events = [Event(What.FAILED, found.place)]
     events += [Event(What.CREATED, place) for place in _edited(found)]

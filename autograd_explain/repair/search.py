@@ -218,6 +218,7 @@ def _worth_showing(found: Sequence[_Tried], finding: Finding, request: Request) 
         if _says_something(candidate, rewrite, request):
             edited = apply(request.program, rewrite.edits)
             stays = place is None or (edited is not None and edited.place(place) is not None)
+            stays = stays or request.kind is Kind.SILENT  # a gradient has come, so it is there
             lines = [(lines_of(e.old_source), lines_of(e.new_source)) for e in rewrite.edits]
             if stays or sum(len(new) - len(old) for old, new in lines) >= 0:
                 kept.append((candidate, rewrite))

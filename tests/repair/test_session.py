@@ -59,3 +59,36 @@ class Slope:
     told = [rewrite["edits"][0]["new_source"] for r in reports for rewrite in r.told["rewrites"]]
     assert reports
     assert not any("no_grad" in text or "detach()" in text for text in told), told
+
+
+ACTOR = """%%autograd_check
+import torch
+torch.manual_seed(0)
+actor, critic = torch.nn.Linear(3, 2), torch.nn.Linear(5, 1)
+first, second = (torch.optim.Adam(m.parameters()) for m in (critic, actor))
+x = torch.randn(4, 3)
+for _ in range(2):
+    with torch.no_grad():
+        action = actor(x).tanh()
+    loss = critic(torch.cat([x, action], 1)).square().mean()
+    first.zero_grad()
+    loss.backward()
+    first.step()
+    value = -critic(torch.cat([x, action], 1)).mean()
+    second.zero_grad()
+    value.backward()
+    second.step()
+"""
+
+
+def test_a_silent_fault_may_take_two_edits() -> None:
+    """What is recorded again is on the way of two losses, the first of which frees it."""
+    with shell_with_extension() as shell:
+        shell.run_line_magic("config", "AutogradExplain.budget = 120")
+        shell.run_cell(ACTOR, store_history=True)
+        found = autograd_explain.last()
+        assert found is not None
+        data = found.to_dict()
+        first = data["rewrites"][0]
+        assert (data["id"], first["outcome"]) == ("silent_cut", "runs")
+        assert "action = actor(x).tanh()\n    value" in first["edits"][0]["new_source"]
