@@ -11,6 +11,7 @@ from ...model import Edits
 from ..analysis.effects import effects, fresh
 from ..engine.cst_tools import (
     bare,
+    called_name,
     called_on,
     dotted,
     head,
@@ -26,7 +27,7 @@ from ..engine.cst_tools import (
 from ..engine.draft import Draft
 from ..engine.tree import statements_in
 from ..transforms.gathered import object_called
-from ..transforms.passed_through import passed_straight_through, steps_in
+from ..transforms.passed_through import WITH_VALUES, passed_straight_through, steps_in
 from ..transforms.uncut import apply_patches, tensors_instead_of_copy, without_cut
 from .site import Change, Site
 
@@ -209,7 +210,8 @@ def called_itself(site: Site) -> Iterator[Change]:
 def soft(site: Site) -> Iterator[Change]:
     """`(p > 0.5).float()` -> `p.float()`: a step has no slope, what is under it has one."""
     for node, inner in steps_in(site.tree, site.imports, site.statement):
-        yield site.change("soft", node, partial(site.replaced, node, inner))
+        if called_name(node) not in WITH_VALUES:
+            yield site.change("soft", node, partial(site.replaced, node, inner))
 
 
 def straight_through(site: Site) -> Iterator[Change]:

@@ -28,7 +28,8 @@ from ..engine.tree import Statement, Tree
 #: What gives a value of the form of what it is given, and what picks places in it.
 _STEPS = frozenset("round sign floor ceil trunc bernoulli heaviside sgn".split())
 _PICKS = frozenset("argmax argmin topk sort max min".split())
-_WITH_VALUES = frozenset("topk sort max min".split())  #: the places are the second result
+#: The places are the second result, and the first has a gradient.
+WITH_VALUES = frozenset("topk sort max min".split())
 #: What makes ones at such places, and what leaves a value as it is but for its type or form.
 _ONES = frozenset("one_hot scatter scatter_".split())
 _CONVERSIONS = frozenset("float double half bfloat16 long int to type type_as unsqueeze".split())
@@ -120,7 +121,7 @@ def _one_read(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression | None
     target = targets(own)[0] if isinstance(own, cst.Assign) and len(own.targets) == 1 else None
     if not isinstance(own, cst.Assign) or own.value is not node:
         return None
-    if isinstance(target, cst.Tuple) and called_name(node) in _WITH_VALUES:
+    if isinstance(target, cst.Tuple) and called_name(node) in WITH_VALUES:
         target = target.elements[1].value if len(target.elements) == 2 else None
     if not isinstance(target, cst.Name):
         return None
