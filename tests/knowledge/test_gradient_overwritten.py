@@ -64,6 +64,20 @@ def test_a_written_gradient_is_named(name: str) -> None:
     assert added(cells, edited(cells, first)) == lines
 
 
+def test_a_hook_that_only_reads_gives_the_gradient_back_as_it_was() -> None:
+    text = (
+        "shares = []\ndef log(g):\n    share = g.abs_().sum()\n    shares.append(share.item())\n"
+        "# %%\nh, k = a * 2, b * 3\nk.register_hook(log)\nloss = ((h + k) ** 2).sum()\n"
+        "loss.backward()"
+    )
+    cells = cells_of(START + text)
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is not None, found.output
+    (first,) = found.diagnosis.rewrites
+    assert (first.fix, first.outcome) == ("only_read", Outcome.DIFFERS)
+    assert added(cells, edited(cells, first)) == ["share = g.abs().sum()"]
+
+
 def test_a_gradient_that_nobody_else_has_may_be_written() -> None:
     text = (
         "# %%\nh, k = a * 2, b * 3\nk.register_hook(lambda g: g.mul_(0.1))\n"

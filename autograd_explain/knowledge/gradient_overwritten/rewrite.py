@@ -75,8 +75,32 @@ def _with_copy(handed: Handed, function: ast.FunctionDef) -> list[Patch]:
     return patches
 
 
+def _only_read(site: Site[Details]) -> Edits | None:
+    """`share = g.abs_().sum()` -> `share = g.abs().sum()` in a function that returns nothing: it
+    computes something of the gradient, and does not mean to change it."""
+    handed, tree = site.details.handed, tree_at(site.program, site.place)
+    if handed is None or isinstance(handed.function, ast.Lambda) or handed.alias is not None:
+        return None
+    if any(isinstance(n, ast.Return) and n.value is not None for n in own_nodes(handed.function)):
+        return None
+    imports = imports_at(site.program, site.place)
+    return only(
+        Draft(tree).replace(call.node, call.value)
+        for statement in tree.candidates(site.place)
+        for call in inplace_calls(tree, imports, statement)
+        if tree.code(call.target) == handed.incoming
+        and getattr(statement, "value", None) is not call.node
+        and not call.hidden
+    )
+
+
+def _copied(site: Site[Details]) -> Edits | None:
+    return None if _only_read(site) else _copied_first(site)
+
+
 propose: Propose[Details] = by_table(
+    Fix("only_read", _only_read, changes=True, intended_difference=True),
     Fix("new_tensor", _new_tensor),
-    Fix("copied_first", _copied_first),
+    Fix("copied_first", _copied),
     at=What.CHANGED,
 )

@@ -14,7 +14,7 @@ from autograd_explain.model import Place
 
 from .calls import Calls, calls_of
 from .derivative import Derivative, derivative_in_loss
-from .freed_part import FreedPart
+from .freed_part import FreedPart, earlier_backwards
 from .step_effect import Step, effect_of
 
 
@@ -32,6 +32,7 @@ class Evidence:
     loops: FailingLoops
     failed: tuple[Place, ...]  #: the lines at which the second backward stands, outermost first
     trace: tuple[TraceEvent, ...]  #: what the program did, oldest first
+    freeing: tuple[TraceEvent, ...]  #: the earlier calls that keep no graph
     loss: TraceEvent | None  #: what made the loss that failed
     cell: int | None  #: the failing one
     runs: tuple[int, ...]  #: of the failing cell's text
@@ -61,6 +62,7 @@ def gather(scene: Scene, part: FreedPart) -> Evidence:
         loops=failing_loops(scene),
         failed=scene.path,
         trace=scene.history.steps,
+        freeing=earlier_backwards(scene),
         loss=scene.history.creation(scene.roots[0]) if scene.roots else None,
         cell=None if cell is None else cell.cell,
         runs=tuple(run.cell for run in runs if run.cell is not None),

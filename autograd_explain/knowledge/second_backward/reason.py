@@ -106,8 +106,7 @@ def _freed_at_once(known: Evidence) -> bool:
     first, maker = known.part.first, known.part.maker
     if first is None or maker is None:
         return False
-    between = (m.op for m in known.trace if maker.order < m.order < first.order)
-    return not any(op in ("backward", "grad") for op in between)
+    return not any(maker.order < m.order < first.order for m in known.freeing)
 
 
 def _at_failing_line(known: Evidence, moment: TraceEvent) -> bool:
