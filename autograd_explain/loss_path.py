@@ -36,7 +36,7 @@ def lines_to_the_loss(scene: Scene, finding: Finding) -> tuple[GraphLine, ...]:
     found = find_overwrite(scene)
     if found is None or found.maker is None or not found.writes:
         return ()
-    path = scene.graph.above(found.saved.node)
+    path = scene.graph.above([found.saved.node])
     if len(path) > _MOST_NODES:
         return ()
     drawing = _Drawing(scene, path)

@@ -233,11 +233,11 @@ class Recording:
     def _uncalled(self) -> tuple[Signal, ...]:
         """The methods that a line of the cell names and does not call."""
         recent = takewhile(lambda row: row[3] > self._since, reversed(self.log.made))
-        sites = {site for _, _, site, _ in recent}
-        ran = (step.code for site in sites for step in self.sites.all[site].steps)
+        ran = (step.code for _, _, site, _ in recent for step in self.sites.all[site].steps)
         followed = self.suspicion.gradients.followed.values()
         first = {"parameters": tuple(f.first for f in followed if f.first is not None)}
-        found = uncalled(self.program, self._cell, ran) if sites else ()
+        made = self.log.made and self.log.made[-1][3] > self._since
+        found = uncalled(self.program, self._cell, ran) if made else ()
         return tuple(Signal("method-not-called", {"named": (moment,)}, first) for moment in found)
 
     def _kept_suspects(self) -> list[CandidateFault]:

@@ -97,10 +97,10 @@ def second_edits(found: Moved, request: Request) -> Iterator[tuple[Candidate, Pr
         message=found.message,
         reference=reference_for(Kind.ERROR, found.message),
     )
-    events = [Event(What.FAILED, found.place)]
-    events += [Event(What.CREATED, place) for place in _edited(found)]
-    finding = Finding("", Confidence.GENERAL, {}, events=tuple(events))
-    first, lines = found.first.fix.removeprefix("repair_"), {p.line for p in _edited(found)}
+    begun = list(_edited(found))
+    events = (Event(What.FAILED, found.place), *(Event(What.CREATED, p) for p in begun))
+    finding = Finding("", Confidence.GENERAL, {}, events=events)
+    first, lines = found.first.fix.removeprefix("repair_"), {p.line for p in begun}
     for candidate in islice(candidates(finding, then), _MOST_SECOND):
         again = candidate.operator == first and candidate.changes[0].site.place.line in lines
         proposal = None if again else _both(found.first, candidate)
@@ -111,8 +111,7 @@ def second_edits(found: Moved, request: Request) -> Iterator[tuple[Candidate, Pr
 def _edited(found: Moved) -> Iterator[Place]:
     """Where the first edit begins, in the edited program."""
     for edit in found.first.edits:
-        old, new = lines_of(edit.old_source), lines_of(edit.new_source)
-        at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+        at = _first_other(edit)
         for source in index_of(found.edited.program).runs_of(edit.new_source)[-1:]:
             if at is not None:
                 yield source.place(at + 1 - source.offset)
@@ -133,7 +132,12 @@ def _changed_line(edits: Iterable[Edit]) -> str:
     """The first line of the user's that an edit changes."""
     for edit in edits:
         old, new = lines_of(edit.old_source), lines_of(edit.new_source)
-        pairs = enumerate(zip(old, new, strict=False))
-        at = next((n for n, (a, b) in pairs if a != b), min(len(old), len(new)) - 1)
-        return shortened(old[min(at, len(old) - 1)])
+        at = _first_other(edit)
+        return shortened(old[min(len(old), len(new)) - 1 if at is None else at])
     return ""
+
+
+def _first_other(edit: Edit) -> int | None:
+    """The number, from 0, of the first line that both texts have and that is not the same."""
+    pairs = enumerate(zip(lines_of(edit.old_source), lines_of(edit.new_source), strict=False))
+    return next((n for n, (old, new) in pairs if old != new), None)

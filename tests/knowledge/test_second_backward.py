@@ -21,6 +21,13 @@ torch.manual_seed(0)
 # %%
 """
 
+STEPS_IN_ROUNDS = """for _ in range(3):
+    for _ in range(2):
+        out, states = step(torch.randn(2, 3), states)
+    loss = out.square().mean()
+    loss.backward()
+"""
+
 PROGRAMS = {
     "what every round compares itself with, beside what it needs anew": (
         """
@@ -219,12 +226,8 @@ def step(x, states):
     return x, new
 # %%
 states = [(torch.zeros(2, 4), torch.zeros(2, 4)) for _ in cells]
-for _ in range(3):
-    for _ in range(2):
-        out, states = step(torch.randn(2, 3), states)
-    loss = out.square().mean()
-    loss.backward()
-""",
+"""
+        + STEPS_IN_ROUNDS,
         "second_backward",
         "carried",
         "    states = [tuple(t.detach() for t in s) for s in states]",
@@ -239,12 +242,8 @@ def step(x, states):
     return x, new
 # %%
 states = {name: torch.zeros(2, 4) for name in cells}
-for _ in range(3):
-    for _ in range(2):
-        out, states = step(torch.randn(2, 3), states)
-    loss = out.square().mean()
-    loss.backward()
-""",
+"""
+        + STEPS_IN_ROUNDS,
         "second_backward",
         "carried",
         "    states = {k: t.detach() for k, t in states.items()}",

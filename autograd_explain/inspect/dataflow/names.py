@@ -19,7 +19,7 @@ from .reaching_definitions import (
     reaching,
 )
 from .scopes import enclosing, may_bind, sources_before, users_of_global
-from .syntax import declares_global
+from .syntax import declares
 
 
 def bindings(slicer: Slicing, spot: ExprAt, key: str) -> list[tuple[Scope, Binding]]:
@@ -109,6 +109,6 @@ def _set_by_functions(slicer: Slicing, key: str) -> list[tuple[Scope, Binding]]:
     head = head_of(key)
     found = []
     for scope in users_of_global(slicer, key, binding=True):
-        if key != head or declares_global(scope.body, head):
+        if key != head or declares(scope.body, head, ast.Global):
             found += [(scope, b) for b in reversed(all_bindings(scope.body, key))]
     return found

@@ -14,7 +14,7 @@ from . import safe_lookup
 from .expression import Scope
 from .protocol import Slicing
 from .reaching_definitions import FUNCTIONS, Body, all_bindings, head_of
-from .syntax import declares_global, first_parameter
+from .syntax import declares, first_parameter
 
 
 def top(slicer: Slicing, source: Source) -> Scope:
@@ -90,5 +90,5 @@ def users_of_global(slicer: Slicing, key: str, *, binding: bool = False) -> list
         if head in names
         and index_of(slicer.program).lives(body)
         and head not in parameters(body)
-        and (not all_bindings(body, head) or declares_global(body, head))
+        and (not all_bindings(body, head) or declares(body, head, ast.Global))
     ]

@@ -163,8 +163,14 @@ def is_container(node: ast.AST) -> bool:
     )
 
 
-def declares_global(body: Body, name: str) -> bool:
-    return any(isinstance(s, ast.Global) and name in s.names for s in statements_of(body))
+def declares(body: Body, name: str, *kinds: type[ast.Global] | type[ast.Nonlocal]) -> bool:
+    """Whether a function says that a name is not its own: `global`, `nonlocal`."""
+    return any(isinstance(s, kinds) and name in s.names for s in statements_of(body))
+
+
+def attributes_in(value: ast.expr) -> set[str]:
+    """The attributes that an expression reads, as they are written: `self.k`."""
+    return {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Attribute)}
 
 
 def is_method(body: Body, index: BindingIndex) -> bool:

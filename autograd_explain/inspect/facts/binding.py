@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...model import LineId, Place
-from ...program import Program, own_nodes
+from ...program import Program
+from ..dataflow.syntax import attributes_in, declares
 from ..history import TraceEvent
 from ..live.graph import GraphNode
 from ..scene import Scene
@@ -89,18 +90,15 @@ def _is_gone(scene: Scene, place: Place, name: str) -> bool:
     function = None if source is None else source.function_at(place)
     if function is None or not name.isidentifier():
         return False
-    outer = (n for n in own_nodes(function) if isinstance(n, (ast.Global, ast.Nonlocal)))
     alive = place.function_id in {p.function_id for p in scene.path}
-    return not alive and not any(name in n.names for n in outer)
+    return not alive and not declares(function, name, ast.Global, ast.Nonlocal)
 
 
 def _updated(scene: Scene, reader: TraceEvent) -> str:
     """`self.k` of `self.k = torch.cat([self.k, k])`: an attribute made of what it was."""
     kept = binding_of(scene.program, reader)
     value = getattr(kept.statement, "value", None)
-    read = (
-        {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Attribute)} if value else ()
-    )
+    read = attributes_in(value) if value else ()
     return next((name for name in kept.names if "." in name and name in read), "")
 
 

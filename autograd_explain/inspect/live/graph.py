@@ -149,9 +149,9 @@ class Graph:
                 return nodes[i + 1 :]
         return []
 
-    def above(self, node: GraphNode) -> tuple[GraphNode, ...]:
-        """The node and all that is computed from it, up to the roots."""
-        return _reached([node], self.parents)
+    def above(self, nodes: Iterable[GraphNode]) -> tuple[GraphNode, ...]:
+        """The nodes and all that is computed from them, up to the roots."""
+        return _reached(nodes, self.parents)
 
     def below(self, nodes: Iterable[GraphNode]) -> tuple[GraphNode, ...]:
         """The nodes and all that they are computed from, down to the leaves."""

@@ -12,8 +12,8 @@ from autograd_explain.rewrite.engine.cst_tools import (
     called_name,
     called_on,
     dotted,
+    elsewhere,
     expression,
-    is_label,
     positional,
     stores,
     targets,
@@ -65,11 +65,10 @@ def _under_names(
     target = targets(own)[0] if given is not None and targets(own) else None
     if not most or given is None or not isinstance(target, cst.Name):
         return
-    for read in walk(tree.scope_of(own)):
-        if isinstance(read, cst.Name) and read.value == target.value and not is_label(tree, read):
-            later = tree.statement_of(read)
-            if later is not None and tree.start(later) > tree.start(own):
-                yield from _under_names(tree, read, later, most - 1)
+    for read in elsewhere(tree, target):
+        later = tree.statement_of(read)
+        if later is not None and tree.start(later) > tree.start(own):
+            yield from _under_names(tree, read, later, most - 1)
 
 
 def _masks(tree: Tree, node: cst.BaseExpression) -> Iterator[Mask]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -23,16 +24,18 @@ from .handed import Handed
 def _new_tensor(site: Site[Details]) -> Edits | None:
     """`lambda g: g.mul_(2)` -> `lambda g: g.mul(2)`; the same as the only statement of a function,
     which then returns it."""
-    handed, tree = site.details.handed, tree_at(site.program, site.place)
-    if handed is None or handed.alias is not None:
-        return None
-    imports = imports_at(site.program, site.place)
-    return only(
-        _returned(tree, statement, call)
-        for statement in tree.candidates(site.place)
-        for call in inplace_calls(tree, imports, statement)
-        if tree.code(call.target) == handed.incoming and not call.hidden
-    )
+    tree = tree_at(site.program, site.place)
+    return only(_returned(tree, statement, call) for statement, call in _writes(site, tree))
+
+
+def _writes(site: Site[Details], tree: Tree) -> Iterator[tuple[Statement, InplaceCall]]:
+    """The calls that write the gradient under the name that it came in by."""
+    handed, imports = site.details.handed, imports_at(site.program, site.place)
+    if handed is not None and handed.alias is None:
+        for statement in tree.candidates(site.place):
+            for call in inplace_calls(tree, imports, statement):
+                if tree.code(call.target) == handed.incoming and not call.hidden:
+                    yield statement, call
 
 
 def _returned(tree: Tree, statement: Statement, call: InplaceCall) -> Draft | None:
@@ -70,7 +73,7 @@ def _with_copy(handed: Handed, function: ast.FunctionDef) -> list[Patch]:
         return []
     indent = source.lines[first.line - 1][: first.column]
     patches = [Patch(source, first.start, f"{name} = {name}.clone()\n{indent}")]
-    if not any(isinstance(n, ast.Return) and n.value is not None for n in own_nodes(function)):
+    if not _returns(function):
         patches.append(Patch(source, last.end, f"\n{indent}return {name}"))
     return patches
 
@@ -79,19 +82,19 @@ def _only_read(site: Site[Details]) -> Edits | None:
     """`share = g.abs_().sum()` -> `share = g.abs().sum()` in a function that returns nothing: it
     computes something of the gradient, and does not mean to change it."""
     handed, tree = site.details.handed, tree_at(site.program, site.place)
-    if handed is None or isinstance(handed.function, ast.Lambda) or handed.alias is not None:
+    if handed is None or isinstance(handed.function, ast.Lambda) or _returns(handed.function):
         return None
-    if any(isinstance(n, ast.Return) and n.value is not None for n in own_nodes(handed.function)):
-        return None
-    imports = imports_at(site.program, site.place)
     return only(
         Draft(tree).replace(call.node, call.value)
-        for statement in tree.candidates(site.place)
-        for call in inplace_calls(tree, imports, statement)
-        if tree.code(call.target) == handed.incoming
-        and getattr(statement, "value", None) is not call.node
-        and not call.hidden
+        for statement, call in _writes(site, tree)
+        if getattr(statement, "value", None) is not call.node
     )
+
+
+def _returns(function: ast.FunctionDef) -> bool:
+    """Whether a function gives anything back."""
+    found = (n for n in own_nodes(function) if isinstance(n, ast.Return))
+    return any(n.value is not None for n in found)
 
 
 def _copied(site: Site[Details]) -> Edits | None:

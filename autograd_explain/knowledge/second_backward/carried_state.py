@@ -11,6 +11,7 @@ import torch
 
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
 from autograd_explain.inspect.dataflow.safe_lookup import in_frame
+from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.facts.held_by_library import held_by_library
@@ -20,7 +21,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.program import expression_of
 
-from .freed_part import FreedPart
+from .freed_part import FreedPart, leading_to
 
 _INDEX = re.compile(r"\[\d+\]")
 _CONTAINERS = (list, tuple, torch.nn.ModuleList, torch.nn.Sequential)
@@ -92,11 +93,10 @@ def carried_state(scene: Scene, part: FreedPart, names: tuple[str, ...]) -> Carr
 def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:
     """The container of which several objects have old values as attributes: the layers of a
     network, those of a cache."""
-    old = {id(n.node) for n in part.old}
     found: dict[str, dict[str, None]] = {}
-    for named in scene.names.tensors:
+    for named in leading_to(scene, part.old):
         match = _EACH.fullmatch(named.name)
-        if match is not None and _leads_to_old(scene, named, old):
+        if match is not None:
             found.setdefault(match[1], {})[match[2]] = None
     for container, attributes in found.items():
         value = in_frame(expression_of(container), frame)
@@ -107,12 +107,6 @@ def _in_each(scene: Scene, part: FreedPart, frame: FrameType) -> Each | None:
         if sum(carry) > 1:
             return Each(container, (*attributes,), all(carry))
     return None
-
-
-def _leads_to_old(scene: Scene, named: NamedTensor, old: set[int]) -> bool:
-    node = None if named.tensor.is_leaf else scene.graph.find(named.tensor.grad_fn)
-    below = () if node is None else (node, *scene.graph.below([node]))
-    return any(id(n.node) in old for n in below)
 
 
 def _is_read_by_round(scene: Scene, name: str) -> bool:
@@ -141,21 +135,20 @@ def _with_it(scene: Scene, part: FreedPart, name: str, frame: FrameType) -> tupl
         if dot or (_is_here(scene, binding) and _reads(binding, n))
     ]
     others = [owner + dot + n.rpartition(".")[2] for n in kept if ("." in n) == bool(dot)]
-    others += [n.name for n in scene.names.tensors if dot and _is_beside(scene, part, n, owner)]
+    leading = leading_to(scene, part.old) if dot else ()
+    others += [n.name for n in leading if _is_beside(scene, n, owner)]
     found = ((n, in_frame(expression_of(n), frame)) for n in dict.fromkeys(others) if n != name)
     return tuple(n for n, v in found if isinstance(v, torch.Tensor) and not v.is_leaf)
 
 
-def _is_beside(scene: Scene, part: FreedPart, named: NamedTensor, owner: str) -> bool:
-    """Whether it is a tensor of the same object that leads to the old part, and the program, or a
-    library that the object is of, makes it of what it was: `self.v` beside `self.k`."""
+def _is_beside(scene: Scene, named: NamedTensor, owner: str) -> bool:
+    """Whether it is a tensor of the same object, which the program, or a library that the object is
+    of, makes of what it was: `self.v` beside `self.k`."""
     head, _, attribute = named.name.rpartition(".")
-    if head != owner or not attribute.isidentifier() or named.tensor.is_leaf:
+    if head != owner or not attribute.isidentifier():
         return False
     made = [s for _, s in scene.index.assignments(f"self.{attribute}")]
-    of_itself = any(f"self.{attribute}" in map(ast.unparse, ast.walk(s.value)) for s in made)
-    old = {id(n.node) for n in part.old}
-    return (of_itself or not made) and _leads_to_old(scene, named, old)
+    return not made or any(f"self.{attribute}" in attributes_in(s.value) for s in made)
 
 
 def _is_here(scene: Scene, binding: Binding) -> bool:

@@ -15,7 +15,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Role, TensorFact
 from autograd_explain.program import called_name
 
-from .freed_part import FreedPart
+from .freed_part import FreedPart, leading_to
 
 _SHOWN = 4  #: tensors of one object
 
@@ -90,6 +90,7 @@ def _texts(nodes: Iterable[ast.AST], kinds: tuple[type[ast.expr], ...]) -> Itera
 def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
     """What the call that uses the old value is given that leads to it: of `net(x, memory)` the
     tensors that `memory` holds, and the object."""
+    leading = leading_to(scene, [part.boundary])
     path = () if part.reader is None else part.reader.path
     for place in reversed(path):
         statement = scene.program.statement_at(place)
@@ -97,7 +98,7 @@ def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
         given = [a for call in calls for a in (*call.args, *(k.value for k in call.keywords))]
         for text in dict.fromkeys(_texts(given, (ast.Name, ast.Attribute))):
             inside = [n for n in scene.names.tensors if n.name.startswith((f"{text}.", f"{text}["))]
-            held = [n.name for n in inside if _leads_to(scene, n.tensor, part)]
+            held = [n.name for n in inside if n in leading]
             yield from (*held[:_SHOWN], text) if held else ()
 
 
@@ -120,12 +121,6 @@ def _filled(scene: Scene, part: FreedPart) -> tuple[str, ...]:
 def _is_twin(live: str, name: str) -> bool:
     """`rollout.logp` of `self.logp`."""
     return name.startswith("self.") and live.endswith(name.removeprefix("self"))
-
-
-def _leads_to(scene: Scene, tensor: torch.Tensor, part: FreedPart) -> bool:
-    node = None if tensor.is_leaf else scene.graph.find(tensor.grad_fn)
-    below = () if node is None else (node, *scene.graph.below([node]))
-    return any(n is part.boundary for n in below)
 
 
 def _live_tensor(

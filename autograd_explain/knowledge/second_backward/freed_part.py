@@ -10,6 +10,7 @@ not reachable from the new root, which leaves a gap in the numbers of the nodes 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +78,14 @@ class FreedPart:
         at = None if self.reader is None else self.reader.place.line_id
         times = {m.order for m in self.newer if m.place.line_id == at}
         return bool(self.carried) and len(times) == 1
+
+
+def leading_to(scene: Scene, nodes: Iterable[GraphNode]) -> tuple[NamedTensor, ...]:
+    """The live tensors in the failing graph that some of its nodes, or what was computed from them,
+    produced."""
+    above = {id(n) for n in scene.graph.above(nodes)}
+    inner = (n for n in scene.names.tensors if not n.tensor.is_leaf)
+    return tuple(n for n in inner if id(scene.graph.find(n.tensor.grad_fn)) in above)
 
 
 def earlier_backwards(scene: Scene) -> tuple[TraceEvent, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
+from autograd_explain.inspect.dataflow.syntax import attributes_in
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.model import Place
 
@@ -72,8 +73,8 @@ def _builds_on_itself(known: Evidence) -> bool:
     if not isinstance(statement, ast.Assign) or part.first is None or part.whole:
         return False
     kept = {ast.unparse(t) for t in statement.targets if isinstance(t, ast.Attribute)}
-    read = (n for n in ast.walk(statement.value) if isinstance(n, ast.Attribute))
-    return _at_failing_line(known, part.first) and any(ast.unparse(n) in kept for n in read)
+    again = kept & attributes_in(statement.value)
+    return bool(again) and _at_failing_line(known, part.first)
 
 
 def _of_one_round(known: Evidence) -> Why:

@@ -220,8 +220,9 @@ def _each_detached(program: Program, failed: Place | None, each: Each) -> Edits 
     """`for item in net: item.mem = item.mem.detach()` behind the failing line."""
     lines = [f"item.{name} = item.{name}.detach()" for name in each.attributes]
     if not each.all:
-        lines = [f"if hasattr(item, {each.attributes[0]!r}):", *(f"    {line}" for line in lines)]
-    code = "".join(f"    {line}\n" for line in lines).replace("'", '"')
+        first = f'if hasattr(item, "{each.attributes[0]}"):'
+        lines = [first, *(f"    {line}" for line in lines)]
+    code = "".join(f"    {line}\n" for line in lines)
     return line_behind(program, failed, f"for item in {each.container}:\n{code}")
 
 

@@ -99,7 +99,7 @@ def _details(
     """None where the step is not known."""
     if found.guilty is None:
         return None
-    forward = (m.path for m in scene.makers(scene.graph.above(found.saved.node)))
+    forward = (m.path for m in scene.makers(scene.graph.above([found.saved.node])))
     step, failed, *rest = at_one_level([found.guilty.path, scene.path, *forward])
     kept = spent(scene, [s.node for s in scene.graph.overwritten()])
     whole = _whole(scene, found.guilty)

@@ -20,6 +20,8 @@ _FOR_EFFECT = frozenset("backward step zero_grad requires_grad_ retain_grad deta
 
 def uncalled(program: Program, cell: int | None, ran: Iterable[CodeType]) -> Iterator[TraceEvent]:
     """Each such statement; not the last one of a cell, which shows what it names."""
+    if not any(_named(node) for _, node in index_of(program).nodes(ast.Expr)):
+        return
     own = [s for s in index_of(program).runs if s.cell == cell]
     scopes: list[tuple[Source, ast.AST]] = [(source, source.tree) for source in own]
     for code in dict.fromkeys(ran):
@@ -29,8 +31,13 @@ def uncalled(program: Program, cell: int | None, ran: Iterable[CodeType]) -> Ite
     for source, scope in scopes:
         shown = scope.body[-1:] if isinstance(scope, ast.Module) else []
         for node in own_nodes(scope):
-            named = node.value if isinstance(node, ast.Expr) and node not in shown else None
-            if isinstance(named, ast.Attribute) and named.attr in _FOR_EFFECT:
+            named = None if node in shown else _named(node)
+            if named is not None:
                 place = source.place(named.lineno, getattr(scope, "name", None), named)
-                owner = (ast.unparse(named.value),)
-                yield TraceEvent(0, place, named.attr, operands=owner)
+                yield TraceEvent(0, place, named.attr, operands=(ast.unparse(named.value),))
+
+
+def _named(node: ast.AST) -> ast.Attribute | None:
+    """The method that a statement does nothing but name."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    return value if isinstance(value, ast.Attribute) and value.attr in _FOR_EFFECT else None

@@ -218,7 +218,9 @@ class Gradients:
             self._hold(parameters)
             followed.first = weak(parameters[0]) if parameters else None
         if not followed.all_had:  # a closure goes backward during the step
-            followed.with_gradient |= {id(p) for p in parameters if p.grad is not None}
+            lacking = ((key, weak()) for key, weak in followed.without.items())
+            had = (key for key, p in lacking if p is not None and p.grad is not None)
+            followed.with_gradient.update(had)
         followed.steps += 1
         followed.stepped = self.last_step = mark
         followed.fills.clear()

@@ -143,6 +143,14 @@ def is_label(tree: Tree, node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.Arg) and parent.keyword is node
 
 
+def elsewhere(tree: Tree, name: cst.Name) -> Iterator[cst.Name]:
+    """The other places in its function, or cell, where a name stands."""
+    for node in walk(tree.scope_of(name)):
+        if isinstance(node, cst.Name) and node.value == name.value and node is not name:
+            if not is_label(tree, node):
+                yield node
+
+
 def same(tree: Tree, node: cst.CSTNode, code: str | None) -> bool:
     """Whether a node reads as `code`, layout aside."""
     return code is not None and normal(tree.code(node)) == normal(code)

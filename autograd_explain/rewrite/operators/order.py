@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import libcst as cst
@@ -20,6 +21,7 @@ from ..transforms.recompute import (
     recompute_apart,
     recompute_before,
 )
+from ..transforms.training_step import makes_layer
 from .site import Change, Site
 
 _REACH = 6  #: statements that one is moved past at most
@@ -80,17 +82,10 @@ def _loses_name(site: Site, own: Statement, passed: list[Statement]) -> bool:
         maker, reader = (other, own) if up else (own, other)
         given = {t.value for t in targets(maker) for t in unpacked(t) if isinstance(t, cst.Name)}
         first = given & effects(reader).reads if isinstance(maker, cst.Assign) else set()
-        if first and not any(first & effects(s).writes for s in _before(site, maker)):
+        above = replace(site, statement=maker).above
+        if first and not any(first & effects(s).writes for s in above):
             return True
     return False
-
-
-def _before(site: Site, statement: Statement) -> Iterator[Statement]:
-    """The statements of the same function or cell that stand before one."""
-    scope, start = site.tree.scope_of(statement), site.tree.start(statement)
-    for other in site.tree.statements:
-        if site.tree.start(other) < start and site.tree.scope_of(other) is scope:
-            yield other
 
 
 def _acts(statement: Statement) -> bool:
@@ -185,16 +180,18 @@ def _chain(site: Site) -> list[Statement]:
 
 def _is_trained(site: Site, statement: Statement) -> bool:
     """Whether it makes a model, parameters or an optimizer: made once more they begin anew."""
-    classes = [n for _, n in index_of(site.program).nodes(ast.ClassDef)]
-    modules = {n.name for n in classes if any("Module" in ast.unparse(b) for b in n.bases)}
-    calls = (n for n in head(statement) if isinstance(n, cst.Call))
-    made = ((site.imports.full(dotted(c.func)), called_name(c)) for c in calls)
+    calls = [n for n in head(statement) if isinstance(n, cst.Call)]
     return any(
-        full.startswith("torch.optim.")
-        or (full.startswith("torch.nn.") and name[:1].isupper())
-        or name in modules
-        for full, name in made
+        makes_layer(site.imports, call)
+        or site.imports.full(dotted(call.func)).startswith("torch.optim.")
+        or any("Module" in ast.unparse(b) for c in _classes(site, call) for b in c.bases)
+        for call in calls
     )
+
+
+def _classes(site: Site, call: cst.Call) -> Iterator[ast.ClassDef]:
+    """The classes of the program that a call may make an object of."""
+    return (node for _, node in index_of(site.program).classes(called_name(call)))
 
 
 def _moved(site: Site, run: list[Statement], target: Statement, after: bool) -> Change:

@@ -9,17 +9,17 @@ import libcst as cst
 
 from ...model import Edits
 from ..analysis.effects import fresh
+from ..analysis.inplace_writes import without_data
 from ..engine.cst_tools import (
     bare,
     called_name,
     dotted,
+    elsewhere,
     expression,
     head,
-    is_label,
     make,
     repeatable,
     targets,
-    walk,
 )
 from ..engine.draft import Draft
 from ..engine.imports import Imports
@@ -86,13 +86,9 @@ def passed_straight_through(
 
 def _without_end(node: cst.BaseExpression) -> cst.BaseExpression:
     """`p` of `p.detach()` and of `p.data`."""
-    while True:
-        if isinstance(node, cst.Attribute) and node.attr.value == "data":
-            node = node.value
-        elif called_name(node) == "detach" and isinstance(node.func, cst.Attribute):  # type: ignore[attr-defined]
-            node = node.func.value  # type: ignore[attr-defined]
-        else:
-            return node
+    while (inner := without_data(node)) is not node:
+        node = inner
+    return node
 
 
 def _whole(tree: Tree, step: cst.BaseExpression) -> cst.BaseExpression:
@@ -125,7 +121,5 @@ def _one_read(tree: Tree, node: cst.BaseExpression) -> cst.BaseExpression | None
         target = target.elements[1].value if len(target.elements) == 2 else None
     if not isinstance(target, cst.Name):
         return None
-    names = (n for n in walk(tree.scope_of(own)) if isinstance(n, cst.Name))
-    same = (n for n in names if n.value == target.value and n is not target)
-    found = [n for n in same if not is_label(tree, n)]
+    found = list(elsewhere(tree, target))
     return found[0] if len(found) == 1 and tree.start(found[0]) > tree.start(own) else None

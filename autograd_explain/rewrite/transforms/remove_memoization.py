@@ -17,6 +17,7 @@ from ..engine.draft import Draft
 from ..engine.imports import Imports, imports_at
 from ..engine.proposal import Proposal
 from ..engine.tree import Statement, Tree, statement_at, statements_in, tree_at
+from .training_step import makes_layer
 from .uncut import apply_patches, keyword_added
 
 _MEMORY = frozenset({"cache_clear", "cache_info", "cache_parameters"})
@@ -106,11 +107,9 @@ def differs_each_time(imports: Imports, node: cst.CSTNode) -> bool:
 
 
 def _is_new_each_time(imports: Imports, call: cst.Call) -> bool:
-    full = imports.full(dotted(call.func)) or ""
     last = called_name(call)
-    module = full.startswith("torch.nn.") and last[:1].isupper()
     return (
-        module
+        makes_layer(imports, call)
         or last.startswith(("rand", "normal", "bernoulli", "multinomial"))
         or last in ("Parameter", "dropout", "sample", "rsample", "requires_grad_")
         or keyword(call, "requires_grad") is not None

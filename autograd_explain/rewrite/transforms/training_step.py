@@ -9,6 +9,7 @@ import libcst as cst
 from ...model import Edits, Place
 from ...program import Program
 from ..engine.cst_tools import (
+    called_name,
     called_on,
     dotted,
     expression,
@@ -147,6 +148,12 @@ def is_parameter(imports: Imports, call: cst.Call) -> bool:
     """Whether a call makes an `nn.Parameter`."""
     full = imports.full(dotted(call.func))
     return full in {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
+
+
+def makes_layer(imports: Imports, call: cst.Call) -> bool:
+    """Whether a call makes a layer of torch's: `nn.Linear(3, 1)`."""
+    full = imports.full(dotted(call.func))
+    return full.startswith("torch.nn.") and called_name(call)[:1].isupper()
 
 
 def _parameter(imports: Imports, value: cst.BaseExpression) -> cst.BaseExpression | None:
