@@ -80,9 +80,9 @@ REASONS: Mapping[str, tuple[str, str, str]] = {
         "之前的单元格保存的值在运行前已被覆盖",
     ),
     "no_reference_recomputed": (
-        "the program uses saved-tensor hooks of its own (checkpointing, for example)",
-        "プログラム自身が saved_tensors_hooks を使っている（checkpoint など）",
-        "程序自己使用了 saved_tensors_hooks（例如 checkpoint）",
+        "the program uses saved-tensor hooks of its own (reentrant checkpointing, for example)",
+        "プログラム自身が saved_tensors_hooks を使っている（reentrant な checkpoint など）",
+        "程序自己使用了 saved_tensors_hooks（例如 reentrant 的 checkpoint）",
     ),
     "no_reference_reference_failed": (
         "the original program gives no gradients to compare with[: `{error}`]",

@@ -36,6 +36,7 @@ from .snapshot import Snapshot
 
 _MODES = {
     Reference.SAVED_VALUES: (Mode.COPIES, Mode.COPIES),
+    Reference.KEPT_CHECKPOINTS: (Mode.COPIES, Mode.COPIES),
     # The second run has torch's own version check: it fails where something was overwritten
     # between two backwards, and then keeping the graph says nothing about what was meant.
     Reference.RETAINED_GRAPH: (Mode.RETAINED_COPIES, Mode.RETAINED),

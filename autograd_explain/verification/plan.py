@@ -228,6 +228,8 @@ class Reference(str, Enum):
     OWN_DERIVATIVES: where a custom Function ignores the gradient that comes in, it hands back the
     derivative of its own forward.
     OWN_GRADIENTS: what runs inside a backward writes into copies of the gradients it is handed.
+    KEPT_CHECKPOINTS: the same as SAVED_VALUES, in which what checkpointed functions save is kept.
+    It fits those whose second run differs.
     NONE: nothing tells what was meant (cut graphs).
     """
 
@@ -237,6 +239,7 @@ class Reference(str, Enum):
     RETAINED_GRADIENTS = "retained_gradients"
     OWN_DERIVATIVES = "own_derivatives"
     OWN_GRADIENTS = "own_gradients"
+    KEPT_CHECKPOINTS = "kept_checkpoints"
     NONE = "none"
 
 
@@ -251,6 +254,7 @@ _REFUSED = re.compile(
     r"|Can't call numpy\(\) on (?:Tensor|Variable) that requires grad"
     r"|can't optimize a non-leaf Tensor"
 )
+_RECOMPUTED = re.compile(r"torch\.utils\.checkpoint: ")
 _NO_GRADIENT = re.compile(r"The \.grad attribute of a Tensor that is not a leaf")
 
 
@@ -287,6 +291,8 @@ def reference_for(
         return Reference.RETAINED_GRAPH
     if kind is Kind.ERROR and _REFUSED.search(message):
         return Reference.LENIENT
+    if kind is Kind.ERROR and _RECOMPUTED.search(message):
+        return Reference.KEPT_CHECKPOINTS
     if kind is Kind.WARNING and _NO_GRADIENT.search(message):
         return Reference.RETAINED_GRADIENTS
     return Reference.NONE

@@ -10,7 +10,7 @@ through another view, through `.data` of a tensor that was written before, or by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -80,6 +80,7 @@ class SavedCopies:
             stack.enter_context(self._hooks())
             stack.enter_context(_copying_contexts(self))
             stack.enter_context(_noticing_foreign_hooks(self.doubts))
+            stack.enter_context(_keeping_checkpoints())
             yield
 
     def _hooks(self) -> Any:
@@ -327,8 +328,21 @@ def _copying_contexts(copies: SavedCopies) -> Iterator[None]:
 
 
 @contextmanager
+def _keeping_checkpoints() -> Iterator[None]:
+    """Keep what checkpointed functions save: backward runs none of them again.
+
+    The hooks that leave placeholders instead (`_checkpoint_hook` in torch/utils/checkpoint.py,
+    torch 2.13) are not set; reentrant checkpoints have none.
+    """
+    import torch.utils.checkpoint as checkpoint
+
+    with replaced(checkpoint, "_checkpoint_hook", lambda _: lambda frame: nullcontext()):
+        yield
+
+
+@contextmanager
 def _noticing_foreign_hooks(doubts: set[str]) -> Iterator[None]:
-    """Activation checkpointing and the program's own hooks save by other means than copying."""
+    """Reentrant checkpoints and the program's own hooks save by other means than copying."""
 
     def noticed(original: Callable[..., Any]) -> Callable[..., Any]:
         def __enter__(self: Any) -> Any:

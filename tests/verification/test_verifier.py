@@ -386,9 +386,7 @@ def test_a_graph_of_an_earlier_cell_without_its_cells_is_no_reference(play):
     assert rewrite.outcome is not Outcome.VERIFIED
 
 
-def test_checkpointed_activations_give_no_reference(play):
-    played = play(
-        """
+CHECKPOINTED = """
 import torch
 from torch.utils.checkpoint import checkpoint
 w = torch.ones(3, requires_grad=True)
@@ -397,9 +395,35 @@ y = h.exp()
 y.mul_(2)
 y.sum().backward()
 """
-    )
-    rewrite = played.try_out(("y.mul_(2)", "y = y.mul(2)"))
+
+
+def test_what_checkpointed_functions_save_is_kept_for_the_reference(play):
+    rewrite = play(CHECKPOINTED).try_out(("y.mul_(2)", "y = y.mul(2)"))
+    assert rewrite.outcome is Outcome.VERIFIED
+
+
+def test_reentrant_checkpoints_give_no_reference(play):
+    rewrite = play(CHECKPOINTED.replace("False", "True")).try_out(("y.mul_(2)", "y = y.mul(2)"))
     assert rewrite.outcome is Outcome.RUNS and rewrite.reason.values["why"] == "recomputed"
+
+
+COUNTED = """
+import torch
+from torch.utils.checkpoint import checkpoint
+w, runs = torch.rand(3, requires_grad=True), []
+def body(x):
+    runs.append(0)
+    return x.sin() * x if len(runs) % 2 else x.exp()
+checkpoint(body, w, use_reentrant=False).sum().backward()
+"""
+
+
+def test_a_checkpointed_function_is_held_to_what_its_first_run_did(play):
+    played = play(COUNTED)
+    assert played.request().reference is Reference.KEPT_CHECKPOINTS
+    before = ("    runs.append(0)\n", ""), ("checkpoint(body", "runs.append(0)\ncheckpoint(body")
+    assert played.try_out(*before).outcome is Outcome.VERIFIED
+    assert played.try_out(*before, ("x.sin() * x", "x.exp()")).outcome is Outcome.DIFFERS
 
 
 def test_a_warning_must_be_gone(play):

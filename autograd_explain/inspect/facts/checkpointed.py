@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, cast
 import torch
 
 from ...arguments import parameters
+from ...isolation.type_checks import is_a
 from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import Definition, index_of
@@ -32,20 +33,24 @@ _MODES = ("eval", "train", "set_autocast_enabled", "set_grad_enabled")
 @dataclass(frozen=True)
 class Divergence:
     """A statement that makes a second run of `function` differ: it changes a "state", draws a
-    "random" number, or changes the "mode" between the runs."""
+    "random" number, or changes the "mode" between the runs.  `call` is the one of checkpoint."""
 
     kind: str
     function: str
     place: Place
+    call: Place | None = None
 
 
 def suspects(scene: Scene) -> list[Divergence]:
     """What speaks for a difference in the checkpointed functions of the user's, surest first."""
     found: list[Divergence] = []
     for source, call in _passed(scene):
+        at = source.place(call.lineno, None, call)
         for body in _bodies(scene, source, call):
-            name = body.name or "lambda"
-            found += [replace(d, function=name) for b in _run_by(scene, body) for d in _inside(b)]
+            # `block`, for the forward of a module that is given.
+            name = ast.unparse(call.args[0]) if body.name == "forward" else body.name or "lambda"
+            inside = (d for b in _run_by(scene, body) for d in _inside(b))
+            found += [replace(d, function=name, call=at) for d in inside]
         found += _between(source, call)
     order = ("state", "random", "mode")
     unique = {s.place: s for s in reversed(found)}
@@ -84,15 +89,37 @@ def _bodies(scene: Scene, source: Source, call: ast.Call) -> Iterator[Definition
         yield own
         return
     value = scene.incident.namespace.get(ast.unparse(given))
-    if isinstance(value, torch.nn.Module):
-        modules = (scene.index.method(type(m), "forward") for m in value.modules())
-        yield from (m for m in modules if m is not None)
-        return
     live = scene.index.definition(value)
-    if live is not None:
+    if isinstance(value, torch.nn.Module):
+        yield from _forwards(scene, value)
+    elif live is not None:
         yield live
-        return
-    yield from scene.index.functions(last_name(given))
+    else:
+        named = scene.index.functions(last_name(given))
+        yield from named or _of_owner(scene, source, call, given)
+
+
+def _forwards(scene: Scene, module: torch.nn.Module) -> Iterator[Definition]:
+    found = (scene.index.method(type(m), "forward") for m in module.modules())
+    yield from (m for m in found if m is not None)
+
+
+def _of_owner(
+    scene: Scene, source: Source, call: ast.Call, given: ast.expr
+) -> Iterator[Definition]:
+    """Those of `self.block`, and of `block` that a loop takes from `self.blocks`, where a live
+    module's method checkpoints them."""
+    method = source.function_at(source.place(call.lineno))
+    live = (v for v in scene.incident.namespace.values() if is_a(v, torch.nn.Module))
+    for owner in (m for root in live for m in root.modules()):
+        own = None if method is None else scene.index.method(type(owner), method.name)
+        if own is not None and method is not None and own.node is method:
+            spot = ExprAt(scene.slicer.scope_of(source, method, owner), call)
+            values = [scene.slicer.value(spot.inside(e)) for e in _shown(scene, spot, given)]
+            for value in values:
+                if isinstance(value, torch.nn.Module) and value is not owner:
+                    yield from _forwards(scene, value)
+            return
 
 
 def _run_by(scene: Scene, body: Definition) -> Iterator[Definition]:

@@ -10,7 +10,8 @@ from autograd_explain.model import Place
 @dataclass(frozen=True)
 class Details:
     """`kind` is that of the surest divergence; `draws` are the statements that draw numbers other
-    than torch's, where that is it."""
+    than torch's, where that is it; `call` is the call of checkpoint."""
 
     kind: str = ""
     draws: tuple[Place, ...] = ()
+    call: Place | None = None

@@ -40,4 +40,4 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         at=None if first is None else first.place,
         variant=kind,
     )
-    return told.with_details(Details(kind, draws))
+    return told.with_details(Details(kind, draws, None if first is None else first.call))

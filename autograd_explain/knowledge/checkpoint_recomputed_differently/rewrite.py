@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import libcst as cst
+from libcst import matchers
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, last_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table, torch_at
-from autograd_explain.rewrite.analysis.effects import fresh
-from autograd_explain.rewrite.engine.cst_tools import dotted, expression, head, walk
-from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.analysis.effects import effects, fresh
+from autograd_explain.rewrite.engine.cst_tools import (
+    called_name,
+    dotted,
+    expression,
+    head,
+    is_label,
+    positional_parameters,
+    repeatable,
+    unpacked,
+    walk,
+)
+from autograd_explain.rewrite.engine.draft import Draft, every
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
@@ -62,6 +74,52 @@ def _always_computed(site: Site[Details]) -> Edits | None:
     guards = () if stored is None else (a for a in tree.ancestors(stored) if isinstance(a, cst.If))
     guard = next(iter(guards), None)
     return None if guard is None else always_computed(site.program, tree.place(guard))
+
+
+def _before_call(site: Site[Details]) -> Edits | None:
+    """`if self.training: self.steps += 1` in a module that is checkpointed goes before the call, as
+    `if block.training: block.steps += 1`: backward does not count again."""
+    tree, counted = statement_at(site.program, site.place)
+    outer, statement = statement_at(site.program, site.details.call)
+    if not isinstance(counted, cst.AugAssign) or statement is None:
+        return None
+    moved = _with_guard(tree, counted)
+    function = next((a for a in tree.ancestors(moved) if isinstance(a, cst.FunctionDef)), None)
+    found = (c.args[0].value for c in _calls(statement) if called_name(c) == "checkpoint")
+    receiver = next(found, None)
+    if function is None or receiver is None or not repeatable(receiver):
+        return None
+    if function.name.value != "forward" or not _is_of_round(outer, statement, receiver):
+        return None
+    own = positional_parameters(function)[0]
+    inside, end = tree.siblings(moved)
+    first = tree.block_of(moved) is function.body and effects(moved)
+    if not first or any(first.conflicts(effects(s)) for s in inside[:end]):
+        return None
+    names = (n for n in walk(moved) if isinstance(n, cst.Name) and not is_label(tree, n))
+    if any(n.value != own for n in names):
+        return None
+    again = matchers.replace(moved, matchers.Name(own), receiver)
+    drafts = {id(tree): Draft(tree), id(outer): Draft(outer)}
+    drafts[id(outer)].before(statement, [cast(Statement, again)])
+    drafts[id(tree)].remove(moved)
+    return every(drafts.values())
+
+
+def _with_guard(tree: Tree, statement: Statement) -> Statement:
+    """The statement, with an `if` around it that guards nothing else."""
+    around = tree.outer(statement)
+    if not isinstance(around, cst.If) or around.orelse is not None:
+        return statement
+    return around if len(tree.siblings(statement)[0]) == 1 else statement
+
+
+def _is_of_round(tree: Tree, statement: Statement, receiver: cst.BaseExpression) -> bool:
+    """Whether no loop calls the same module again."""
+    around = next(iter(tree.loops(statement)), None)
+    head = (dotted(receiver) or "").partition(".")[0]
+    taken = unpacked(around.target) if isinstance(around, cst.For) else []
+    return around is None or any(dotted(name) == head for name in taken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,4 +213,5 @@ propose: Propose[Details] = by_table(
     Fix("torch_random", _drawn_by_torch, when=lambda d: bool(d.draws), changes=True),
     Fix("always_computed", _always_computed, when=lambda d: d.kind == "state", changes=True),
     Fix("as_argument", _given, when=lambda d: d.kind == "state", changes=True),
+    Fix("before_call", _before_call, when=lambda d: d.kind == "state", changes=True),
 )
