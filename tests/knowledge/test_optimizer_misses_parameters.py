@@ -330,3 +330,65 @@ def test_program(name: str) -> None:
     assert new == lines
     run(repaired)
     assert play(repaired, watched=True).diagnosis is None
+
+
+PROJECTED = """
+image, target = torch.rand(3, 3).requires_grad_(), torch.rand(3, 3)
+opt = torch.optim.Adam([image], lr=0.1)
+def valid(x):
+    return x.detach().clamp(0, 1).requires_grad_()
+# %%
+for _ in range(4):
+    opt.zero_grad()
+    loss = (image - target).square().sum()
+    loss.backward()
+    opt.step()
+    image = valid(image)
+"""
+
+
+def test_a_leaf_that_each_round_makes_anew_is_written_instead() -> None:
+    cells = cells_of(TORCH + "# %%" + PROJECTED)
+    found = play(cells, watched=True)
+    assert found.diagnosis is not None, found.output
+    finding, rewrites = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("optimizer_misses_parameters", "rebound")
+    assert finding.tensors[0].names[0] == "image"
+    assert rewrites[0].fix == "written_back"
+    repaired = edited(cells, rewrites[0])
+    assert "        image.copy_(valid(image))" in repaired[-1].splitlines()
+    assert not play(repaired, watched=True).diagnosis
+
+
+#: Steps that found no gradient, beside leaves that got one.
+MEANT = (
+    # Adversarial examples, and weights that only some of the rounds train.
+    """
+net, other = nn.Linear(3, 3), nn.Linear(3, 1)
+opts = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (net, other)]
+# %%
+for step in range(6):
+    x = torch.rand(3, 3).requires_grad_()
+    (net if step % 2 else other)(x).square().sum().backward()
+    for opt in opts:
+        opt.step()
+        opt.zero_grad()
+""",
+    # Made anew together with its optimizer.
+    """
+# %%
+for _ in range(4):
+    image = torch.rand(3, 3).requires_grad_()
+    opt = torch.optim.SGD([image], lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        image.square().sum().backward()
+        opt.step()
+""",
+)
+
+
+@pytest.mark.parametrize("text", MEANT)
+def test_no_leaf_has_taken_the_place_of_another(text: str) -> None:
+    found = play(cells_of(TORCH + "# %%" + text), watched=True)
+    assert found.diagnosis is None, found.output

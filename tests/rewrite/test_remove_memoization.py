@@ -45,6 +45,12 @@ def test_guard_goes() -> None:
     assert unguarded(code) == "def a(self):\n    w = f()\n    self.x = w\n    return self.x\n"
 
 
+def test_guard_of_several_steps_goes() -> None:
+    body = ("w = f()", "w = w / 2", "self.x = w")
+    code = "def a(self):\n    if self.x is None:\n" + "".join(f"        {line}\n" for line in body)
+    assert unguarded(code) == "def a(self):\n" + "".join(f"    {line}\n" for line in body)
+
+
 def test_early_return_goes() -> None:
     code = "def a(k):\n    if k in c:\n        return c[k]\n    c[k] = f(k)\n    return c[k]\n"
     assert unguarded(code) == "def a(k):\n    c[k] = f(k)\n    return c[k]\n"

@@ -46,9 +46,12 @@ class Details:
     unfrozen: tuple[Place, ...] = ()  #: the lines, outermost first, that switched the flag on
     put_in: tuple[Place, ...] = ()  #: the lines, outermost first, that made what is in their place
     renewed: tuple[Place, ...] = ()  #: each `self.w = nn.Parameter(…)` that gave one another
+    rebound: Place | None = None  #: `x = f(x)`, which gives the name a new leaf in every round
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
+    if moment(scene, "made") is not None:
+        return _of_rounds(scene)
     missing = tensors(scene, "parameters")
     # The parameters of a model that lived in a function are gone when it has returned.
     gone: tuple[str, ...] = scene.incident.evidence.get("names", ())
@@ -97,6 +100,37 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         awaited=names[:1] if missing else (),
         awaits_steps=True,
     )
+
+
+def _of_rounds(scene: Scene) -> Finding[Details] | None:
+    """Every round gives the name that the optimizer's tensor had another leaf."""
+    born, optimizer = moment(scene, "made"), optimizer_name(scene)
+    for place in () if born is None else born.path:
+        node = scene.program.statement_at(place)
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if len(targets) != 1 or not isinstance(targets[0], (ast.Name, ast.Attribute)):
+            continue
+        name, made = ast.unparse(targets[0]), _construction(scene, optimizer)
+        return Finding(
+            cause="optimizer_misses_parameters",
+            confidence=Confidence.PROVEN,
+            facts=dict.fromkeys(EXAMPLE, "")
+            | {
+                "parameter": name,
+                "optimizer": optimizer,
+                "made": "" if made is None else made.source,
+                "made_place": "" if made is None else label(made),
+                "replaced": place.source,
+                "replaced_place": label(place),
+            },
+            tensors=(culprit(scene, None, name, optimizer),),
+            events=tuple(Event(What.CAUSE, p) for p in (place, made) if p is not None),
+            details=Details(None, rebound=place),
+            variant="rebound",
+            awaited=(name,),
+            awaits_steps=True,
+        )
+    return None
 
 
 def _variant(plain: object, unfrozen: object, replaced: Place | None) -> str:

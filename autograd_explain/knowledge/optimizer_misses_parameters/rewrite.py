@@ -13,6 +13,7 @@ from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import each
 from autograd_explain.rewrite.engine.tree import statement_at
 from autograd_explain.rewrite.transforms.call_edits import keyword_removed, statement_replaced
+from autograd_explain.rewrite.transforms.keep_gradient import in_place_update
 from autograd_explain.rewrite.transforms.made_again import made_again
 from autograd_explain.rewrite.transforms.training_step import parameter_attribute
 from autograd_explain.rewrite.transforms.uncut import node_at
@@ -45,6 +46,9 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
     yield from differing("as_parameter", each(program, ((parameter_attribute, p) for p in plain)))
     written = each(program, ((_written_into, p) for p in finding.details.renewed))
     yield from differing("written_into", written)
+    rebound = finding.details.rebound
+    if rebound is not None:
+        yield from differing("written_back", in_place_update(program, rebound, reset=False))
     made = finding.place(What.CAUSE)
     if made is None or replaced is None:
         return

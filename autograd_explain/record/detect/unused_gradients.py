@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ...nodes import GraphTraversal
-from ..observe.event_log import EventLog, Wrote
-from ..observe.tensor_facts import is_plain, storage, unseen, version
+from ..observe.event_log import Born, EventLog, Wrote
+from ..observe.tensor_facts import address, is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
 from .hand_updates import HandUpdates
@@ -26,6 +26,7 @@ _NEVER = Mark(0, 0)
 _MAX_PAST = 20
 _MAX_WALK = 5_000
 _MAX_FILLS = 100
+_DESERTED = 2  #: steps in vain
 #: What is said to end the graph where the line also says so by a word.
 _WITHOUT_A_WORD = ("no_grad", "operation")
 
@@ -60,6 +61,7 @@ class Followed:
     filled: Mark | None = None  #: the last backward after which there was a gradient
     fills: list[Mark] = field(default_factory=list)  #: those that added to it since the last step
     seen: tuple[int, int] = (0, 0)  #: the first gradient and its version after the last backward
+    deserted: int = 0  #: the last steps, one after the other, whose gradients went to new leaves
 
 
 class _Filled(NamedTuple):
@@ -209,6 +211,7 @@ class Gradients:
         self._spilt(followed, mark)
         self._left_over(followed, parameters, mark)
         self._changed_too_early(followed, parameters, mark)
+        self._deserted(followed, parameters, mark)
         self._lacking(followed, parameters, mark)
 
     def after_step(self, optimizer: Optimizer, parameters: list[Tensor], mark: Mark) -> None:
@@ -369,6 +372,27 @@ class Gradients:
         first."""
         kept = storage(gradient)
         return [wrote for wrote in self.log.writes_after(since - 1) if wrote.storage == kept]
+
+    def _deserted(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """A backward has filled new leaves like the parameters, which no optimizer has, and none of
+        the parameters.  Told when that comes again."""
+        lacking = followed.steps > 0 and all(p.grad is None for p in parameters)
+        new = self._new_leaves(followed, parameters) if lacking else []
+        followed.deserted = followed.deserted + 1 if new else 0
+        if followed.deserted == _DESERTED:
+            made = tuple(Mark(born.site, born.clock) for born in new)
+            marks: Marks = {"backward": (self.last_backward,), "step": (mark,), "made": made}
+            lost = tuple(weak(p) for p in parameters)
+            evidence = {"optimizer": followed.optimizer, "dead": lost, "dead_count": len(lost)}
+            self.found.append(CandidateFault("optimizer-misses-parameters", marks, evidence))
+
+    def _new_leaves(self, followed: Followed, parameters: list[Tensor]) -> list[Born]:
+        shapes = {p.shape for p in parameters}
+        recent = (f for f in self._filled.values() if f.clock > followed.stepped.clock)
+        leaves = (leaf for f in recent if (leaf := f.leaf()) is not None)
+        alike = (p for p in leaves if id(p) not in self.held and p.shape in shapes)
+        born = (self.log.birth(address(p), p) for p in alike if p.grad is not None)
+        return [b for b in born if b is not None and b.clock > followed.stepped.clock]
 
     # Parameters without a gradient
 

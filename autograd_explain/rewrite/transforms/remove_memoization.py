@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -69,7 +69,7 @@ def always_computed(program: Program, place: Place) -> Edits | None:
     returns = len(inside) == 1 and isinstance(inside[0], cst.Return)
     # What an early return skipped is the rest of the function.
     computed = tree.scope_of(guard) if returns else guard
-    if differs_each_time(imports_at(program, place), computed) or any(map(_builds_on, inside)):
+    if differs_each_time(imports_at(program, place), computed) or _builds_on_before(inside):
         return None
     draft = Draft(tree)
     return (draft.remove(guard) if returns else draft.opened(guard)).edits()
@@ -91,14 +91,26 @@ def _decorated(tree: Tree, place: Place) -> tuple[cst.FunctionDef, cst.Decorator
     return (function, on_line[0]) if len(on_line) == 1 else None
 
 
-def _builds_on(statement: Statement) -> bool:
-    """`n += 1`, `self.x = self.x * 2`, `log.append(x)`"""
+def _builds_on_before(statements: Iterable[Statement]) -> bool:
+    """Whether one of them changes what was there before them all: `n += 1`, `log.append(x)`; not
+    `y = y / y[-1]` where a statement before it gave `y` its value."""
+    given: set[str] = set()
+    for statement in statements:
+        own = effects(statement)
+        if (_builds_on(statement) & own.writes) - given:
+            return True
+        if isinstance(statement, (cst.Assign, cst.AnnAssign)):
+            given |= own.writes
+    return False
+
+
+def _builds_on(statement: Statement) -> set[str]:
+    """What a statement reads to change it; a call that stands alone may change what it is given."""
     own = effects(statement)
     if isinstance(statement, (cst.Assign, cst.AnnAssign)):
         # The target of `cache[key] = …` is read as well.
-        read = set() if statement.value is None else effects(statement.value).reads
-        return bool(read & own.writes)
-    return bool(own.reads & own.writes)
+        return set() if statement.value is None else effects(statement.value).reads
+    return own.writes if isinstance(statement, cst.Expr) else own.reads
 
 
 def differs_each_time(imports: Imports, node: cst.CSTNode) -> bool:
