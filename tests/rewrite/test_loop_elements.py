@@ -29,8 +29,30 @@ def test_the_element_is_replaced_in_the_list(write: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("loop", "new"),
+    [
+        ("for x, g in zip(self.xs, gains)", "for i, (x, g) in enumerate(zip(self.xs, gains))"),
+        ("for i, x in enumerate(self.xs)", "for i, x in enumerate(self.xs)"),
+    ],
+)
+def test_the_list_may_be_one_of_several(loop: str, new: str) -> None:
+    assert replaced(f"{loop}:\n    x *= g\n") == f"{new}:\n    self.xs[i] = x * g\n"
+
+
+def test_a_list_that_was_given_is_copied() -> None:
+    code = "def f(xs):\n    for x in xs:\n        x += 1\n    return xs\n"
+    program = program_of(code)
+    assert result(element_replaced(program, at(program, "        x += 1"))) == (
+        "def f(xs):\n    xs = list(xs)\n    for i, x in enumerate(xs):\n        xs[i] = x + 1\n"
+        "    return xs\n"
+    )
+
+
+@pytest.mark.parametrize(
     "code",
     [
+        "for a, (x, y) in zip(b, xs):\n    x += 1\n",
+        "for x, y in xs:\n    x += 1\n",
         "def f(xs):\n    for x in xs:\n        x += 1\n",  # the caller's list
         "xs = a.split(2)\nfor x in xs:\n    x += 1\n",  # a tuple
         "for x in xs:\n    x.data.add_(1)\n",

@@ -10,10 +10,18 @@ from libcst import matchers as m
 
 from ...model import Edits, Place
 from ...program import Program, Source, called_name
-from ..analysis.effects import effects, is_own_variable, iterated, reads_any, used_names
+from ..analysis.effects import (
+    effects,
+    is_argument,
+    is_own_variable,
+    iterated,
+    read_later,
+    reads_any,
+    used_names,
+)
 from ..analysis.inplace_writes import base_of, inplace_calls, written_places
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import dotted, expression, make, method_name, parse, walk
+from ..engine.cst_tools import dotted, expression, make, method_name, parse, unpacked, walk
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
@@ -194,16 +202,17 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
         return None
     name, value = written
     loop = _loop_over(tree, statement, name)
-    elements = None if loop is None else dotted(loop.iter)
+    elements = None if loop is None else _elements(loop, name)
     if loop is None or elements is None or not _may_be_changed(tree, statement, elements):
         return None
-    used = used_names(tree.scope_of(statement))
-    index = next((n for n in ("i", "j", "k", "index") if n not in used), None)
-    header = parse(f"{index}, {name}")
-    if index is None or header is None:
+    draft = Draft(tree)
+    index = _counted(draft, loop, statement)
+    if index is None:
         return None
-    draft = Draft(tree).replace(loop.target, header)
-    draft.replace(loop.iter, expression("enumerate({x})", x=loop.iter))
+    if _is_given(tree, statement, elements):
+        if not read_later(tree, loop, elements):
+            return None
+        draft.before(loop, [make(f"{elements} = list({elements})")])
     stored = f"{elements}[{index}] = "
     if _read_behind(tree, loop, statement, name):
         new = [make(f"{name} = {{v}}", v=value), make(f"{stored}{name}")]
@@ -212,10 +221,44 @@ def element_replaced(program: Program, place: Place) -> Edits | None:
     return draft.instead(statement, new).edits()
 
 
+def _elements(loop: cst.For, name: str) -> str | None:
+    """The list whose elements a loop gives a name: `xs` of `for x, g in zip(xs, gains)`."""
+    target, over = loop.target, loop.iter
+    if not isinstance(target, cst.Tuple):
+        return dotted(over)
+    call = over if isinstance(over, cst.Call) else None
+    function, given = ("", ()) if call is None else (dotted(call.func), call.args)
+    names = [dotted(element.value) for element in target.elements]
+    at = names.index(name) if name in names else len(given)
+    if function == "enumerate" and len(given) == 1 and at == 1:
+        return dotted(given[0].value)
+    return dotted(given[at].value) if function == "zip" and at < len(given) else None
+
+
+def _counted(draft: Draft, loop: cst.For, statement: Statement) -> str | None:
+    """The name that counts the rounds of a loop, which is made to count them where it does not."""
+    target, tree = loop.target, draft.tree
+    if isinstance(loop.iter, cst.Call) and dotted(loop.iter.func) == "enumerate":
+        return dotted(target.elements[0].value) if isinstance(target, cst.Tuple) else None
+    used = used_names(tree.scope_of(statement))
+    index = next((n for n in ("i", "j", "k", "index") if n not in used), None)
+    if index is not None:
+        form = "{i}, ({x})" if isinstance(target, cst.Tuple) and not target.lpar else "{i}, {x}"
+        draft.replace(target, parse(form.format(i=index, x=tree.code(target))) or target)
+        draft.replace(loop.iter, expression("enumerate({x})", x=loop.iter))
+    return index
+
+
+def _is_given(tree: Tree, statement: Statement, elements: str) -> bool:
+    """Whether it is the list of a caller, who is to find the old tensors in it."""
+    scope = tree.scope_of(statement)
+    return isinstance(scope, cst.FunctionDef) and is_argument(scope, elements)
+
+
 def _may_be_changed(tree: Tree, statement: Statement, elements: str) -> bool:
-    """Whether a new element reaches those alone who look at the list here: not a caller's list,
-    and none that the text makes a tuple."""
-    if "." in elements:
+    """Whether a new element reaches those alone who look at the list here, or a copy of it, which
+    the text does not make a tuple."""
+    if "." in elements or _is_given(tree, statement, elements):
         return True
     scope = tree.scope_of(statement)
     if isinstance(scope, cst.FunctionDef) and not is_own_variable(tree, statement, elements):
@@ -240,7 +283,7 @@ def _loop_over(tree: Tree, statement: Statement, name: str) -> cst.For | None:
     for around in tree.ancestors(statement):
         if isinstance(around, (cst.FunctionDef, cst.ClassDef)):
             return None
-        if isinstance(around, cst.For) and dotted(around.target) == name:
+        if isinstance(around, cst.For) and name in map(dotted, unpacked(around.target)):
             return around
     return None
 
