@@ -133,6 +133,10 @@ class ProgramIndex:
         theirs, a file has its own."""
         return (source,) if source.cell is None else self.cells
 
+    def names(self, source: Source) -> Mapping[str, Any]:
+        """What the names at a source's top level stand for now."""
+        return self._program.names if source.cell is not None else self._tables(source.filename)
+
     def _imported(self, source: Source) -> list[Source]:
         tables = (_table(sys.modules.get(name)) for name in self._modules(source))
         files = (table.get("__file__") for table in tables)
@@ -265,7 +269,7 @@ class ProgramIndex:
                 return None if path else ""
             if head in _local_names(around):
                 return self._package_of_method(source, around, head, path)
-        live = self._names(source).get(head)
+        live = self.names(source).get(head)
         while path and is_a(live, ModuleType):
             live = _table(live).get(path.pop(0))
         if len(path) == 1 and live is not None:
@@ -296,15 +300,11 @@ class ProgramIndex:
             return None
         if head not in parameters(function)[:1]:
             return None
-        cls = self._names(source).get(owner.name)
+        cls = self.names(source).get(owner.name)
         if is_a(cls, type) and self.is_class(cls, owner):
             return "" if self._has_own(cls, path[0]) else None
         own = any(isinstance(n, _NAMED) and n.name == path[0] for n in owner.body)
         return "" if own and not owner.bases else None
-
-    def _names(self, source: Source) -> Mapping[str, Any]:
-        """What the names at a source's top level stand for now."""
-        return self._program.names if source.cell is not None else self._tables(source.filename)
 
     def _tables(self, filename: str) -> Mapping[str, Any]:
         if filename not in self._tables_of_files:

@@ -88,6 +88,35 @@ def test_a_class_defined_again_while_its_object_lives(tmp_path: Path) -> None:
     assert (None, str(tmp_path / "banks.py")) not in edited
 
 
+OPERATORS = """\
+import torch
+
+def partial(u, x):
+    return torch.autograd.grad(u, x, torch.ones_like(u), create_graph=True)[0]
+
+def second(u, x):
+    first = partial(u, x)
+    return torch.autograd.grad(first, x, torch.ones_like(first))[0]
+
+def residual(u, x):
+    return partial(u, x) - second(u, x)
+"""
+
+
+def test_what_a_file_names_and_the_cells_do_not_is_followed(tmp_path: Path) -> None:
+    """No function of the file runs any more when the error is raised."""
+    (tmp_path / "diffops.py").write_text(OPERATORS)
+    cells = [
+        start(tmp_path) + "from diffops import residual\nnet = torch.nn.Linear(1, 1)",
+        "x = torch.rand(4, 1, requires_grad=True)\nfor _ in range(2):\n"
+        "    loss = residual(net(x).tanh(), x).square().mean()\n    loss.backward()",
+    ]
+    (report,) = run_in_session(cells, watched=False).reports
+    (edit,) = report.told["rewrites"][0]["edits"]
+    assert Path(edit["file"]).name == "diffops.py"
+    assert changed_lines(edit)[1].endswith("torch.ones_like(first), create_graph=True)[0]")
+
+
 def moved(cells: Sequence[str], module: str) -> tuple[list[str], str]:
     """The cells with the classes at their top level imported from a module, and its text."""
     imports, classes, rest = [], [], []

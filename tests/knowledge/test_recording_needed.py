@@ -46,6 +46,19 @@ model = Field()
 RECORDED = """        with torch.enable_grad():
             energy = self.net(pos).sum()
             return torch.autograd.grad(energy, pos)[0]"""
+TWICE = """class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 1), nn.Tanh())
+    def d(self, y, x):
+        return torch.autograd.grad(y.sum(), x, create_graph=True)[0]
+    def check(self, pos):
+        x = pos.clone().requires_grad_(True)
+        u = self.net(x)
+        du = self.d(u, x)
+        return self.d(du, x) + u
+model = Field()
+"""
 ONCE = """from torch.autograd.function import once_differentiable
 class Soft(torch.autograd.Function):
     @staticmethod
@@ -85,6 +98,15 @@ PROGRAMS = {
         ],
         "grad_mode_off",
         RECORDED.replace("grad():", "grad():\n            pos.requires_grad_()"),
+    ),
+    "a derivative of a derivative": (
+        [
+            TWICE,
+            "model.check(torch.ones(2, 3))",
+            "r = validate(model, torch.ones(2, 3))",
+        ],
+        "grad_mode_off",
+        "            return self.d(du, x) + u",
     ),
     "an evaluation of the user's own": (
         [

@@ -22,7 +22,7 @@ def top(slicer: Slicing, source: Source) -> Scope:
     values: Mapping[str, Any] = slicer.incident.namespace
     if source.cell is None:
         frames = (f.frame for f in slicer.incident.frames if f.filename == source.filename)
-        values = next((f.f_globals for f in frames), {})
+        values = next((f.f_globals for f in frames), index_of(slicer.program).names(source))
     return Scope(source, source.tree, values)
 
 

@@ -55,7 +55,7 @@ def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
     mode = found.mode
     return Inside(
         scene.slicer.place(first),
-        scene.slicer.place(asked),
+        scene.slicer.place(_asked_last(asked)),
         off is None or (derivative and not same),
         is_inference(off) if mode is None else mode.inference,
         mode is not None and mode.enabled,
@@ -63,6 +63,16 @@ def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
         () if mode is None else scene.places_at(_options(scene)),
         asking,
     )
+
+
+def _asked_last(asked: ExprAt) -> ExprAt:
+    """The last call in the same function of what takes the derivative: `self.d(du, t)`, for a
+    second one, behind `du = self.d(u, t)`."""
+    if not isinstance(asked.node, ast.Call):
+        return asked
+    calls = [n for n in ast.walk(asked.scope.body) if isinstance(n, ast.Call)]
+    same = (n for n in calls if ast.unparse(n.func) == ast.unparse(asked.node.func))
+    return asked.inside(max(same, key=lambda n: (n.lineno, n.col_offset), default=asked.node))
 
 
 def _differentiated_by(scene: Scene, derivative: ExprAt) -> Iterator[str]:
