@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
 
-from ..isolation.type_checks import table_of
+from ..isolation.type_checks import elements, table_of
 from ..program import is_library
 
 MAX_OBJECTS = 20_000
@@ -84,7 +84,7 @@ def holds_none(path: Path, namespace: Mapping[str, Any]) -> bool:
     holder = resolve(path[:-1], namespace) if path[1:] else namespace
     key = path[-1].key
     if isinstance(holder, (list, tuple, deque)):
-        return isinstance(key, int) and key < len(holder) and holder[key] is None
+        return isinstance(key, int) and any(v is None for v in elements(holder)[key : key + 1])
     tables: tuple[Any, ...] = (holder, getattr(holder, "__dict__", None))
     if isinstance(holder, torch.nn.Module):
         tables = (holder._parameters, holder._buffers, holder._modules, vars(holder))
@@ -120,7 +120,7 @@ def children(value: Any) -> Iterator[tuple[PathStep, Any]]:
     elif isinstance(value, Mapping):
         yield from _mapping_children(value)
     elif isinstance(value, (list, tuple, deque)):
-        for index, item in enumerate(list(value)[:MAX_ITEMS]):
+        for index, item in enumerate(elements(value, MAX_ITEMS)):
             yield PathStep("item", index), item
     elif _is_open(value):
         yield from _attributes(value)
@@ -130,8 +130,8 @@ def _follow(step: PathStep, value: Any) -> Any:
     if step.kind == "item":
         if isinstance(value, Mapping):
             return dict.get(value, step.key) if isinstance(value, dict) else None
-        if isinstance(value, Sequence | deque) and isinstance(step.key, int):
-            return value[step.key] if step.key < len(value) else None
+        if isinstance(value, (list, tuple, deque)) and isinstance(step.key, int):
+            return next(iter(elements(value)[step.key : step.key + 1]), None)
         return None
     if step.kind == "state" and isinstance(value, torch.nn.Module):
         for table in (value._parameters, value._buffers, value._modules):

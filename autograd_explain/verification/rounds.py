@@ -109,8 +109,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Moved:
-    """The values that leave at a line in the round `begun` are to be moved, and the loss of this
-    round is to be looked at."""
+    """The values that leave at a line from the round `begun` on are to be moved, and the loss of
+    this round is to be looked at."""
 
     round: int
     begun: int

@@ -264,7 +264,7 @@ class SeveredValues(BackwardMode):
 
     def _step_at(self, place: tuple[CodeRange, ...]) -> float:
         moved = self._moved
-        asked = moved is not None and moved.begun == len(self.found) and moved.place == place
+        asked = moved is not None and moved.begun <= len(self.found) and moved.place == place
         return moved.step if moved is not None and asked else 0.0
 
     def _derived(self, roots: list[torch.Tensor], inputs: Any, result: Any) -> Any:

@@ -358,6 +358,38 @@ DERIVATIVES = {
         "u_t, = torch.autograd.grad(u.sum(), t, retain_graph=True, create_graph=True)",
     ),
 }
+FORCES = """class Forces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        self.form = Form((1, 2))
+    def forward(self, x):
+        x = x.detach().requires_grad_(True)
+        e = self.net(x).sum()
+        f, = torch.autograd.grad(e, x, retain_graph=True, create_graph=self.training)
+        return e, f
+def error(model):
+    return model.eval()(x)[1].square().mean().item()
+# %%
+model = Forces()
+errors = [error(model)]
+for _ in range(3):
+    e, f = model(x)
+    loss = (e - 1).square() + (f - 1).square().sum()
+    loss.backward()
+    model.zero_grad()
+    errors.append(error(model))
+"""
+
+
+def test_a_derivative_that_an_evaluation_takes_first() -> None:
+    """The same line gives values that no loss reads before the round and after it; a tuple of the
+    program's own has no length."""
+    form = "class Form(tuple):\n    def __len__(self):\n        raise NotImplementedError\n"
+    found = played(cells_of(HEAD + form + FORCES))
+    assert found.diagnosis is not None, found.output
+    finding = found.diagnosis.finding
+    assert (finding.cause, finding.variant) == ("silent_cut", "derivative"), found.output
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
