@@ -19,9 +19,10 @@ RELEASES = {
 }
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "intercept"
-#: What does not depend on IPython's release: which folders hold causes, what the recorder finds,
-#: what importing costs, the oldest torch, errors that crossed a process and cells of no history.
+#: What does not depend on IPython's release: scripts, which folders hold causes, what the recorder
+#: finds, what importing costs, the oldest torch, errors of another process, cells of no history.
 ANYWHERE = (
+    "test_candidate.py",
     "test_crossed.py",
     "test_idle.py",
     "test_loading.py",
