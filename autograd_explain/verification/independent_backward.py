@@ -6,6 +6,9 @@ program may well mean it where the output does not follow that input, or is that
 given to a value on the way (an auxiliary loss, a replaced gradient).  A rounding, a reversal, a
 clipped or scaled gradient use what comes in, and are left alone whatever they make of it.
 
+One that hands back none for an input that the output follows, and that requires grad, is noted
+where nothing else of the same pass reached the leaves behind it.
+
 A `backward` that is recorded, because its result is to be differentiated again, is asked about what
 it keeps for constant (`second_derivative.py`).
 """
@@ -27,7 +30,7 @@ from .gradient_log import MAX_NODES
 from .nonfinite import Found, frames, own_backward
 from .objects import names_in
 from .plan import CodeRange, IgnoredGradient
-from .reference import around_backwards, replaced
+from .reference import INPUTS, around_backwards, replaced
 from .running import RunningFunctions
 from .second_derivative import (
     Base,
@@ -73,6 +76,8 @@ class IgnoredGradients:
         #: What recorded backwards lack, with the nodes of what they handed back.
         self._awaited: list[tuple[IgnoredGradient, set[Any]]] = []
         self._at: tuple[CodeRange, ...] = ()
+        #: What the pass has not been given, with the leaves behind it.
+        self._missing: list[tuple[IgnoredGradient, list[torch.Tensor]]] = []
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -100,10 +105,12 @@ class IgnoredGradients:
             call: _Call | None = getattr(node, _CALL, None)
             if call is not None and torch.is_grad_enabled():
                 return self._recorded(original, node, call, gradients)
-            if call is None or not _tells(gradients):
+            if call is None:
                 return original(node, *gradients)
             with _aside():
-                return self._asked_twice(original, node, call, gradients)
+                tells = _tells(gradients)
+                asked = self._asked_twice if tells else self._asked_once
+                return asked(original, node, call, gradients)
 
         return answer
 
@@ -114,6 +121,7 @@ class IgnoredGradients:
         single = not isinstance(result, tuple)
         first = _copied((result,) if single else result)
         others = tuple(_OTHER * g if isinstance(g, torch.Tensor) else g for g in gradients)
+        first = self._completed(node, call, gradients, first)
         second: Any = ()
         with suppress(Exception), torch.random.fork_rng(devices=[]):
             second = original(node, *others)
@@ -125,6 +133,26 @@ class IgnoredGradients:
             if self._mends:
                 first = self._mended(call, gradients, first, alike)
         return first[0] if single else first
+
+    def _asked_once(
+        self, original: Callable[..., Any], node: Any, call: _Call, gradients: tuple[Any, ...]
+    ) -> Any:
+        result = original(node, *gradients)
+        if isinstance(result, tuple):
+            return self._completed(node, call, gradients, result)
+        return self._completed(node, call, gradients, (result,))[0]
+
+    def _completed(
+        self, node: Any, call: _Call, gradients: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        """Notes the inputs that got none, though the output follows them."""
+        pairs = enumerate(zip(given, node.needs_input_grad, strict=False))
+        none = [n for n, (g, needed) in pairs if g is None and needed and _follows(call, n)]
+        if not none:
+            return given
+        found = replace(self._told(node, call, gradients, given, none), missing=True)
+        self._missing.append((found, _leaves(node, call, none)))
+        return self._mended(call, gradients, given, none) if self._mends else given
 
     def _recorded(
         self, original: Callable[..., Any], node: Any, call: _Call, gradients: tuple[Any, ...]
@@ -160,8 +188,7 @@ class IgnoredGradients:
         came = [g for g in gradients if isinstance(g, torch.Tensor)]
         shapes = {g.shape for n in alike if isinstance(g := given[n], torch.Tensor)}
         fits = len(gradients) == 1 and all(g.numel() == 1 or shapes == {g.shape} for g in came)
-        walked = GraphTraversal(_behind(node, call, alike), limit=MAX_NODES)
-        leaves = [r.node.variable for r in walked if hasattr(r.node, "variable")]
+        leaves = _leaves(node, call, alike)
         keys = {id(t) for t in leaves}
         names = self._running.names_of(keys) | names_in(self._namespace)
         told = tuple(names[id(t)] for t in leaves if id(t) in names)
@@ -198,6 +225,13 @@ class IgnoredGradients:
             self._at = frames()
             self._differentiated(tuple(tensors_in((outputs,))))
             result = original(outputs, *args, **kwargs)
+            with torch._C.DisableTorchFunctionSubclass():
+                chosen = any(args[INPUTS : INPUTS + 1])
+                whole = kwargs.get("accumulate_grad") is True and not chosen
+                for found, leaves in self._missing if whole else ():
+                    if leaves and all(leaf.grad is None for leaf in leaves):
+                        self._keep(found)
+            self._missing.clear()
             self._rounds += 1
             if not self._mends and (self.found or self._rounds >= _MAX_ROUNDS):
                 raise Found
@@ -258,6 +292,12 @@ def _outputs(call: _Call, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
 
 def _is_close(first: torch.Tensor, second: torch.Tensor) -> bool:
     return first.shape == second.shape and torch.allclose(first, second, rtol=1e-6, atol=0.0)
+
+
+def _leaves(node: Any, call: _Call, numbers: Sequence[int]) -> list[torch.Tensor]:
+    """The leaves behind the inputs of these numbers."""
+    walked = GraphTraversal(_behind(node, call, numbers), limit=MAX_NODES)
+    return [r.node.variable for r in walked if hasattr(r.node, "variable")]
 
 
 def _behind(node: Any, call: _Call, numbers: Sequence[int]) -> list[Any]:

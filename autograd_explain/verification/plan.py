@@ -204,7 +204,8 @@ class IgnoredGradient:
 
     `fits`: what comes in is one tensor of their shape, or one number.  `leaves` are names of those
     that get the gradient; `backward` is where one was asked for.  `second`: it is the derivative of
-    what `backward` hands back that lacks how this depends on the inputs.
+    what `backward` hands back that lacks how this depends on the inputs.  `missing`: it hands back
+    none for them, and nothing else of the backward reached the leaves.
     """
 
     function: CodeRange
@@ -213,6 +214,7 @@ class IgnoredGradient:
     leaves: tuple[str, ...]
     backward: tuple[CodeRange, ...]
     second: bool = False
+    missing: bool = False
 
 
 class Reference(str, Enum):

@@ -26,6 +26,7 @@ from .history_mode import BackwardMode
 from .nonfinite import Found, frames
 from .objects import names_in
 from .plan import CodeRange
+from .reference import INPUTS
 from .rounds import Left, Moved, Read, Round, Stop
 from .running import RunningFunctions
 from .stopped import Followed, StoppedValues
@@ -35,7 +36,7 @@ _SEED = 20_240_613
 _MAX_ROUNDS = 3
 _MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
 _MAX_DERIVATIVES = 40
-_CREATE_GRAPH, _INPUTS = 2, 3  #: arguments of the engine, after its outputs
+_CREATE_GRAPH = 2  #: as INPUTS
 
 _NUMBERS = frozenset({"item", "tolist", "__float__"})
 _ARRAYS = frozenset({"numpy", "__array__"})
@@ -290,7 +291,7 @@ class SeveredValues(BackwardMode):
             result = original(outputs, *args, **kwargs)
             with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
                 roots = [t for t in outputs if isinstance(t, torch.Tensor)]
-                inputs = tuple(tensors_in(args[_INPUTS : _INPUTS + 1]))
+                inputs = tuple(tensors_in(args[INPUTS : INPUTS + 1]))
                 given = {id(t): t.grad if whole else None for t in leaves_of(roots)[0]}
                 given |= {} if whole else dict(zip(map(id, inputs), result, strict=False))
                 left = self._noted(roots, given)

@@ -80,3 +80,83 @@ def test_where_all_ones_come_in_nothing_is_wrong() -> None:
     text = START.format(forward="x.exp()", backward="x.exp()", use="F.apply(w, 1.0)")
     cells = cells_of(text.replace("(F.apply(w, 1.0) - 1).pow(2).sum()", "F.apply(w, 1.0).sum()"))
     assert play(cells, watched=True, verify=True).diagnosis is None
+
+
+NONE = """# %%
+import torch
+from torch.autograd import Function
+torch.manual_seed(0)
+w, s = torch.randn(4, requires_grad=True), torch.tensor(0.7, requires_grad=True)
+# %%
+class F(Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        z = x * scale
+        y = torch.tanh(z)
+        ctx.save_for_backward({saved})
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        {taken} = ctx.saved_tensors
+        return g * (1 - y**2) * k, None
+# %%
+loss = (F.apply(w, s) - 1).pow(2).sum(){more}
+loss.backward({inputs})
+"""
+TAKEN = "torch.autograd.functional.vjp(lambda k: torch.tanh({x} * k), k, g)[1]"
+
+
+@pytest.mark.parametrize(
+    ("saved", "taken", "lines"),
+    [
+        ("y, x, scale", "y, a, k", [f"return g * (1 - y**2) * k, {TAKEN.format(x='a')}"]),
+        (
+            "y, scale",
+            "y, k",
+            [
+                "ctx.save_for_backward(y, scale, x)",
+                "y, k, x = ctx.saved_tensors",
+                f"return g * (1 - y**2) * k, {TAKEN.format(x='x')}",
+            ],
+        ),
+    ],
+)
+def test_none_for_what_the_output_follows(saved: str, taken: str, lines: list[str]) -> None:
+    cells = cells_of(NONE.format(saved=saved, taken=taken, more="", inputs=""))
+    found = play(cells, watched=True, verify=True)
+    assert found.diagnosis is not None and found.trouble == "", found.output
+    finding, (first, *_) = found.diagnosis.finding, found.diagnosis.rewrites
+    assert (finding.cause, finding.variant) == ("function_gradients", "missing")
+    assert finding.facts["input"] == "scale" and finding.tensors[0].names == ("F", "s")
+    assert first.outcome is Outcome.VERIFIED, found.output
+    assert added(cells, edited(cells, first)) == lines
+
+
+@pytest.mark.parametrize(("more", "inputs"), [(" + s.square()", ""), ("", "inputs=[w]")])
+def test_none_where_another_way_leads_there_or_none_was_asked_for(more: str, inputs: str) -> None:
+    text = NONE.format(saved="y, scale", taken="y, k", more=more, inputs=inputs)
+    found = play(cells_of(text), watched=True, verify=True)
+    assert found.diagnosis is None and found.trouble == "", found.output
+
+
+STOPPED = """# %%
+import torch
+torch.manual_seed(0)
+w, v = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
+class Stop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, g):
+        return None
+# %%
+loss = (Stop.apply(w) * v).pow(2).sum()
+loss.backward()
+"""
+
+
+def test_a_stop_that_was_written_is_no_alarm() -> None:
+    found = play(cells_of(STOPPED), watched=True, verify=True)
+    assert found.diagnosis is None and found.trouble == "", found.output

@@ -71,6 +71,7 @@ class Why(Enum):
     DTYPE = "dtype"
     DTYPES = "dtypes"
     IGNORED = "ignored"
+    MISSING = "missing"
     UNKNOWN = ""
 
 
@@ -86,6 +87,7 @@ class Details:
     like: str = ""  #: the tensor whose dtype the operand should have
     gradient: str = ""  #: the one that comes in, where times it is what is meant
     places: tuple[Place, ...] = ()  #: the returned values that should be times it
+    input: str = ""  #: the one that is owed a gradient and gets none
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -118,10 +120,12 @@ def _of_dtypes(scene: Scene) -> Finding[Details] | None:
 
 
 def _of_ignored(scene: Scene) -> Finding[Details] | None:
-    """A backward that hands back the same whatever comes in, as running it has shown."""
+    """A backward that hands back the same whatever comes in, or nothing, as running it has
+    shown."""
     found = ignored(scene)
     if found is None:
         return None
+    why = Why.MISSING if found.missing else Why.IGNORED
     return Finding(
         cause="function_gradients",
         confidence=Confidence.PROVEN,
@@ -135,9 +139,16 @@ def _of_ignored(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(TensorFact(Role.CULPRIT, found.names),),
         events=found.events,
-        variant=Why.IGNORED.value,
+        variant=why.value,
         details=Details(
-            Why.IGNORED, 0, 0, 0, frozenset(), gradient=found.factor, places=found.places
+            why,
+            0,
+            0,
+            0,
+            frozenset(),
+            gradient=found.factor,
+            places=found.places,
+            input=found.input,
         ),
     )
 

@@ -35,6 +35,7 @@ class Ignored:
     places: tuple[Place, ...]
     names: tuple[str, ...]
     events: tuple[Event, ...]
+    missing: bool  #: nothing is handed back
 
 
 def ignored(scene: Scene) -> Ignored | None:
@@ -55,11 +56,11 @@ def _told(
     cls = owner.name if isinstance(owner, ast.ClassDef) else ""
     inputs = _inputs(owner) if isinstance(owner, ast.ClassDef) else []
     definition = Definition(source, backward)
-    returned = [r for r in definition.returned if not isinstance(r, ast.Constant)]
+    returned = [r for r in definition.returned if found.missing or not isinstance(r, ast.Constant)]
     parts = _parts(returned, found.numbers)
     gradient = _incoming(backward)
     places = tuple(definition.at(part) for part in parts)
-    whole = found.fits and bool(gradient) and len(returned) == 1
+    whole = (found.fits or found.missing) and bool(gradient) and len(returned) == 1
     at = places[0] if places else definition.place
     failed = event(scene, What.FAILED, "backward")
     cause = Event(What.CAUSE, at, certainty=Certainty.OBSERVED)
@@ -77,6 +78,7 @@ def _told(
         places=places if whole else (),
         names=tuple(dict.fromkeys(n for n in names if n))[:_NAMES],
         events=(cause, *(() if failed is None else (failed,))),
+        missing=found.missing,
     )
 
 

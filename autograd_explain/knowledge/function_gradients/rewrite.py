@@ -8,6 +8,7 @@ from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.uncut import Patch, apply_patches, code_of, node_at
 
 from .diagnose import Details, Why
+from .missing import derivative_by_autograd
 
 
 def _with_none(site: Site[Details]) -> Edits | None:
@@ -60,11 +61,20 @@ def _filled_up(details: Details, values: list[str]) -> list[str] | None:
     return [*values, *("None" for _ in missing)]
 
 
-_ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED)
+def _by_autograd(site: Site[Details]) -> Edits | None:
+    """`return g, None` -> `return g, torch.autograd.functional.vjp(…)[1]`"""
+    details = site.details
+    if len(details.places) != 1:
+        return None
+    return derivative_by_autograd(site.program, details.places[0], details.input, details.gradient)
+
+
+_ELSEWHERE = (Why.NUMBER, Why.DTYPE, Why.IGNORED, Why.MISSING)
 
 propose: Propose[Details] = by_table(
     Fix("none_for_rest", _with_none, when=lambda d: d.why is Why.NUMBER),
     Fix("none_at_position", _with_none, when=lambda d: d.why not in _ELSEWHERE),
     Fix("cast_operand", _cast, when=lambda d: d.why is Why.DTYPE, changes=True),
     Fix("times_incoming", _times_incoming, when=lambda d: d.why is Why.IGNORED),
+    Fix("by_autograd", _by_autograd, when=lambda d: d.why is Why.MISSING),
 )
