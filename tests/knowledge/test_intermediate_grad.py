@@ -157,6 +157,29 @@ def test_kept(name: str) -> None:
     assert new == lines
 
 
+COLLATED = """
+from types import SimpleNamespace
+net = nn.Linear(3, 1)
+rows = [torch.rand(3, requires_grad=True) for _ in range(4)]
+def loader():
+    for i in (0, 2):
+        yield SimpleNamespace(x=torch.stack(rows[i:i + 2]), size=2)
+# %%
+kept = []
+for batch in loader():
+    net(batch.x).sum().backward()
+    kept.append(batch.x.grad)
+"""
+
+
+def test_what_a_loop_is_handed() -> None:
+    cells = cells_of(TORCH + "# %%" + COLLATED)
+    found = play(cells).diagnosis
+    assert found is not None and found.finding.cause == "intermediate_grad"
+    repaired = edited(cells, found.rewrites[0])
+    assert "    batch.x.retain_grad()\n    net(batch.x)" in repaired[-1]
+
+
 UNHELD = """
 w = torch.rand(3, requires_grad=True)
 def feats():

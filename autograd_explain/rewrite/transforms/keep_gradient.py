@@ -95,7 +95,7 @@ def _before_backward(program: Program, place: Place | None, names: set[str]) -> 
     )
     block, at = tree.siblings(anchor)
     started = [s for s in block[:at] if any(method_name(n) == "backward" for n in walk(s))]
-    if part is None or not started or not _is_got_anew(block, started[-1], anchor, part):
+    if part is None or not started or not _is_got_anew(tree, started[-1], anchor, part):
         return None
     new = _call(program, part) if over is None else _each(program, tree, started[-1], part)
     return Draft(tree).before(started[-1], [new]).edits()
@@ -122,16 +122,20 @@ def _read_part(tree: Tree, statement: Statement, names: set[str]) -> cst.BaseExp
 
 
 def _is_got_anew(
-    block: list[Statement], backward: Statement, reading: Statement, part: cst.BaseExpression
+    tree: Tree, backward: Statement, reading: Statement, part: cst.BaseExpression
 ) -> bool:
-    """Whether what `part` is a part of came from a call in front of the backward, and is the same
-    at the reading."""
+    """Whether what `part` is a part of came from a call in front of the backward, or in each round
+    from the loop of which they are, and is the same at the reading."""
+    block, _ = tree.siblings(backward)
     root = next((n.value for n in walk(part) if isinstance(n, cst.Name)), "")
     giving = [s for s in block if any(dotted(t) == root for t in targets(s))]
     before = [s for s in giving if position(block, s) < position(block, backward)]
     later = [s for s in giving[len(before) :] if position(block, s) < position(block, reading)]
     last = before[-1] if before else None
     called = isinstance(last, cst.Assign) and isinstance(last.value, cst.Call)
+    loop = next(iter(tree.loops(backward)), None)
+    if last is None and isinstance(loop, cst.For) and tree.block_of(backward) is loop.body:
+        called = root in map(dotted, unpacked(loop.target))
     return called and not later and repeatable(part)
 
 
