@@ -1,9 +1,11 @@
 """A checkpointed function did something else when backward ran it again."""
 
+import ast
+
 from autograd_explain.inspect.facts.checkpointed import Divergence, suspects
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Finding
+from autograd_explain.model import Finding, Role, TensorFact
 
 from .details import Details
 
@@ -38,6 +40,17 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         if first is None
         else {"function": first.function, "statement": first.place.source},
         at=None if first is None else first.place,
+        tensors=() if first is None else _changed(scene, first),
         variant=kind,
     )
     return told.with_details(Details(kind, draws, None if first is None else first.call))
+
+
+def _changed(scene: Scene, found: Divergence) -> tuple[TensorFact, ...]:
+    """What the two runs see different values of: `self.steps` of `self.steps += 1`."""
+    statement = scene.program.statement_at(found.place)
+    targets: list[ast.expr] = [statement.target] if isinstance(statement, ast.AugAssign) else []
+    targets = statement.targets if isinstance(statement, ast.Assign) else targets
+    paths = [ast.unparse(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute))]
+    names = tuple(paths) if found.kind == "state" else ()
+    return (TensorFact(Role.CULPRIT, names),) if names else ()
