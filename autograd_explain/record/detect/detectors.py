@@ -28,6 +28,7 @@ from .last_rounds import LastRounds
 from .nonfinite import NonFiniteLeaves
 from .parameter_owners import InFunctions
 from .partial_cuts import partial_cut
+from .piled_hooks import PiledHooks
 from .stopped_gradients import StoppedGradients
 from .unrecorded_writes import Unrecorded
 from .unused_gradients import Gradients
@@ -61,6 +62,7 @@ class Detectors:
         self.stopped = StoppedGradients(self.gradients, self.cuts)
         self.outputs = GraphOutputs(log)
         self.nonfinite = NonFiniteLeaves()
+        self.hooks = PiledHooks()
         self.handed = HandedGradients()
         self.traces = self.cuts.traces
         self.aliased = self.overwrites.aliased
@@ -276,7 +278,9 @@ class Detectors:
         self.gradients.after_backward()
 
     def before_step(self, optimizer: Optimizer, parameters: list[Tensor], site: int) -> None:
-        self.gradients.before_step(optimizer, parameters, Mark(site, self.log.clock))
+        mark = Mark(site, self.log.clock)
+        self.gradients.before_step(optimizer, parameters, mark)
+        self.hooks.before_step(parameters, self.gradients.last_backward, mark)
 
     def after_step(
         self,
@@ -332,6 +336,7 @@ class Detectors:
         self.gradients.by_hand.begin()
         self.gradients.stale.begin()
         self.nonfinite.begin()
+        self.hooks.begin()
         self.owners.begin()
         self.frozen.begin()
         self.stopped.begin(self._told)
@@ -369,6 +374,7 @@ class Detectors:
         found = (
             *(*self.overwrites.found, *unrecorded),
             *(*self.gradients.found, *self.gradients.stale.found, *self.outputs.found),
+            *self.hooks.found,
             *(*cuts, *(t for t in terms if t.marks["cut"][0].site not in told)),
         )
         unique = {(s.name, *(m[0].site for m in s.marks.values())): s for s in reversed(found)}
