@@ -96,6 +96,7 @@ class Block(nn.Module):
         super().__init__()
         self.a, self.b, self.steps = nn.Linear(4, 4), nn.Linear(4, 8), 0
     def forward(self, x):
+        self.seen = x.detach()
         if self.training:
             self.steps += 1
         if self.steps > 1:

@@ -49,7 +49,9 @@ def suspects(scene: Scene) -> list[Divergence]:
         for body in _bodies(scene, source, call):
             # `block`, for the forward of a module that is given.
             name = ast.unparse(call.args[0]) if body.name == "forward" else body.name or "lambda"
-            inside = (d for b in _run_by(scene, body) for d in _inside(b))
+            ran = list(_run_by(scene, body))
+            read = {path for b in ran for path in _read(b)}
+            inside = (d for b in ran for d in _inside(b, read))
             found += [replace(d, function=name, call=at) for d in inside]
         found += _between(source, call)
     order = ("state", "random", "mode")
@@ -136,13 +138,28 @@ def _run_by(scene: Scene, body: Definition) -> Iterator[Definition]:
         pending += [found[0] for found in called if len(found) == 1]
 
 
-def _inside(body: Definition) -> Iterator[Divergence]:
+def _read(body: Definition) -> Iterator[str]:
+    """The names and attributes whose values a function uses."""
+    nodes = (n for n in own_nodes(body.node) if isinstance(n, (ast.Name, ast.Attribute)))
+    yield from (ast.unparse(n) for n in nodes if isinstance(n.ctx, ast.Load))
+
+
+def _inside(body: Definition, read: set[str]) -> Iterator[Divergence]:
+    """What one function does; values that it only leaves behind change no second run."""
     local = _local_names(body)
     shared = _declared_global(body)
     for node in own_nodes(body.node):
         kind = _kind(node, local - shared, shared)
-        if kind:
+        left = isinstance(node, ast.Assign) and not any(_is_used(t, read) for t in node.targets)
+        if kind and not left:
             yield Divergence(kind, body.name or "lambda", body.at(node))
+
+
+def _is_used(target: ast.expr, read: set[str]) -> bool:
+    if isinstance(target, (ast.Name, ast.Attribute)):
+        return ast.unparse(target) in read
+    parts: list[ast.expr] | None = getattr(target, "elts", None)
+    return parts is None or any(_is_used(part, read) for part in parts)
 
 
 def _kind(node: ast.AST, local: set[str], shared: set[str]) -> str:
