@@ -31,7 +31,7 @@ SIGNALS = frozenset(
             "kept-output-overwritten",
         ),
         *("frozen-while-stepped", "gradient-stopped", "last-round-only"),
-        *("method-not-called", "hook-registered-again"),
+        *("hook-registered-again",),
     }
 )
 #: What the modules of a folder are for.
