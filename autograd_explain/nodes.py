@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+#: Arguments of torch's engine (`_engine_run_backward`), after its outputs.
+CREATE_GRAPH, INPUTS = 2, 3
 #: The smallest main stack in use (Windows).
 _STACK = 2**20
 #: Bytes of stack that one wrapper takes as it dies, with a margin of two.

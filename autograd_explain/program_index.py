@@ -363,11 +363,13 @@ class ProgramIndex:
     def definition(self, function: Any) -> Definition | None:
         """The source of a live function of the user's; None for anything else."""
         code = code_of(function)
-        source = None if code is None else self._program.source_of(code)
-        if code is None or source is None:
-            return None
-        found = functions_of(source.tree, code)
-        return Definition(source, found[0]) if len(found) == 1 else None
+        return None if code is None else self.definition_of(code)
+
+    def definition_of(self, code: CodeType) -> Definition | None:
+        """The source of a code object of the user's, where only one function can be it."""
+        source = self._program.source_of(code)
+        found = [] if source is None else functions_of(source.tree, code)
+        return Definition(source, found[0]) if source is not None and len(found) == 1 else None
 
     def method(self, cls: type | None, name: str) -> Definition | None:
         """The source of a class's method as the user wrote it."""

@@ -30,8 +30,7 @@ SIGNALS = frozenset(
             "gradients-changed-too-early",
             "kept-output-overwritten",
         ),
-        *("frozen-while-stepped", "gradient-stopped", "last-round-only"),
-        *("hook-registered-again",),
+        *("frozen-while-stepped", "gradient-stopped", "last-round-only", "hook-registered-again"),
     }
 )
 #: What the modules of a folder are for.

@@ -59,9 +59,6 @@ _MAY_DIFFER: Mapping[Reference, frozenset[str]] = {
 #: and where a gradient was read that was never kept (every other gradient is as it was).
 _TELLS_NOTHING = frozenset({Reference.NONE, Reference.RETAINED_GRADIENTS})
 
-#: What a checkpoint runs again differs by what is no tensor, which no operator changes.
-_NO_OPERATOR = frozenset({Reference.KEPT_CHECKPOINTS})
-
 #: Does what the reference does, and so agrees with it whatever is meant: a second backward through
 #: a graph that stays; an optimizer that takes a result which keeps its gradient, and writes to it
 #: although the next forward pass makes another.
@@ -73,7 +70,9 @@ def prior(operator: str, reference: Reference) -> float:
     could be neither verified nor shown, or where being verified would say nothing."""
     if reference in _TELLS_NOTHING and not shown_unverified(operator, reference):
         return 0.0
-    if reference in _NO_OPERATOR or _AGREES_ANYHOW.get(reference) == operator:
+    if reference is Reference.KEPT_CHECKPOINTS:  # a second run differs by what is no tensor
+        return 0.0
+    if _AGREES_ANYHOW.get(reference) == operator:
         return 0.0
     known = _BY_REFERENCE.get(reference.value, {})
     return known.get(operator, EVERYWHERE.get(operator, EVERYWHERE[UNMET]))

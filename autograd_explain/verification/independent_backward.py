@@ -24,13 +24,13 @@ import torch
 from torch.autograd import function as torch_functions
 from torch.autograd import graph as autograd_graph
 
-from ..nodes import GraphTraversal
+from ..nodes import INPUTS, GraphTraversal
 from .differences import direction
 from .gradient_log import MAX_NODES
 from .nonfinite import Found, frames, own_backward
 from .objects import names_in
 from .plan import CodeRange, IgnoredGradient
-from .reference import INPUTS, around_backwards, replaced
+from .reference import around_backwards, replaced
 from .running import RunningFunctions
 from .second_derivative import (
     Base,
@@ -108,20 +108,29 @@ class IgnoredGradients:
             if call is None:
                 return original(node, *gradients)
             with _aside():
-                tells = _tells(gradients)
-                asked = self._asked_twice if tells else self._asked_once
-                return asked(original, node, call, gradients)
+                return self._answered(original, node, call, gradients)
 
         return answer
 
-    def _asked_twice(
+    def _answered(
         self, original: Callable[..., Any], node: Any, call: _Call, gradients: tuple[Any, ...]
     ) -> Any:
         result = original(node, *gradients)
         single = not isinstance(result, tuple)
-        first = _copied((result,) if single else result)
+        given = self._completed(node, call, gradients, (result,) if single else result)
+        if _tells(gradients):
+            given = self._asked_again(original, node, call, gradients, _copied(given))
+        return given[0] if single else given
+
+    def _asked_again(
+        self,
+        original: Callable[..., Any],
+        node: Any,
+        call: _Call,
+        gradients: tuple[Any, ...],
+        first: tuple[Any, ...],
+    ) -> tuple[Any, ...]:
         others = tuple(_OTHER * g if isinstance(g, torch.Tensor) else g for g in gradients)
-        first = self._completed(node, call, gradients, first)
         second: Any = ()
         with suppress(Exception), torch.random.fork_rng(devices=[]):
             second = original(node, *others)
@@ -131,16 +140,8 @@ class IgnoredGradients:
         if alike:
             self._keep(self._told(node, call, gradients, first, alike))
             if self._mends:
-                first = self._mended(call, gradients, first, alike)
-        return first[0] if single else first
-
-    def _asked_once(
-        self, original: Callable[..., Any], node: Any, call: _Call, gradients: tuple[Any, ...]
-    ) -> Any:
-        result = original(node, *gradients)
-        if isinstance(result, tuple):
-            return self._completed(node, call, gradients, result)
-        return self._completed(node, call, gradients, (result,))[0]
+                return self._mended(call, gradients, first, alike)
+        return first
 
     def _completed(
         self, node: Any, call: _Call, gradients: tuple[Any, ...], given: tuple[Any, ...]

@@ -220,7 +220,8 @@ class IgnoredGradient:
 class Reference(str, Enum):
     """Which run of the original program yields the gradients that were meant.
 
-    SAVED_VALUES: every backward uses the values as they were when the forward pass saved them.
+    SAVED_VALUES: every backward uses the values as they were when the forward pass saved them,
+    in checkpointed functions too.
     It fits version errors and silent overwrites.
     RETAINED_GRAPH: no graph is freed.  It fits a second backward, as long as nothing was
     overwritten in between (then the rewrite has no reference).
@@ -230,8 +231,7 @@ class Reference(str, Enum):
     OWN_DERIVATIVES: where a custom Function ignores the gradient that comes in, it hands back the
     derivative of its own forward.
     OWN_GRADIENTS: what runs inside a backward writes into copies of the gradients it is handed.
-    KEPT_CHECKPOINTS: the same as SAVED_VALUES, in which what checkpointed functions save is kept.
-    It fits those whose second run differs.
+    KEPT_CHECKPOINTS: the same, where the second run of a checkpointed function differs.
     NONE: nothing tells what was meant (cut graphs).
     """
 

@@ -254,9 +254,6 @@ def retained_graphs() -> Iterator[None]:
         yield
 
 
-INPUTS = 3  #: an argument of the engine, after its outputs
-
-
 @contextmanager
 def around_backwards(make: Callable[[Any], Any]) -> Iterator[None]:
     """Run what `make` makes of the engine in its place, but where a function transform

@@ -18,7 +18,7 @@ from torch._C._autograd import _get_sequence_nr as sequence
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ..custom_function import forward_frames
-from ..nodes import GraphTraversal
+from ..nodes import CREATE_GRAPH, INPUTS, GraphTraversal
 from .dependence import told_apart
 from .differences import direction
 from .gradient_log import MAX_NODES, leaves_of
@@ -26,7 +26,6 @@ from .history_mode import BackwardMode
 from .nonfinite import Found, frames
 from .objects import names_in
 from .plan import CodeRange
-from .reference import INPUTS
 from .rounds import Left, Moved, Read, Round, Stop
 from .running import RunningFunctions
 from .stopped import Followed, StoppedValues
@@ -36,7 +35,6 @@ _SEED = 20_240_613
 _MAX_ROUNDS = 3
 _MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
 _MAX_DERIVATIVES = 40
-_CREATE_GRAPH = 2  #: as INPUTS
 
 _NUMBERS = frozenset({"item", "tolist", "__float__"})
 _ARRAYS = frozenset({"numpy", "__array__"})
@@ -296,7 +294,7 @@ class SeveredValues(BackwardMode):
                 given |= {} if whole else dict(zip(map(id, inputs), result, strict=False))
                 left = self._noted(roots, given)
                 loss = sum(float(t.detach().double().sum()) for t in roots if not t.is_complex())
-                if not whole and not any(args[_CREATE_GRAPH : _CREATE_GRAPH + 1]):
+                if not whole and not any(args[CREATE_GRAPH : CREATE_GRAPH + 1]):
                     result = self._derived(roots, inputs, result)
                 every = told_apart(filter(_is_tensor, given.values()))
                 self.found.append(Round(loss, every, left, tuple(self._read), whole))

@@ -140,23 +140,8 @@ def test_none_where_another_way_leads_there_or_none_was_asked_for(more: str, inp
     assert found.diagnosis is None and found.trouble == "", found.output
 
 
-STOPPED = """# %%
-import torch
-torch.manual_seed(0)
-w, v = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
-class Stop(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
-    @staticmethod
-    def backward(ctx, g):
-        return None
-# %%
-loss = (Stop.apply(w) * v).pow(2).sum()
-loss.backward()
-"""
-
-
 def test_a_stop_that_was_written_is_no_alarm() -> None:
-    found = play(cells_of(STOPPED), watched=True, verify=True)
+    use = "F.apply(w, 1.0) * torch.ones(4, requires_grad=True)"
+    text = START.format(forward="x.view_as(x)", backward="None", use=use)
+    found = play(cells_of(text), watched=True, verify=True)
     assert found.diagnosis is None and found.trouble == "", found.output

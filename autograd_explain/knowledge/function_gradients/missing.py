@@ -31,11 +31,8 @@ def derivative_by_autograd(
     What the input `name` needs beside it is saved as well.  None where `forward` is more than
     assignments of names and one result, or where what it reads is not known to `backward`.
     """
-    source, node, torch = (
-        program.source_at(place),
-        node_at(program, place),
-        torch_at(program, place),
-    )
+    source, node = program.source_at(place), node_at(program, place)
+    torch = torch_at(program, place)
     backward = None if source is None else source.function_at(place)
     if source is None or torch is None or not gradient or not isinstance(backward, ast.FunctionDef):
         return None
@@ -57,7 +54,7 @@ def derivative_by_autograd(
     if set(more) & {n.id for n in ast.walk(backward) if isinstance(n, ast.Name)}:
         return None  # backward has another value under this name
     here = {**kept.names, **{n: n for n in more}}
-    own = ast.unparse(_Renamed(here).visit(copy.deepcopy(value)))
+    own = ast.unparse(_with_names(value, {n: ast.Name(here[n]) for n in read}))
     taken = f"{torch}.autograd.functional.vjp(lambda {here[name]}: {own}, {here[name]}, {gradient})"
     span = source.span(node)
     patches = [] if span is None else [Patch(source, span, f"{taken}[1]")]
@@ -70,10 +67,10 @@ def _result(forward: ast.FunctionDef) -> ast.expr | None:
     for statement in forward.body:
         if isinstance(statement, ast.Return) and statement.value is not None:
             many = isinstance(statement.value, ast.Tuple)
-            return None if many else _Put(known).visit(copy.deepcopy(statement.value))
+            return None if many else _with_names(statement.value, known)
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         if isinstance(statement, ast.Assign) and isinstance(target, ast.Name):
-            known[target.id] = _Put(known).visit(copy.deepcopy(statement.value))
+            known[target.id] = _with_names(statement.value, known)
         elif not _is_on_context(statement, forward):
             return None
     return None
@@ -81,16 +78,14 @@ def _result(forward: ast.FunctionDef) -> ast.expr | None:
 
 def _is_on_context(statement: ast.stmt, forward: ast.FunctionDef) -> bool:
     """`ctx.save_for_backward(…)`, `ctx.factor = …`, a docstring."""
-    node: ast.AST = statement
+    node: ast.expr | None
     if isinstance(statement, ast.Expr):
-        node = statement.value
-        if isinstance(node, ast.Constant):
-            return True
-        node = node.func if isinstance(node, ast.Call) else node
-    elif isinstance(statement, ast.Assign):
-        node = statement.targets[0]
-    path = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    return path and node.value.id == positional_parameters(forward)[0]  # type: ignore[attr-defined]
+        node = statement.value.func if isinstance(statement.value, ast.Call) else statement.value
+    else:
+        node = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.value.id == positional_parameters(forward)[0]
+    return isinstance(node, ast.Constant)
 
 
 def _kept(forward: ast.FunctionDef, backward: ast.FunctionDef) -> _Kept | None:
@@ -120,19 +115,12 @@ def _names(value: ast.expr) -> set[str]:
     return {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
 
 
-class _Put(ast.NodeTransformer):
-    """Expressions in the places of names."""
+def _with_names(value: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
+    """An expression with others in the places of names."""
 
-    def __init__(self, known: Mapping[str, ast.expr]) -> None:
-        self._known = known
+    class Put(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return copy.deepcopy(known.get(node.id, node))
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self._known.get(node.id, node))
-
-
-class _Renamed(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Name(self._names.get(node.id, node.id), node.ctx)
+    put: ast.expr = Put().visit(copy.deepcopy(value))
+    return put

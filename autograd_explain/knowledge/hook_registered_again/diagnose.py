@@ -2,14 +2,13 @@
 
 import ast
 from collections.abc import Iterator
-from types import CodeType
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.facts.silent_evidence import culprit, event, name_of, tensors
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, Confidence, Event, Finding, Place, What, label
-from autograd_explain.program import Source, last_name, own_nodes
-from autograd_explain.program_index import functions_of
+from autograd_explain.program import last_name
+from autograd_explain.program_index import Definition
 
 PATTERNS = ("hook-registered-again",)
 
@@ -25,12 +24,10 @@ _LOGS = frozenset("append add extend update put write add_scalar add_histogram".
 
 
 def diagnose(scene: Scene) -> Finding[None] | None:
-    code: CodeType = scene.incident.evidence["hook"]
-    source = scene.program.source_of(code)
-    found = [] if source is None else functions_of(source.tree, code)
-    if source is None or len(found) != 1 or not _gives_another(found[0]):
+    hook = scene.index.definition_of(scene.incident.evidence["hook"])
+    if hook is None or not _gives_another(hook):
         return None
-    registered = next(_registrations(scene, source, found[0]), None)
+    registered = next(_registrations(scene, hook), None)
     failed = event(scene, What.FAILED, "backward")
     if registered is None or failed is None:
         return None
@@ -53,17 +50,10 @@ def diagnose(scene: Scene) -> Finding[None] | None:
     )
 
 
-def _gives_another(hook: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+def _gives_another(hook: Definition) -> bool:
     """Whether a hook hands back what it computes of the gradient, not only logs it."""
-    given = positional_parameters(hook)[:1]
-    nodes = [hook.body] if isinstance(hook, ast.Lambda) else list(_returned(hook))
-    return any(_is_computed(node, given) for node in nodes)
-
-
-def _returned(hook: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
-    for node in own_nodes(hook):
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield node.value
+    given = positional_parameters(hook.node)[:1]
+    return any(_is_computed(node, given) for node in hook.returned)
 
 
 def _is_computed(node: ast.expr, given: list[str]) -> bool:
@@ -74,13 +64,10 @@ def _is_computed(node: ast.expr, given: list[str]) -> bool:
     return isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Name, ast.IfExp, ast.Subscript))
 
 
-def _registrations(
-    scene: Scene, source: Source, hook: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-) -> Iterator[tuple[Place, str]]:
+def _registrations(scene: Scene, hook: Definition) -> Iterator[tuple[Place, str]]:
     """The calls that register it, and on what."""
-    for at, call in scene.index.calls("register_hook"):
+    for source, call in scene.index.calls("register_hook"):
         given = call.args[0] if call.args else None
-        named = not isinstance(hook, ast.Lambda) and given is not None
-        if given is hook or (named and last_name(given) == hook.name):  # type: ignore[union-attr]
+        if given is hook.node or (given is not None and last_name(given) == hook.name):
             owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-            yield at.place(call.lineno, None, call), ast.unparse(owner)
+            yield source.place(call.lineno, None, call), ast.unparse(owner)

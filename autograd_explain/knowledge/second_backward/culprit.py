@@ -97,8 +97,7 @@ def _handed_in(scene: Scene, part: FreedPart) -> Iterator[str]:
         calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)] if statement else []
         given = [a for call in calls for a in (*call.args, *(k.value for k in call.keywords))]
         for text in dict.fromkeys(_texts(given, (ast.Name, ast.Attribute))):
-            inside = [n for n in scene.names.tensors if n.name.startswith((f"{text}.", f"{text}["))]
-            held = [n.name for n in inside if n in leading]
+            held = [n.name for n in leading if n.name.startswith((f"{text}.", f"{text}["))]
             yield from (*held[:_SHOWN], text) if held else ()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from types import CodeType
 
 from torch import Tensor
@@ -28,16 +29,20 @@ class PiledHooks:
         for parameter in (p for p in parameters if p._backward_hooks):
             for code, count in Counter(_codes(parameter)).items():
                 key = id(parameter), code
-                held, counts = self._counts.get(key, (None, []))
-                if held is None or held() is not parameter:
-                    held, counts = self._counts[key] = weak(parameter), []
-                if len(counts) >= _ROUNDS:
+                if key not in self._counts:
+                    gone = partial(self._gone, key)
+                    self._counts[key] = Weak(parameter, gone), []
+                _, counts = self._counts[key]
+                if len(counts) == _ROUNDS:
                     continue
                 counts.append(count)
-                if len(counts) == _ROUNDS and 0 < counts[0] < counts[1] < counts[2]:
-                    evidence = {"parameters": (held,), "hook": code, "times": count}
+                if len(counts) == _ROUNDS and counts[0] < counts[1] < counts[2]:
+                    evidence = {"parameters": (weak(parameter),), "hook": code, "times": count}
                     marks: Marks = {"backward": (backward,), "step": (step,)}
                     self.found.append(CandidateFault("hook-registered-again", marks, evidence))
+
+    def _gone(self, key: tuple[int, CodeType], _: object) -> None:
+        self._counts.pop(key, None)
 
 
 def _codes(parameter: Tensor) -> Iterator[CodeType]:

@@ -382,8 +382,7 @@ class Gradients:
         if followed.deserted == _DESERTED:
             made = tuple(Mark(born.site, born.clock) for born in new)
             marks: Marks = {"backward": (self.last_backward,), "step": (mark,), "made": made}
-            lost = tuple(weak(p) for p in parameters)
-            evidence = {"optimizer": followed.optimizer, "dead": lost, "dead_count": len(lost)}
+            evidence = {"optimizer": followed.optimizer}
             self.found.append(CandidateFault("optimizer-misses-parameters", marks, evidence))
 
     def _new_leaves(self, followed: Followed, parameters: list[Tensor]) -> list[Born]:

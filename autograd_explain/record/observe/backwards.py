@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._C._autograd import _get_sequence_nr as sequence
 
+from ...nodes import CREATE_GRAPH, INPUTS
 from .mode_stack import has_torch_function, method_has_torch_function
 from .special_calls import Noting
 from .tensor_facts import quiet, tensors_in
@@ -31,7 +32,6 @@ _PREPARE = "_make_grads"
 #: Modules whose frames stand between the caller of a backward and the engine.
 _BETWEEN = ("torch.autograd", "torch._tensor", "torch.overrides")
 _OURS = f"{__package__}."
-_CREATE_GRAPH, _INPUTS = 2, 3  #: their positions after the outputs
 
 
 class Backwards:
@@ -62,8 +62,8 @@ class Backwards:
             if self._running or not self._is_watching():
                 return engine(outputs, *args, **kwargs)
             whole = kwargs.get("accumulate_grad") is True
-            site = self._before(sys._getframe(1), outputs, args[_INPUTS : _INPUTS + 1], whole)
-            if not whole and not any(args[_CREATE_GRAPH : _CREATE_GRAPH + 1]):
+            site = self._before(sys._getframe(1), outputs, args[INPUTS : INPUTS + 1], whole)
+            if not whole and not any(args[CREATE_GRAPH : CREATE_GRAPH + 1]):
                 self._without_graph(outputs, site)
             before = sequence()
             leave = self._go_inside()
