@@ -66,7 +66,7 @@ def _is_computed(node: ast.expr, given: list[str]) -> bool:
 
 def _registrations(scene: Scene, hook: Definition) -> Iterator[tuple[Place, str]]:
     """The calls that register it, and on what."""
-    for source, call in scene.index.calls("register_hook"):
+    for source, call in scene.index.calls("register_hook", of="torch"):
         given = call.args[0] if call.args else None
         if given is hook.node or (given is not None and last_name(given) == hook.name):
             owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
