@@ -8,11 +8,12 @@ from types import ModuleType
 
 from autograd_explain.arguments import positional_parameters
 from autograd_explain.inspect.dataflow import ExprAt
-from autograd_explain.inspect.dataflow.reaching_definitions import all_bindings
 from autograd_explain.inspect.facts.finding_from_message import finding_from_message
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Finding, Place, Role, TensorFact
+
+from .function_inputs import known_as, spread
 
 PATTERNS = ("invalid-gradient-shape", "invalid-gradient-device")
 
@@ -34,9 +35,10 @@ Owner = tuple[ExprAt, ast.ClassDef]
 class Details:
     """What the rewrites go by."""
 
-    transposed: bool  #: two sizes in reverse order
+    transposed: bool = False  #: two sizes in reverse order
+    reshaped: str = ""  #: the shape to give the gradient, which differs in dimensions of size 1
     summed: tuple[int, ...] = ()  #: dimensions of the gradient that the input does not have
-    reduced: Place | None = None  #: the call that sums over others than those
+    reduced: tuple[Place, ...] = ()  #: the calls that sum over others than those
     like: str = ""  #: the input, by its name in `backward`
 
 
@@ -67,26 +69,52 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 
 def _details(scene: Scene, cls: Owner | None, value: ExprAt | None, index: int) -> Details:
-    if value is None or cls is None:
-        return Details(False)
     got, expected = (scene.match.captures.get(key, "") for key in ("shape", "expected"))
-    like = _input(cls[1], index)
-    reduced = _reduction(scene, value, like) if expected else None
-    if reduced is not None and not _is_reverse(got, expected):
-        return Details(False, (), scene.place_at(reduced), like)
-    sizes = [tuple(map(int, re.findall(r"\d+", shape))) for shape in (got, expected)]
-    return Details(_is_reverse(got, expected), _missing(*sizes))
+    if value is None or cls is None or not (got and expected):
+        return Details()
+    if _is_reverse(got, expected):
+        return Details(transposed=True)
+    like = _like(cls[1], index)
+    has, wants = _sizes(got), _sizes(expected)
+    if [n for n in has if n != 1] == [n for n in wants if n != 1]:
+        return Details(reshaped=f"{like}.shape" if like else ", ".join(map(str, wants)))
+    reduced = _reduction(scene, value)
+    broadcast = _broadcast(cls[1], index)
+    if broadcast and (reduced is not None or len(has) > max(broadcast)):
+        return Details(summed=broadcast, reduced=_alike(scene, cls, broadcast, reduced))
+    place = None if reduced is None else scene.place_at(reduced)
+    if place is not None and like:
+        return Details(reduced=(place,), like=like)
+    return Details(summed=_missing(has, wants))
 
 
-def _reduction(scene: Scene, value: ExprAt, like: str) -> ExprAt | None:
-    """`(grad * y).sum(dim=-1)` that the value is, where `backward` knows the input by a name."""
+def _sizes(shape: str) -> tuple[int, ...]:
+    """Of a shape as torch writes it."""
+    return tuple(map(int, re.findall(r"\d+", shape)))
+
+
+def _reduction(scene: Scene, value: ExprAt) -> ExprAt | None:
+    """`(grad * y).sum(dim=-1)` that the value is."""
     makers = scene.slicer.makers(value)
     call = makers[0] if len(makers) == 1 else None
-    node = None if call is None or call.called != "sum" else call.node
-    if call is None or not isinstance(node, ast.Call) or not (node.args or node.keywords):
+    if call is None or call.called != "sum" or not isinstance(call.node, ast.Call):
         return None
     method = call.receiver is not None and not is_a(scene.slicer.value(call.receiver), ModuleType)
-    return call if method and all_bindings(value.scope.body, like) else None
+    return call if method else None
+
+
+def _alike(
+    scene: Scene, cls: Owner, dims: tuple[int, ...], reduced: ExprAt | None
+) -> tuple[Place, ...]:
+    """The reduction, and those of the other inputs that forward broadcasts in the same way."""
+    if reduced is None:
+        return ()
+    found = [reduced]
+    for index in range(len(_inputs(cls[1]))):
+        value = _returned(scene, *cls, index) if _broadcast(cls[1], index) == dims else None
+        call = None if value is None else _reduction(scene, value)
+        found += [] if call is None else [call]
+    return tuple(dict.fromkeys(place for call in found if (place := scene.place_at(call))))
 
 
 def _missing(got: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...]:
@@ -129,11 +157,30 @@ def _method(cls: ast.ClassDef, name: str) -> ast.FunctionDef | None:
 
 
 def _input(cls: ast.ClassDef, index: int) -> str:
-    """The name of forward's input; `ctx` stands before them."""
+    """The name of forward's input."""
+    names = _inputs(cls)
+    return names[index] if index < len(names) else ""
+
+
+def _inputs(cls: ast.ClassDef) -> list[str]:
+    """Those of forward; `ctx` stands before them."""
     forward = _method(cls, "forward")
     names = [] if forward is None else positional_parameters(forward)
-    offset = 1 if _method(cls, "setup_context") is None else 0
-    return names[index + offset] if index + offset < len(names) else ""
+    return names[1 if _method(cls, "setup_context") is None else 0 :]
+
+
+def _like(cls: ast.ClassDef, index: int) -> str:
+    """The input, by its name in `backward`."""
+    saves, backward = (
+        _method(cls, "setup_context") or _method(cls, "forward"),
+        _method(cls, "backward"),
+    )
+    return known_as(saves, backward, _input(cls, index)) if saves and backward else ""
+
+
+def _broadcast(cls: ast.ClassDef, index: int) -> tuple[int, ...]:
+    forward = _method(cls, "forward")
+    return () if forward is None else spread(forward, _input(cls, index))
 
 
 def _returned(scene: Scene, at: ExprAt, cls: ast.ClassDef, index: int) -> ExprAt | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -17,6 +18,7 @@ from ..engine.imports import torch_at
 from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
 from .move_statement import lifted
 from .uncut import (
+    Patch,
     apply_patches,
     called,
     code_of,
@@ -36,9 +38,21 @@ def expression_replaced(program: Program, place: Place | None, template: str) ->
     name of torch and `{owner}` what stands before its last dot; of a call `{owner}` is that of what
     is called, `{function}` what is called and `{arguments}` the rest, in brackets.  None where one
     of these is missing."""
+    return expressions_replaced(program, (place,), template)
+
+
+def expressions_replaced(
+    program: Program, places: Iterable[Place | None], template: str
+) -> Edits | None:
+    """The same for several expressions; None where one of them has no such part."""
+    patches = [_filled_at(program, place, template) for place in places]
+    return apply_patches(p for found in patches for p in found) if all(patches) else None
+
+
+def _filled_at(program: Program, place: Place | None, template: str) -> list[Patch]:
     node = node_at(program, place)
     if node is None or place is None:
-        return None
+        return []
     parts = {"x": code_of(program, place, node), "torch": torch_at(program, place) or ""}
     function = node.func if isinstance(node, ast.Call) else None
     if function is not None:
@@ -48,8 +62,8 @@ def expression_replaced(program: Program, place: Place | None, template: str) ->
     if isinstance(named, ast.Attribute):
         parts["owner"] = code_of(program, place, named.value)
     if not all(parts.get(part) for part in _PARTS if f"{{{part}}}" in template):
-        return None
-    return apply_patches(replacement(program, place, filled(template, **parts)))
+        return []
+    return replacement(program, place, filled(template, **parts))
 
 
 _PARTS = ("x", "torch", "function", "arguments", "owner")

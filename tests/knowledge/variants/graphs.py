@@ -536,6 +536,49 @@ Limited.apply(x, limit).sum().backward()
         "",
         "        of_limit = (grad * beyond).sum_to_size(limit.shape)",
     ),
+    "a gradient summed to a number for an input of one element": (
+        """
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, slope):
+        ctx.save_for_backward(x, slope)
+        return x * torch.sigmoid(slope * x)
+    @staticmethod
+    def backward(ctx, grad):
+        x, b = ctx.saved_tensors
+        s = torch.sigmoid(b * x)
+        return grad * s * (1 + b * x * (1 - s)), (grad * x * x * s * (1 - s)).sum()
+x = torch.rand(4, 3, requires_grad=True)
+slope = torch.ones(1, requires_grad=True)
+# %%
+Swish.apply(x, slope).sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        return grad * s * (1 + b * x * (1 - s)), "
+        "(grad * x * x * s * (1 - s)).sum().reshape(b.shape)",
+    ),
+    "gradients of two inputs that forward broadcasts by a view": (
+        """
+class Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gain, shift):
+        ctx.save_for_backward(x, gain)
+        return x * gain.view(1, -1, 1, 1) + shift[None, :, None, None]
+    @staticmethod
+    def backward(ctx, grad):
+        x, gain = ctx.saved_tensors
+        return grad * gain.view(1, -1, 1, 1), (grad * x).sum(), grad.sum()
+x = torch.rand(2, 3, 4, 4)
+gain, shift = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)
+# %%
+Affine.apply(x, gain, shift).square().sum().backward()
+""",
+        "gradient_of_wrong_shape",
+        "",
+        "        return grad * gain.view(1, -1, 1, 1), "
+        "(grad * x).sum((0, 2, 3)), grad.sum((0, 2, 3))",
+    ),
     "the same by torch.sum, which has no size to sum to": (
         """
 class Limited(torch.autograd.Function):

@@ -1,0 +1,78 @@
+"""What a custom Function's forward does with an input, and how its backward knows that input."""
+
+import ast
+from collections.abc import Iterator
+
+
+def spread(forward: ast.FunctionDef, name: str) -> tuple[int, ...]:
+    """The dimensions over which `name.view(1, -1, 1, 1)` or `name[None, :, None]` broadcasts an
+    input with one dimension; () where forward does not write so, or in two ways."""
+    found = {dims for node in ast.walk(forward) if (dims := _added(node, name))}
+    return found.pop() if len(found) == 1 else ()
+
+
+def _added(node: ast.AST, name: str) -> tuple[int, ...]:
+    if isinstance(node, ast.Subscript) and _is_name(node.value, name):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        kept = [i for i, part in enumerate(parts) if isinstance(part, ast.Slice)]
+        others = [p for p in parts if not isinstance(p, ast.Slice)]
+        if any(not isinstance(p, ast.Constant) or p.value is not None for p in others):
+            return ()
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in ("view", "reshape") or not _is_name(node.func.value, name):
+            return ()
+        parts = node.args
+        kept = [i for i, part in enumerate(parts) if not _is_one(part)]
+    else:
+        return ()
+    return tuple(i for i in range(len(parts)) if i not in kept) if len(kept) == 1 else ()
+
+
+def known_as(forward: ast.FunctionDef, backward: ast.FunctionDef, name: str) -> str:
+    """The name that backward has for forward's input `name`: what it takes from
+    `ctx.saved_tensors` or from `ctx.limit`; "" where it takes it from neither or changes it."""
+    found = [*_taken(forward, backward, name)]
+    stored = [n.id for n in ast.walk(backward) if isinstance(n, ast.Name) and _is_stored(n)]
+    return found[0] if len(found) == 1 and stored.count(found[0]) == 1 else ""
+
+
+def _taken(forward: ast.FunctionDef, backward: ast.FunctionDef, name: str) -> Iterator[str]:
+    saved, kept = _saved(forward), _kept(forward, name)
+    for node in ast.walk(backward):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Attribute):
+            continue
+        target, attribute = node.targets[0], node.value.attr
+        if attribute == "saved_tensors" and isinstance(target, (ast.Tuple, ast.List)):
+            pairs = zip(saved, target.elts, strict=False)
+            yield from (t.id for s, t in pairs if s == name and isinstance(t, ast.Name))
+        elif attribute in kept and isinstance(target, ast.Name):
+            yield target.id
+
+
+def _saved(forward: ast.FunctionDef) -> list[str]:
+    """The names that `ctx.save_for_backward(x, limit)` is given."""
+    for node in ast.walk(forward):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "save_for_backward":
+                return [getattr(given, "id", "") for given in node.args]
+    return []
+
+
+def _kept(forward: ast.FunctionDef, name: str) -> set[str]:
+    """`limit` of `ctx.limit = limit`."""
+    assigned = (
+        n for n in ast.walk(forward) if isinstance(n, ast.Assign) and _is_name(n.value, name)
+    )
+    return {n.targets[0].attr for n in assigned if isinstance(n.targets[0], ast.Attribute)}
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
