@@ -15,6 +15,7 @@ from autograd_explain.inspect.dataflow.reaching_definitions import FUNCTIONS
 from autograd_explain.inspect.dataflow.safe_lookup import is_module
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.no_graph import NoGraph
+from autograd_explain.inspect.facts.statements import Form, write_of
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Place
 
@@ -27,7 +28,7 @@ class Inside:
 
     first: Place
     last: Place
-    apart: bool = True  #: another function turns recording off, which evaluates and means it
+    apart: bool = True  #: recording is off for something else: an evaluation, an update in place
     inference: bool = False
     enabled: bool = False  #: they stand under `enable_grad()`, to no effect
     modes: tuple[Place, ...] = ()
@@ -46,7 +47,8 @@ def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
         return None
     derivative = asked.called == "grad"
     asking = tuple(_differentiated_by(scene, asked)) if derivative and found.mode else ()
-    asked, inner = _whole_way(scene, found.root, asked)
+    updates = off is not None and _updates(scene, off)
+    asked, inner = _whole_way(scene, found.root, asked, off if updates else None)
     same = off is not None and off.scope.body is asked.scope.body
     if same and off is not None:
         index = scene.slicer.index(off.scope.source)
@@ -56,7 +58,7 @@ def differentiated_inside(scene: Scene, found: NoGraph) -> Inside | None:
     return Inside(
         scene.slicer.place(first),
         scene.slicer.place(_asked_last(asked)),
-        off is None or (derivative and not same),
+        off is None or updates or (derivative and not same),
         is_inference(off) if mode is None else mode.inference,
         mode is not None and mode.enabled,
         () if off is None else scene.places_at(_modes(off)),
@@ -100,17 +102,43 @@ def _is_inside(scene: Scene, asked: ExprAt, off: Off) -> bool:
     return False
 
 
-def _whole_way(scene: Scene, root: ExprAt, asked: ExprAt) -> tuple[ExprAt, list[ExprAt]]:
+def _updates(scene: Scene, off: Off) -> bool:
+    """Whether leaves are written in place in the block or the function: as an optimizer's step
+    does, which has to turn recording off for that."""
+    block = off.node if isinstance(off.node, ast.With) else off.scope.body
+    for statement in ast.walk(block):
+        write = write_of(statement) if isinstance(statement, (ast.Expr, ast.AugAssign)) else None
+        if write is not None:
+            tensor = scene.slicer.tensor(ExprAt(off.scope, write.target))
+            unknown = tensor is None and write.form is Form.METHOD
+            if unknown or (tensor is not None and tensor.is_leaf and tensor.requires_grad):
+                return True
+    return False
+
+
+def _whole_way(
+    scene: Scene, root: ExprAt, asked: ExprAt, until: Off | None
+) -> tuple[ExprAt, list[ExprAt]]:
     """The call of the function in which all of the differentiated value was computed from what
-    carries gradient, and the operations there."""
+    carries gradient, and the operations there; of the function that `until` lies in, if any."""
     spots = [root, *scene.slicer.makers(root), *computation(scene, root)]
     while True:
         body = asked.scope.body
-        inner = [s for s in spots if s.scope.body is body and _depends(scene, s)]
+        risen = (_risen(s, body) for s in spots)
+        inner = [s for s in risen if s is not None and _depends(scene, s)]
         call = asked.scope.call
-        if call is None or not any(_lost_before(scene, s) for s in inner):
+        further = until is not None and body is not until.scope.body
+        if call is None or not (further or any(_lost_before(scene, s) for s in inner)):
             return asked, inner
         asked = call
+
+
+def _risen(spot: ExprAt, body: ast.AST) -> ExprAt | None:
+    """The spot, or the call in this function that led there."""
+    at: ExprAt | None = spot
+    while at is not None and at.scope.body is not body:
+        at = at.scope.call
+    return at
 
 
 def _depends(scene: Scene, spot: ExprAt) -> bool:

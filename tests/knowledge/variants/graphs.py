@@ -536,6 +536,31 @@ Limited.apply(x, limit).sum().backward()
         "",
         "        of_limit = (grad * beyond).sum_to_size(limit.shape)",
     ),
+    "a loss taken again by an optimizer's step, which updates leaves without recording": (
+        """
+class Twice(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self, closure):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.add_(p.grad, alpha=0.1)
+        closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(p.grad, alpha=0.2)
+net = nn.Linear(2, 1)
+opt = Twice(net.parameters(), {})
+def closure():
+    net.zero_grad()
+    net(torch.ones(1, 2)).square().sum().backward()
+# %%
+closure()
+opt.step(closure)
+""",
+        "grad_mode_off",
+        "decorator",
+        "            closure()",
+    ),
     "a gradient summed to a number for an input of one element": (
         """
 class Swish(torch.autograd.Function):
