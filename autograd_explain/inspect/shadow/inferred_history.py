@@ -59,7 +59,10 @@ class InferredHistory:
     @property
     def steps(self) -> tuple[TraceEvent, ...]:
         """What the program did up to the failing line, oldest first."""
-        return tuple(step.moment for step in self.reading.walk.trace.steps)
+        walk, arrival = self.reading.walk, self.reading.arrival
+        failed = self.incident.exception is not None and not walk.failure.reached
+        end = arrival.order if failed and arrival is not None else None  # it went on from there
+        return tuple(step.moment for step in walk.trace.steps[:end])
 
     @cached_property
     def lost(self) -> Lost | None:

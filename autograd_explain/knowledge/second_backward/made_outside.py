@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from autograd_explain.arguments import parameters
 from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
 from autograd_explain.inspect.facts.failing_loops import loops_around
@@ -16,7 +17,7 @@ from autograd_explain.inspect.live.graph import GraphNode
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Place
-from autograd_explain.program import Source, expression_of
+from autograd_explain.program import Source, expression_of, own_nodes
 
 _OWN_NAME = re.compile(r"\w+")
 _HOLDERS = (torch.Tensor, dict, list, tuple)
@@ -39,14 +40,36 @@ def made_outside(scene: Scene) -> list[GraphNode]:
 
 
 def read_in_loop(scene: Scene, name: str) -> Place | None:
-    """The first statement of a loop around the failure that reads `smooth` of `smooth['beta']`."""
+    """The first statement of a loop around the failure that reads `smooth` of `smooth['beta']`;
+    in a module also by a function of the user's that it calls."""
     root = _OWN_NAME.match(name)
     for live, source, loop in loops(scene) if root is not None else ():
+        in_module = source.function_around(loop) is None
         for statement in loop.body:
             names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+            names |= _read_by_called(scene, statement, set()) if in_module else set()
             if root is not None and root[0] in names:
                 return source.place(statement.lineno, live.code.co_name, statement)
     return None
+
+
+def _read_by_called(scene: Scene, node: ast.AST, seen: set[str]) -> set[str]:
+    """The globals that the functions called there read, and those that these call."""
+    found = set[str]()
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        called = scene.index.function(name) if name and name not in seen else None
+        if called is not None:
+            seen.add(name)
+            names = [n for n in own_nodes(called.node) if isinstance(n, ast.Name)]
+            own = {*parameters(called.node), *(n.id for n in names if _is_stored(n))}
+            found |= {n.id for n in names} - own
+            found |= _read_by_called(scene, called.node, seen)
+    return found
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
 
 
 def made_by_text(scene: Scene, name: str) -> tuple[TraceEvent, ...]:
@@ -130,7 +153,7 @@ def _works_with(node: ast.AST) -> Iterator[str]:
 def _changed(node: ast.AST) -> Iterator[str]:
     """The names that a node binds, or whose value it changes: `x = …`, `x[0] = …`, `x.append(…)`,
     `x += …`."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+    if isinstance(node, ast.Name) and _is_stored(node):
         yield node.id
     inner: ast.AST | None = None
     if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):

@@ -561,6 +561,23 @@ opt.step(closure)
         "decorator",
         "            closure()",
     ),
+    "what code without a source computed before the loop, which a function reads in every round": (
+        """
+table = nn.Embedding(5, 3)
+exec("def encode(ids): return table(ids).mean(0)")
+# %%
+condition = encode(torch.tensor([0, 2]))
+def loss_on(row):
+    return (row * condition).square().mean()
+# %%
+for step in range(3):
+    loss = loss_on(torch.full((3,), step + 1.0))
+    loss.backward()
+""",
+        "second_backward",
+        "computed_once",
+        "    condition = encode(torch.tensor([0, 2]))",
+    ),
     "a gradient summed to a number for an input of one element": (
         """
 class Swish(torch.autograd.Function):
