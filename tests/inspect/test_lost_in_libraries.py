@@ -20,7 +20,14 @@ from autograd_explain.model import Certainty, What
 from autograd_explain.render.topic_content import cells_of
 
 LIBRARY = """\
+from functools import wraps
 import torch
+
+def logged(function):
+    @wraps(function)
+    def log(*args, **kwargs):
+        return function(*args, **kwargs)
+    return log
 
 def encode(model, x):
     return model(x).detach()
@@ -38,6 +45,11 @@ class Encoder(torch.nn.Linear):
     @torch.no_grad()
     def encode(self, x, scale=1.0):
         return self(x) * scale
+    @logged
+    @torch.no_grad()
+    @logged
+    def project(self, x):
+        return self(x)
 
 @torch.no_grad()
 def grid(parts, width=2):
@@ -186,6 +198,18 @@ def test_what_a_decorator_wraps() -> None:
     assert [r.fix for r in found.rewrites] == ["undecorated"]
     new = edited(cells, found.rewrites[0])
     assert "b = encoder.encode.__wrapped__(encoder, x, scale=2.0)" in new[-1]
+    run_cells(new)
+
+
+def test_what_is_wrapped_by_the_decorator_that_stands_behind_another() -> None:
+    cells = cells_of(
+        "# %%\n" + BEGIN + "# %%\nencoder = Encoder(3, 2)\n"
+        "encoder.project(torch.ones(2, 3)).sum().backward()"
+    )
+    found = play(cells).diagnosis
+    assert found is not None
+    new = edited(cells, found.rewrites[0])
+    assert "encoder.project.__wrapped__.__wrapped__(encoder, torch.ones(2, 3))" in new[-1]
     run_cells(new)
 
 

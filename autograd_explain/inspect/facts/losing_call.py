@@ -22,16 +22,18 @@ from ..scene import Scene
 from .expressions import computation
 
 _OFF = ("no_grad", "inference_mode")
+_CONTEXTS = torch.utils._contextlib.__file__
 
 
 @dataclass(frozen=True)
 class Undecorated:
     """A call of what a decorator runs without recording: of a module's `forward` (`of_module`), of
-    a method, or of a plain function (`alone`)."""
+    a method, or of a plain function (`alone`).  Behind `levels` decorators it records."""
 
     place: Place
     of_module: bool
     alone: bool = False
+    levels: int = 1
 
 
 def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
@@ -65,7 +67,7 @@ def undecorated(scene: Scene, root: ExprAt | None) -> tuple[Undecorated, ...]:
         of_module, alone = isinstance(value, torch.nn.Module), isinstance(value, types.FunctionType)
         known = of_module or alone or call.receiver
         if place is not None and known and _is_decorated(scene, call):
-            found[place] = Undecorated(place, of_module, alone)
+            found[place] = Undecorated(place, of_module, alone, _levels(_function(scene, call)))
     return tuple(found.values())
 
 
@@ -139,6 +141,21 @@ def _is_decorated(scene: Scene, call: ExprAt) -> bool:
     wrapped = getattr(function, "__wrapped__", None)
     line = _line_that_cuts(wrapped) if isinstance(wrapped, types.FunctionType) else None
     return line is not None and line.source.startswith("@")
+
+
+def _levels(function: types.FunctionType | None) -> int:
+    """How many decorators lie around what the one that turns recording off wraps: others may lie
+    around that one.  torch makes it by `context_decorator` (torch/utils/_contextlib.py)."""
+    wrappers = []
+    while isinstance(getattr(function, "__wrapped__", None), types.FunctionType):
+        wrappers.append(function)
+        function = function.__wrapped__  # type: ignore[union-attr]
+    switching = [i for i, w in enumerate(wrappers, 1) if w and _is_context(w.__code__)]
+    return max(switching, default=1)
+
+
+def _is_context(code: types.CodeType) -> bool:
+    return code.co_name == "decorate_context" and code.co_filename == _CONTEXTS
 
 
 def _line_that_cuts(function: types.FunctionType) -> Place | None:

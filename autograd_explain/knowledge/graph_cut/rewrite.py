@@ -143,8 +143,8 @@ def _what_is_wrapped(program: Program, call: Undecorated) -> list[Patch]:
         return []
     given = [*(() if owner is None else (owner,)), *node.args, *node.keywords]
     inner = ", ".join(code_of(program, call.place, g) for g in given)
-    method = ".forward" if call.of_module else ""
-    return [Patch(source, call.place.span.since(span), f"{method}.__wrapped__({inner})")]
+    method = (".forward" if call.of_module else "") + ".__wrapped__" * call.levels
+    return [Patch(source, call.place.span.since(span), f"{method}({inner})")]
 
 
 def _called_themselves(site: Site[Details]) -> Edits | None:
