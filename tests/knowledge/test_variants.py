@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from knowledge.played import edited, explained
 from knowledge.test_cases import run
@@ -24,5 +26,7 @@ def test_program(name: str) -> None:
         return
     assert rewrites
     repaired = edited(cells, rewrites[0])
-    assert line in [row for cell in repaired for row in cell.splitlines()]
+    rows = [row for cell in repaired for row in cell.splitlines()]
+    assert line in rows
+    assert not any(row == after for row, after in pairwise(rows) if row.strip())  # put in once
     run(repaired)

@@ -1,10 +1,12 @@
 """Store the value without its graph, drop it before copying, or copy the values themselves."""
 
 import ast
+import re
 from dataclasses import replace
 
 from autograd_explain.model import Finding, Place, What
-from autograd_explain.program import Program
+from autograd_explain.program import Program, last_name
+from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.edits import merge
@@ -43,6 +45,7 @@ def _dropped(site: Site[Details]) -> Edits | None:
     return line_before(site.program, copied, code) if name else None
 
 
+_ITEMS = re.compile(r"(\[[^\]]*\])+$")  #: `[0]` of `net.stats[0]`
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -56,10 +59,27 @@ def _name_at(finding: Finding[Details], program: Program, copied: Place) -> str:
     around = source.around(node) if source is not None and node is not None else ()
     if any(isinstance(outer, _COMPREHENSIONS) for outer in around):
         return ""
-    names = [n for n in finding.tensors[0].names if n.isascii() and "." in n and n[-1] != "]"]
+    names = [n for n in finding.tensors[0].names if n.isascii() and "." in n]
+    if _is_stored_whole(program, finding.details.attribute):
+        names = [_ITEMS.sub("", n) for n in names]
+    names = [n for n in names if n[-1] != "]"]
     of_copied = f"{finding.details.copied_text}."
     own = [n for n in names if finding.details.copied and n.startswith(of_copied)]
     return next(iter(own or ([] if copied.function else names)), "")
+
+
+def _is_stored_whole(program: Program, attribute: str) -> bool:
+    """Whether a statement assigns a new tuple, list or dictionary to the attribute each time, so
+    that nothing has to be kept of an older one."""
+    assigned = index_of(program).nodes(ast.Assign)
+    made = (n.value for _, n in assigned for t in n.targets if last_name(t) == attribute)
+    values = [v for v in made if not isinstance(v, ast.Constant)]
+    return bool(values) and all(
+        isinstance(v, (ast.Tuple, ast.ListComp, ast.DictComp))
+        or getattr(v, "elts", None)
+        or getattr(v, "keys", None)
+        for v in values
+    )
 
 
 def _values(site: Site[Details]) -> Edits | None:

@@ -300,7 +300,7 @@ def every_write(
 
     def make(edited: Program, now: Place) -> Edits | None:
         made = out_of_place(edited, now, name)
-        if made is None and parts and _writes_part_of(edited, now, name):
+        if made is None and parts and _writes_shared_part_of(edited, now, name):
             made = functional_write(edited, now, name)
         return made
 
@@ -319,10 +319,16 @@ def every_write(
     return found
 
 
-def _writes_part_of(program: Program, place: Place, name: str) -> bool:
-    _, found = statement_at(program, place)
+def _writes_shared_part_of(program: Program, place: Place, name: str) -> bool:
+    """Whether a statement writes a part of what has not been copied before it in its function."""
+    tree, found = statement_at(program, place)
     written = [] if found is None else targets(found)
-    return any(isinstance(t, cst.Subscript) and dotted(t.value) == name for t in written)
+    parts = [t.value for t in written if isinstance(t, cst.Subscript)]
+    if found is None or not any(dotted(part) == name for part in parts):
+        return False
+    assigned = (n for n in walk(tree.scope_of(found)) if isinstance(n, cst.Assign))
+    earlier = (tree.code(n).strip() for n in assigned if tree.start(n) < tree.start(found))
+    return f"{name} = {name}.clone()" not in earlier
 
 
 def _inside(tree: Tree, nodes: Iterable[cst.CSTNode]) -> list[Place]:

@@ -578,6 +578,40 @@ for step in range(3):
         "computed_once",
         "    condition = encode(torch.tensor([0, 2]))",
     ),
+    "a pair of results that a module keeps, which is copied": (
+        """
+class Split(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean, self.scale = nn.Linear(2, 1), nn.Linear(2, 1)
+        self.stats = None
+    def forward(self, x):
+        self.stats = (self.mean(x), self.scale(x))
+        return self.stats[0] * self.stats[1]
+net = nn.Sequential(Split())
+# %%
+import copy
+net(torch.ones(1, 2)).sum().backward()
+average = copy.deepcopy(net)
+""",
+        "deepcopy_non_leaf",
+        "",
+        "net[0].stats = None",
+    ),
+    "a hook that writes a part of the output which it was given": (
+        """
+def drop(module, args, out):
+    top = out.max()
+    out[out == top] = 0
+net = nn.Sequential(nn.Linear(2, 3), nn.Sigmoid(), nn.Linear(3, 1))
+net[1].register_forward_hook(drop)
+# %%
+net(torch.ones(4, 2)).sum().backward()
+""",
+        "saved_value_overwritten",
+        "own_output",
+        "    out = out.clone()",
+    ),
     "a gradient summed to a number for an input of one element": (
         """
 class Swish(torch.autograd.Function):
