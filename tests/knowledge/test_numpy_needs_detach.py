@@ -156,10 +156,48 @@ def test_a_library_that_makes_the_array_itself_is_given_a_tensor_without_graph(
         run(new)
 
 
-def test_of_two_tensors_that_a_library_is_given_none_is_blamed(tmp_path: Path) -> None:
-    with installed(tmp_path, "somebuffer", BUFFER):
+RECORDS = """class Buffer:
+    def __init__(self):
+        self.rows = []
+    def store(self, action, value, score, weight):
+        value = value.reshape(-1, 1)
+        self.rows.append((value.clone().cpu().numpy(), action))
+        self.rows.append((score.numpy(), weight))
+"""
+
+
+def test_of_two_tensors_those_are_blamed_that_the_library_makes_arrays_of(tmp_path: Path) -> None:
+    """Neither what is an array by then, nor what may keep its graph."""
+    with installed(tmp_path, "somerecords", RECORDS):
         cells = (
-            START + "from somebuffer import Buffer\nbuffer = Buffer()",
+            START + "from somerecords import Buffer\nbuffer = Buffer()",
+            "out = net(x)\nvalue, score, weight = out[:, 0:1], out[:, 1], out[:, 0]\n"
+            "action = torch.ones(4)\nbuffer.store(action.numpy(), value, score, weight)",
+        )
+        found = play(cells)
+        assert found.diagnosis is not None
+        names = [name for t in found.diagnosis.finding.tensors for name in t.names]
+        assert names[0] == "value" and "action" not in names
+        new = _first_rewrite(cells, found)
+        written = "buffer.store(action.numpy(), value.detach(), score.detach(), weight)"
+        assert new[-1].splitlines()[-1] == written
+        run(new)
+
+
+BEHIND = """class Buffer:
+    def store(self, values, done):
+        return self.array(values), done
+    def array(self, values):
+        return values.numpy()
+"""
+
+
+def test_of_two_tensors_none_is_blamed_where_the_array_is_made_further_inside(
+    tmp_path: Path,
+) -> None:
+    with installed(tmp_path, "somebehind", BEHIND):
+        cells = (
+            START + "from somebehind import Buffer\nbuffer = Buffer()",
             "out = net(x)\nbuffer.store(out[:, 0], out[:, 1])",
         )
         found = play(cells).diagnosis

@@ -22,7 +22,7 @@ from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
 from .containers import held, items_of, numbers_only
-from .library_call import handed
+from .library_call import handed, made_arrays
 from .numpy_reads import ARRAY, DETACHED, Read, reads_of, returned
 
 _DIRECT = ("numpy", "__array__")
@@ -58,13 +58,18 @@ def find(scene: Scene) -> NumpyCall | None:
         if shown is not None and (tensor is None or _is_call_of(at, shown)):
             value = tensor if tensor is not None else scene.slicer.value(shown)
             live = value if isinstance(value, torch.Tensor) else None
+            if live is not None and not live.requires_grad:
+                continue  # this one succeeded
             reads = (Read(shown, DETACHED, live), *_same_calls(scene, name, shown))
             return _described(scene, live, reads)
     inside = tensor is None
-    tensor = _handed_over(scene, at) if inside else tensor
-    if tensor is None or at is None:
+    given = _handed_over(scene, at) if tensor is None else [tensor]
+    if not given or at is None:
         return None
+    tensor = given[0]
     reads = _failing_reads(scene, at, tensor) or tuple(returned(scene, at, tensor))
+    if inside:  # other tensors may keep their graph
+        reads = tuple(r for r in reads if any(r.value is t or held(r.value, t) for t in given))
     if not reads:
         return None
     reads = (*reads, *_later(scene, at, reads))
@@ -73,13 +78,15 @@ def find(scene: Scene) -> NumpyCall | None:
     return replace(_described(scene, tensor, reads), inside=inside)
 
 
-def _handed_over(scene: Scene, at: ExprAt | None) -> torch.Tensor | None:
-    """The only tensor with a graph that the failing call hands to a library, which asks for the
-    array of something itself."""
+def _handed_over(scene: Scene, at: ExprAt | None) -> list[torch.Tensor]:
+    """The tensors with a graph that the failing call hands to a library, which asks for their
+    arrays itself, the failing one first; [] where it is not known which of several these are."""
     values = {} if at is None else handed(scene, at)
     inside = [v for value in values.values() for v in (value, *(items_of(value) or ()))]
     tensors = {id(v): v for v in inside if isinstance(v, torch.Tensor) and v.requires_grad}
-    return next(iter(tensors.values())) if len(tensors) == 1 else None
+    if len(tensors) > 1:
+        tensors = {id(v): v for v in made_arrays(scene) if id(v) in tensors}
+    return list(tensors.values())
 
 
 def _is_call_of(at: ExprAt | None, receiver: ExprAt) -> bool:
