@@ -41,7 +41,7 @@ propose: Propose[Details] = by_table(
         changes=True,
     ),
     Fix("item", _item, when=lambda d: d.is_float),
-    Fix("stack", _stack, when=lambda d: d.is_list, changes=True),
+    Fix("stack", _stack, when=lambda d: d.is_list and not d.is_mixed, changes=True),
     Fix(
         "detach",
         lambda s: call_behind(s.program, s.details.given, "detach"),

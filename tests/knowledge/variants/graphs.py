@@ -730,6 +730,20 @@ turn = torch.tensor([[c, -s, 0.0], [s, c, 0.0]])
         "turn = torch.stack([torch.stack([c, -s, torch.tensor(0.0)]), "
         "torch.stack([s, c, torch.tensor(0.0)])])",
     ),
+    "tensors in a list that was gathered before": (
+        """
+w = torch.ones(3, requires_grad=True)
+share = torch.tensor([0.2, 0.8])
+# %%
+terms = []
+for k in range(2):
+    terms.append((w ** (k + 1)).sum())
+loss = share @ torch.tensor(terms)
+""",
+        "scalar_conversion",
+        "",
+        "loss = share @ torch.stack(terms)",
+    ),
     "gradient penalty": (
         """
 x = torch.ones(2, requires_grad=True)
