@@ -42,6 +42,13 @@ def definition(source: Source, code: types.CodeType) -> tuple[Source, FunctionNo
     return (source, found[0]) if found else None
 
 
+def head_name(node: ast.AST) -> str:
+    """`value` of `value.rows[0].clone().numpy()`; "" where no name stands in front."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def bodies(tree: ast.Module) -> Iterator[Body]:
     yield tree
     for node in ast.walk(tree):

@@ -17,6 +17,7 @@ from ...model import Place
 from ...program import Program, Source, called_name, last_name, own_nodes
 from ...program_index import Definition, index_of
 from ..dataflow import ExprAt
+from ..dataflow.syntax import head_name
 from ..scene import Scene
 from .expressions import computation
 from .no_graph import NoGraph
@@ -171,10 +172,10 @@ def _kind(node: ast.AST, local: set[str], shared: set[str]) -> str:
     function = ast.unparse(node.func)
     if function.startswith(_RANDOM):
         return "random"
-    if function == "next" and node.args and _head(node.args[0]) not in local:
+    if function == "next" and node.args and head_name(node.args[0]) not in local:
         return "state"
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    outside = owner is not None and _head(owner) not in local
+    outside = owner is not None and head_name(owner) not in local
     return "state" if outside and called_name(node) in _CHANGING else ""
 
 
@@ -183,14 +184,8 @@ def _outlives(target: ast.expr, local: set[str], shared: set[str]) -> bool:
     if isinstance(target, ast.Name):
         return target.id in shared
     if isinstance(target, (ast.Attribute, ast.Subscript)):
-        return _head(target) not in local or _head(target) == "self"
+        return head_name(target) not in local or head_name(target) == "self"
     return any(_outlives(t, local, shared) for t in getattr(target, "elts", ()))
-
-
-def _head(node: ast.expr) -> str:
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _local_names(body: Definition) -> set[str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from typing import Any
 
 from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.syntax import head_name
+from autograd_explain.inspect.live.class_source import parsed
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -52,26 +53,15 @@ def made_arrays(scene: Scene) -> list[Any]:
     """The local values of which the library's function makes arrays, by `value.….numpy()`: at the
     line where it stood, then behind it; [] where that line makes none."""
     live = entered(scene)
-    if live is None:
+    tree = None if live is None else parsed(live.code)
+    if live is None or tree is None:
         return []
-    try:
-        lines, first = inspect.getsourcelines(live.code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError):
-        return []
-    own, values = live.line - first + 1, live.frame.f_locals
+    own, values = live.line - live.code.co_firstlineno + 1, live.frame.f_locals
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and called_name(n) == "numpy"]
     ends = [(c.end_lineno or c.lineno, c) for c in calls]
-    later = sorted((max(c.lineno, own), end, _receiver(c)) for end, c in ends if end >= own)
+    later = sorted((max(c.lineno, own), end, head_name(c)) for end, c in ends if end >= own)
     here = bool(later) and later[0][0] == own
     return [values[name] for _, _, name in later if name in values] if here else []
-
-
-def _receiver(node: ast.AST) -> str:
-    """`value` of `value.clone().cpu().numpy()`; "" where there is no name in front."""
-    while isinstance(node, (ast.Call, ast.Attribute)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _parameters(live: LiveFrame) -> tuple[list[Any], dict[str, Any]]:
