@@ -104,6 +104,7 @@ def jupyter_lab(folder: Path, home: Path, app: str = "jupyterlab") -> Iterator[L
         "ServerApp.allow_root": True,
         "ServerApp.root_dir": str(folder),
         "LabApp.expose_app_in_browser": True,
+        "JupyterNotebookApp.expose_app_in_browser": True,
         "IdentityProvider.token": token,
     }
     command = [sys.executable, "-m", app, *(f"--{k}={v}" for k, v in options.items())]
