@@ -37,6 +37,63 @@ epoch(words)
         "frozen",
         ["words = nn.Embedding.from_pretrained(torch.randn(4, 3), freeze=False)"],
     ),
+    "critic left frozen by the actor's turn, beside a target": (
+        """
+import copy
+class Agent:
+    def __init__(self):
+        self.actor, self.critic = nn.Linear(3, 2), nn.Linear(5, 1)
+        self.target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.optimizers = [
+            torch.optim.SGD(m.parameters(), 0.1) for m in (self.actor, self.critic)
+        ]
+    def value(self, state, action):
+        with torch.no_grad():
+            goal = self.target(torch.cat([state, self.actor(state)], 1))
+        q = self.critic(torch.cat([state, action], 1))
+        return (q - goal).square().mean()
+    def act(self, state):
+        self.critic.requires_grad_(False)
+        return -self.critic(torch.cat([state, self.actor(state)], 1)).mean()
+agent, state = Agent(), torch.rand(4, 3)
+# %%
+agent.act(state).backward()
+loss = agent.value(state, torch.rand(4, 2))
+loss.backward()
+""",
+        "frozen",
+        ["self.critic.requires_grad_(True)"],
+    ),
+    "judge left frozen in a loop, beside a painting cut on purpose": (
+        """
+G, D = nn.Linear(2, 3), nn.Linear(3, 1)
+painter, judge = (torch.optim.SGD(m.parameters(), 0.1) for m in (G, D))
+# %%
+for _ in range(2):
+    judged = D(G(torch.rand(4, 2)).detach()).mean() - D(torch.rand(4, 3)).mean()
+    judged.backward()
+    judge.step()
+    for p in D.parameters():
+        p.requires_grad = False
+    D(G(torch.rand(4, 2))).mean().backward()
+    painter.step()
+""",
+        "frozen",
+        ["p.requires_grad = True"],
+    ),
+    "painting cut on its way through a frozen judge": (
+        """
+G, D = nn.Linear(2, 3), nn.Linear(3, 1)
+painter, judge = (torch.optim.SGD(m.parameters(), 0.1) for m in (G, D))
+# %%
+D.requires_grad_(False)
+painted = G(torch.rand(4, 2)).detach()
+loss = D(painted).mean()
+loss.backward()
+""",
+        "detach",
+        ["painted = G(torch.rand(4, 2))"],
+    ),
     "gradient left by a backward": (
         """
 w = torch.rand(3, requires_grad=True)

@@ -54,12 +54,17 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class GradientTrace:
-    """Whether a value carries gradient, and the cuts on the way to it, nearest first."""
+    """Whether a value carries gradient, and the cuts on the way to it, nearest first.
+
+    `frozen` are called modules whose parameters all have requires_grad=False, `stuck` those of them
+    that an optimizer holds and before which nothing trained was cut off.
+    """
 
     carries: bool
     cuts: tuple[Cut, ...] = ()
     trained: bool = False  #: the gradient would reach something an optimizer holds
     frozen: tuple[ExprAt, ...] = ()
+    stuck: tuple[ExprAt, ...] = ()
 
 
 _NOTHING = GradientTrace(False)
@@ -128,7 +133,10 @@ class GradientTracer:
         if tensor is not None and tensor.requires_grad:
             return GradientTrace(True, (), self._reaches_held(tensor))
         read = _join([self.trace(o, depth) for o in self.slicer.operands(maker)])
-        read = _join([read, self._of_modules(maker)])
+        of_modules = self._of_modules(maker)
+        if any(c.trained for c in read.cuts):
+            of_modules = replace(of_modules, stuck=())
+        read = _join([read, of_modules])
         kind = cut_of(self.slicer, maker)
         if kind is None:
             return self._recorded(maker, read, depth)
@@ -169,7 +177,8 @@ class GradientTracer:
         if any(p.requires_grad for p in parameters):
             return GradientTrace(True, (), self.holds(parameters))
         assert isinstance(maker.node, ast.Call)
-        return GradientTrace(False, (), False, (ExprAt(maker.scope, maker.node.func),))
+        called = (ExprAt(maker.scope, maker.node.func),)
+        return GradientTrace(False, (), False, called, called if self.holds(parameters) else ())
 
     def _is_fresh_module(self, node: ast.Call, maker: ExprAt) -> bool:
         """A call of a module that no longer lives: `layer(x)` after `layer = nn.Linear(…)`."""
@@ -203,13 +212,18 @@ def _through(maker: ExprAt, trace: GradientTrace) -> GradientTrace:
 def _join(traces: Sequence[GradientTrace]) -> GradientTrace:
     """Several sources of one value: it carries gradient if one does; all cuts count."""
     cuts = {id(c.spot.node): c for t in traces for c in t.cuts}
-    frozen = {id(s.node): s for t in traces for s in t.frozen}
     return GradientTrace(
         any(t.carries for t in traces),
         tuple(cuts.values()),
         any(t.trained for t in traces),
-        tuple(frozen.values()),
+        _each_once(s for t in traces for s in t.frozen),
+        _each_once(s for t in traces for s in t.stuck),
     )
+
+
+def _each_once(spots: Iterable[ExprAt]) -> tuple[ExprAt, ...]:
+    """By the expression and whose it is: `self.net` of two objects is two modules."""
+    return tuple({(id(s.node), id(s.scope.receiver)): s for s in spots}.values())
 
 
 def best_cut(cuts: Sequence[Cut]) -> Cut | None:

@@ -25,11 +25,12 @@ _CONSTRUCTORS = frozenset({
 @dataclass(frozen=True, eq=False)
 class Frozen:
     """`statement` is the expression that froze; `whole` says that no parameter of the modules
-    is left to train; `names` are what the user calls them."""
+    is left to train; `names` are what the user calls them; `objects` are what it froze."""
 
     statement: ExprAt | None
     names: tuple[str, ...]
     whole: bool
+    objects: tuple[torch.nn.Module, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +55,13 @@ def freezing(scene: Scene, modules: tuple[ExprAt, ...]) -> Frozen:
         # Whose forward it was is unknown (several objects of one class): what is frozen now.
         found = [s for s in freezers if any(map(_is_frozen, _frozen_by(scene, s)))]
     found = found or [s for s in freezers if _called_with(scene, s, owners)]
-    names = [n for n, _ in roots] + [s.text for s in modules]
+    statement = found[0] if found else None
+    froze = [] if statement is None else _frozen_by(scene, statement)
+    objects = tuple(v for v in froze if isinstance(v, torch.nn.Module))
+    own = [s.text for s in found[:1] if any(v is slicer.value(s) for v in objects)]
+    names = [n for n, _ in roots] + own + [s.text for s in modules]
     whole = bool(values) and not any(p.requires_grad for v in values for p in v.parameters())
-    return Frozen(found[0] if found else None, tuple(dict.fromkeys(names)), whole)
+    return Frozen(statement, tuple(dict.fromkeys(names)), whole, objects)
 
 
 def _named_owners(

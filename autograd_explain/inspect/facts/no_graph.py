@@ -69,11 +69,12 @@ def find(scene: Scene) -> NoGraph | None:
         return NoGraph(root, fact, trace, None, _switch(scene), still_off=True)
     if leaf_updates(scene, root):
         return None  # nothing was cut: an update took the leaf's name
-    cut = None if trace.carries else _whole(scene, best_cut(trace.cuts))
+    cut = None if trace.carries or trace.stuck else _whole(scene, best_cut(trace.cuts))
     mode = off_in_library(scene) if cut is None and not trace.frozen else None
     if mode is not None:
         return NoGraph(root, fact, trace, mode=mode)
-    found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, trace.frozen)
+    frozen = trace.stuck or trace.frozen
+    found = NoGraph(root, fact, trace, cut, None if cut is None else cut.off, frozen)
     if cut is None and trace.frozen:
         return _lost_in_library(scene, found) or found
     return found if cut is not None else _from_run(scene, found)

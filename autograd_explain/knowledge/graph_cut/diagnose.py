@@ -11,7 +11,7 @@ from autograd_explain.inspect.dataflow import Cut, CutKind, ExprAt, GradientTrac
 from autograd_explain.inspect.facts.binding import binding_of
 from autograd_explain.inspect.facts.checkpointed import unrecorded
 from autograd_explain.inspect.facts.dead_value import Unread, dead_values
-from autograd_explain.inspect.facts.freezing import freezing, missing_flag
+from autograd_explain.inspect.facts.freezing import Frozen, freezing, missing_flag
 from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
 from autograd_explain.inspect.facts.value_names import cut_names
@@ -83,6 +83,7 @@ class Details:
     missing: Missing | None = None
     parts: tuple[str, ...] = ()  #: what is to learn
     freeze: Place | None = None  #: the statement behind which it can be thawed
+    turn: Place | None = None  #: the call in which a module learns that another turn left frozen
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
     dead: tuple[Unread, ...] = ()
@@ -250,6 +251,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
             missing=missing,
             parts=() if part is None else tuple(part.parts),
             freeze=scene.place_at(None if part is None else part.after),
+            turn=None if part is not None else _turn(scene, found, frozen),
             trainable=None if loaded is None else (loaded.keyword, loaded.value),
         ),
         tensor=names[0] if names else found.frozen[0].text,
@@ -258,6 +260,34 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
         part="" if part is None else ", ".join(part.parts),
         place=label(froze[0].place) if froze else "",
     )
+
+
+def _turn(scene: Scene, found: NoGraph, frozen: Frozen) -> Place | None:
+    """Where the module is called whose turn it is; None where it is frozen for good: by a
+    constructor, or before the line that calls it."""
+    freezer = frozen.statement
+    if freezer is None or freezer.function == "__init__":
+        return None
+    for spot in found.trace.stuck:
+        call = next((c for c in _calls(spot) if _calls_one(scene, c, frozen)), None)
+        if call is not None and call.scope.body is not freezer.scope.body:
+            return scene.place_at(call) if freezer.function else None
+        if call is not None and freezer.node.lineno > call.node.lineno:
+            return scene.place_at(call)
+    return None
+
+
+def _calls(spot: ExprAt) -> Iterator[ExprAt]:
+    """A called module and the calls around it, innermost first."""
+    yield spot
+    while spot.scope.call is not None:
+        spot = spot.scope.call
+        yield spot
+
+
+def _calls_one(scene: Scene, spot: ExprAt, frozen: Frozen) -> bool:
+    module = scene.slicer.value(spot.callable or spot)
+    return any(module is m for m in frozen.objects)
 
 
 def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Details]:

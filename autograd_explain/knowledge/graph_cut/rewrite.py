@@ -38,7 +38,7 @@ from autograd_explain.rewrite.transforms.uncut import (
 )
 
 from .diagnose import Details, Missing
-from .thaw import thawed_in_turn
+from .thaw import thawed_before, thawed_in_turn
 
 
 def _uncut(site: Site[Details]) -> Edits | None:
@@ -172,6 +172,12 @@ def _thawed_part(site: Site[Details]) -> Edits | None:
     return line_behind(site.program, after, "\n".join(calls)) if calls else None
 
 
+def _thawed(site: Site[Details]) -> Edits | None:
+    """Where the helper that froze it is called for the other's turn, or where its own begins."""
+    program, froze = site.program, site.place
+    return thawed_in_turn(program, froze) or thawed_before(program, froze, site.details.turn)
+
+
 def _trainable(site: Site[Details]) -> Edits | None:
     """`from_pretrained(base, path, is_trainable=True)`"""
     flag = site.details.trainable
@@ -234,7 +240,7 @@ propose: Propose[Details] = by_table(
     ),
     Fix(
         "thaw",
-        at_place(thawed_in_turn),
+        _thawed,
         when=lambda d: _is_frozen(d) and not _has_part(d),
         intended_difference=True,
     ),

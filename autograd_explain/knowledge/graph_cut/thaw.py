@@ -1,4 +1,4 @@
-"""Modules that a helper freezes in turn, each thawed again where it is its turn to learn."""
+"""Modules that are frozen in turn, each thawed again where it is its turn to learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits
 from autograd_explain.rewrite.engine.cst_tools import dotted, make, parse, walk
 from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at, tree_of
+from autograd_explain.rewrite.engine.tree import (
+    Statement,
+    Tree,
+    statement_at,
+    statements_in,
+    tree_at,
+    tree_of,
+)
+from autograd_explain.rewrite.transforms.undone import undone, whole_loop
 
 _Call = tuple[Tree, Statement, str]
 
@@ -47,6 +55,23 @@ def thawed_in_turn(program: Program, freezing: Place) -> Edits | None:
     edits = [draft.edit() for draft in drafts.values()]
     done = tuple(e for e in edits if e is not None)
     return done if done and len(done) == len(edits) else None
+
+
+def thawed_before(program: Program, freezing: Place, turn: Place | None) -> Edits | None:
+    """What froze a module is taken back in front of the call in which that module learns.
+
+    None where the two lines do not call it the same.
+    """
+    tree, own = statement_at(program, freezing)
+    other, call = statement_at(program, turn)
+    if own is None or call is None:
+        return None
+    thaw = undone(program, tree, whole_loop(tree, own), "")
+    if thaw is None:
+        return None
+    names = thaw.iter if isinstance(thaw, cst.For) else thaw
+    shared = {dotted(n) for n in walk(names)} & {dotted(n) for n in walk(call)}
+    return Draft(other).before(call, [thaw]).edits() if shared - {None, "self"} else None
 
 
 def _turns(calls: list[_Call]) -> Iterator[list[_Call]]:
