@@ -184,6 +184,22 @@ def test_of_two_tensors_those_are_blamed_that_the_library_makes_arrays_of(tmp_pa
         run(new)
 
 
+def test_the_next_call_keeps_the_graphs_that_the_library_keeps(tmp_path: Path) -> None:
+    with installed(tmp_path, "somerecords", RECORDS):
+        cells = (
+            START + "from somerecords import Buffer\nbuffer = Buffer()",
+            "out = net(x)\nvalue, score, weight = out[:, 0:1], out[:, 1], out[:, 0]\n"
+            "buffer.store(0, value, score.detach(), weight=weight)\n"
+            "buffer.store(1, value, score.detach(), weight=weight)",
+        )
+        new = _first_rewrite(cells, play(cells))
+        assert new[-1].splitlines()[-2:] == [
+            "buffer.store(0, value.detach(), score.detach(), weight=weight)",
+            "buffer.store(1, value.detach(), score.detach(), weight=weight)",
+        ]
+        run(new)
+
+
 BEHIND = """class Buffer:
     def store(self, values, done):
         return self.array(values), done

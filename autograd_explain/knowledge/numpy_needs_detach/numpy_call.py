@@ -72,7 +72,7 @@ def find(scene: Scene) -> NumpyCall | None:
         reads = tuple(r for r in reads if any(r.value is t or held(r.value, t) for t in given))
     if not reads:
         return None
-    reads = (*reads, *_later(scene, at, reads))
+    reads = (*reads, *_later(scene, at, reads, inside))
     if inside:  # it makes the array itself, of a tensor
         reads = tuple(replace(r, way=DETACHED) if r.way == ARRAY else r for r in reads)
     return replace(_described(scene, tensor, reads), inside=inside)
@@ -148,20 +148,33 @@ def _same_calls(scene: Scene, name: str, shown: ExprAt) -> Iterator[Read]:
                 yield Read(spot, DETACHED, value)
 
 
-def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...]) -> Iterator[Read]:
-    """Tensors in later calls of NumPy's, or of the function that failed: these would fail next."""
+def _later(scene: Scene, at: ExprAt, reads: tuple[Read, ...], inside: bool) -> Iterator[Read]:
+    """Tensors in later calls of NumPy's, or of the function that failed: these would fail next.
+    Where it makes the arrays `inside`, it may keep what it is given in other places."""
     statement = scene.slicer.statement(at)
     given = {k: r.value for r in reads if r.way == ARRAY and (k := r.spot.key)}
+    failed = {id(r.spot.node) for r in reads}
+    slots = {s for s, n in _slots(at.node) if not failed.isdisjoint(map(id, ast.walk(n)))}
     for later, rebound in _from_here(scene, at):
         for node in _own_calls(later) if later is not statement else ():
-            if not (_fails_with_tensors(scene, at.inside(node)) or _is_same(at.node, node)):
+            numpy = _fails_with_tensors(scene, at.inside(node))
+            if not numpy and not _is_same(at.node, node):
                 continue
-            for spot in (at.inside(a) for a in _arguments(node)):
+            for spot in (
+                at.inside(n) for s, n in _slots(node) if numpy or not inside or s in slots
+            ):
                 key = spot.key
                 value = given.get(key) if key is not None and key not in rebound else None
                 value = _live(scene, spot, rebound) if value is None else value
                 if value is not None:
                     yield Read(spot, ARRAY, value)
+
+
+def _slots(call: ast.AST) -> list[tuple[int | str | None, ast.expr]]:
+    """What a call is given, by position and by name."""
+    if not isinstance(call, ast.Call):
+        return []
+    return [*enumerate(call.args), *((k.arg, k.value) for k in call.keywords)]
 
 
 def _is_same(failed: ast.AST, later: ast.Call) -> bool:
