@@ -47,6 +47,52 @@ net[2] = nn.Linear(4, 1)
         "move_optimizer",
         [],
     ),
+    "layers of an object that is no module": (
+        """
+class Fields:
+    def __init__(self):
+        "Two layers."
+        self.blocks = {k: nn.Linear(3, 3) for k in "ab"}
+        self.more = [nn.Linear(3, 3)]
+    def __call__(self, x):
+        return sum(block(x) for block in (*self.blocks.values(), *self.more))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fields, self.out = Fields(), nn.Linear(3, 1)
+    def forward(self, x):
+        return self.out(self.fields(x))
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""",
+        "plain_list_of_layers",
+        "module_class",
+        [
+            "class Fields(nn.Module):",
+            'self.blocks = nn.ModuleDict({k: nn.Linear(3, 3) for k in "ab"})',
+            "self.more = nn.ModuleList([nn.Linear(3, 3)])",
+        ],
+    ),
+    "a layer kept by an object that is no module": (
+        """
+class Gate:
+    def __init__(self, n):
+        self.first, self.last = nn.Linear(n, n), nn.Linear(n, n)
+    def gated(self, x):
+        return self.last(torch.tanh(self.first(x)))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.out = Gate(3), nn.Linear(3, 1)
+    def forward(self, x):
+        return self.out(self.gate.gated(x))
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""",
+        "plain_list_of_layers",
+        "module_class",
+        ["class Gate(nn.Module):"],
+    ),
     "a function makes the optimizer and another exchanges the layer": (
         """
 def optimizer_of(model, lr=0.1):

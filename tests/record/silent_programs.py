@@ -390,6 +390,21 @@ PROGRAMS = (
         {"step": "opt.step()"},
     ),
     Silent(
+        "layers of an object that is no module",
+        (
+            HEAD + "class Fields:\n    def __init__(self):\n"
+            "        self.blocks = {k: nn.Linear(3, 3) for k in 'ab'}\n"
+            "    def __call__(self, x):\n        return sum(b(x) for b in self.blocks.values())\n"
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fields, self.out = Fields(), nn.Linear(3, 1)\n"
+            "    def forward(self, x):\n        return self.out(self.fields(x))",
+            "net = Net()\nopt = torch.optim.Adam(net.parameters())\nfor _ in range(2):\n"
+            "    opt.zero_grad()\n    net(torch.ones(2, 3)).mean().backward()\n    opt.step()",
+        ),
+        "plain-list-of-layers",
+        {"step": "opt.step()"},
+    ),
+    Silent(
         "replaced layer",
         (
             HEAD + "net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))\n"

@@ -39,7 +39,8 @@ def test_it_is_found_in_a_function(program: Silent) -> None:
     told = {role: found.moments[role][0].place.source for role in program.lines}
     assert told == program.lines
     if found.name in ("plain-list-of-layers", "optimizer-misses-parameters"):
-        names = ("self.blocks[0].weight", "0.weight", "1.weight", "weight", "scale")
+        blocks = ("self.blocks[0].weight", "self.fields.blocks['a'].weight")
+        names = (*blocks, "0.weight", "1.weight", "weight", "scale")
         assert found.evidence["names"][0] in names
 
 

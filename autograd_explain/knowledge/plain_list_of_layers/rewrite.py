@@ -1,6 +1,52 @@
-"""A container that registers what is in it."""
+"""A container that registers what is in it, or a module in the place of a plain object."""
 
-from autograd_explain.rewrite import Fix, Propose, at_place, by_table
+import libcst as cst
+
+from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.cst_tools import expression, make
+from autograd_explain.rewrite.engine.draft import Draft
+from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.engine.imports import imports_at
+from autograd_explain.rewrite.engine.tree import Statement, statement_at, statements_in
 from autograd_explain.rewrite.transforms.training_step import module_list
 
-propose: Propose[object] = by_table(Fix("module_list", at_place(module_list), changes=True))
+from .diagnose import Details
+
+
+def _made_module(site: Site[Details]) -> Edits | None:
+    """`class Fields(nn.Module)`, whose `__call__` is its `forward`, and the container in it; None
+    where the class inherits, is decorated, or has no `__init__` of its own."""
+    tree, found = statement_at(site.program, site.details.plain)
+    base = imports_at(site.program, site.details.plain).local("torch.nn.Module")
+    if not isinstance(found, cst.ClassDef) or found.bases or found.decorators or base is None:
+        return None
+    methods = {s.name.value: s for s in statements_in(found.body) if isinstance(s, cst.FunctionDef)}
+    init, call = methods.get("__init__"), methods.get("__call__")
+    first = None if init is None else _first(statements_in(init.body))
+    if first is None:
+        return None
+    draft = Draft(tree).before(first, [make("super().__init__()")])
+    inherits = [cst.Arg(expression(base))]
+    draft.change(found, lambda cls: cls.with_changes(bases=inherits))
+    if call is not None and "forward" not in methods:
+        draft.replace(call.name, cst.Name("forward"))
+    edits = draft.edits()
+    for kept in site.details.kept:
+        edits = then(site.program, edits, module_list, kept) or edits
+    return edits
+
+
+def _first(body: list[Statement]) -> Statement | None:
+    """The first statement that is no docstring."""
+    said = [s for s in body if not (isinstance(s, cst.Expr) and _is_text(s.value))]
+    return said[0] if said else None
+
+
+def _is_text(value: cst.BaseExpression) -> bool:
+    return isinstance(value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+propose: Propose[Details] = by_table(
+    Fix("module_class", _made_module, when=lambda d: d.plain is not None, changes=True),
+    Fix("module_list", at_place(module_list), when=lambda d: d.plain is None, changes=True),
+)

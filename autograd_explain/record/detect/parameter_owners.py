@@ -223,14 +223,12 @@ def _inside(value: Any) -> list[Any]:
 def _plain_lists(
     modules: list[nn.Module], held: set[int], gradients: Gradients
 ) -> Iterator[CandidateFault]:
-    """`self.layers = [nn.Linear(…), …]`: used, but not the module's as far as torch knows."""
+    """`self.layers = [nn.Linear(…), …]`, or layers of an object that is no module: used, but not
+    the module's as far as torch knows."""
     for root in modules:
         known = {id(m) for m in root.modules()}
         for owner in root.modules():
-            for name, value in list(vars(owner).items()):
-                if name in OF_MODULE:
-                    continue
-                listed = _modules_in(value, f"self.{name}")
+            for keeper, attributes, listed in _kept_plainly(owner):
                 inside = [(path, m) for path, m in listed if id(m) not in known]
                 hidden = [m for _, m in inside]
                 lost = {
@@ -240,9 +238,12 @@ def _plain_lists(
                     if _lost(p, held, gradients)
                 }
                 if lost:
+                    plain = keeper is not owner
                     evidence = {
-                        "owner": type(owner).__name__,
-                        "attribute": name,
+                        "owner": type(keeper).__name__,
+                        "attribute": attributes[0],
+                        "kept": attributes,
+                        "holder": type(owner).__name__ if plain else "",
                         "layers": len(hidden),
                         "parameters": tuple(weak(p) for p in lost.values()),
                         "names": (*lost,),
@@ -254,6 +255,28 @@ def _plain_lists(
                     meant = len(hidden) == 1 or not any(m.training for m in hidden)
                     marks: Marks = {"step": (gradients.last_step,)}
                     yield CandidateFault("plain-list-of-layers", marks, evidence, not meant)
+
+
+def _kept_plainly(
+    owner: nn.Module,
+) -> Iterator[tuple[object, tuple[str, ...], list[tuple[str, nn.Module]]]]:
+    """What holds modules without registering them, the attributes, and these with the way to each:
+    the module itself, or an object of a class of the user's that is an attribute of it."""
+    for name, value in list(vars(owner).items()):
+        if name in OF_MODULE:
+            continue
+        if listed := _modules_in(value, f"self.{name}"):
+            yield owner, (name,), listed
+        if is_library(_file_of(type(value))) or is_a(value, (nn.Module, Tensor, Optimizer, type)):
+            continue
+        held = {
+            attribute: [(path, v)] if is_a(v, nn.Module) else _modules_in(v, path)
+            for attribute, v in list(table_of(value).items())
+            for path in (f"self.{name}.{attribute}",)
+        }
+        held = {attribute: found for attribute, found in held.items() if found}
+        if held:
+            yield value, (*held,), [*chain.from_iterable(held.values())]
 
 
 def _plain_leaves(
