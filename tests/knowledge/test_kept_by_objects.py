@@ -179,6 +179,48 @@ for _ in range(3):
         "loss = second(first(torch.rand(2, 3), edges, w.exp()), edges, w.exp()).square().mean()",
         ["first, second = SparseConv(3, cached=False), SparseConv(2, cached=False)"],
     ),
+    "a constructor computed it, and the rounds are those of a trainer of which nothing is seen": (
+        """
+class Net(nn.Module):
+    def __init__(self, shapes):
+        super().__init__()
+        self.body, self.tower = nn.Linear(3, 4), nn.Linear(2, 4)
+        self.shapes = shapes
+        self.centres = self.tower(shapes).tanh()
+    def training_step(self, x):
+        return (self.body(x) @ self.centres.t()).square().mean()
+net = Net(torch.rand(5, 2))
+# %%
+Unseen(net).fit(torch.rand(3, 4, 3))
+""",
+        "net.centres",
+        "self.centres = self.tower(shapes).tanh()",
+        ["", "@property", "def centres(self):", "return self.tower(self.shapes).tanh()"],
+    ),
+    "a constructor put it into a list": (
+        """
+class Mixed(nn.Module):
+    def __init__(self, fixed):
+        super().__init__()
+        self.supports = [*fixed]
+        self.src, self.dst = nn.Parameter(torch.rand(3, 2)), nn.Parameter(torch.rand(2, 3))
+        learned = torch.relu(self.src @ self.dst).softmax(1)
+        self.supports.append(learned)
+    def forward(self, x):
+        for _ in range(2):
+            x = x + sum(torch.tanh(x @ a) for a in self.supports)
+        return x.square().mean()
+net = Mixed([torch.eye(3), torch.ones(3, 3)])
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(3):
+    loss = net(torch.rand(4, 3))
+"""
+        + STEPS,
+        "net.supports[2]",
+        "learned = torch.relu(self.src @ self.dst).softmax(1)",
+        ["self.supports[2] = torch.relu(self.src @ self.dst).softmax(1)"],
+    ),
     "what this round uses goes on in the next": (
         """
 class Table(nn.Module):

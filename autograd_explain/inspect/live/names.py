@@ -72,6 +72,12 @@ class Names:
             NamedTensor(n, value) for n, value in self._reached if is_a(value, torch.Tensor)
         )
 
+    def holder(self, name: str) -> Any:
+        """The object of which a path's last part is an attribute, `trainer` of `trainer.centres`;
+        None where it is none."""
+        owner, dot, _ = name.rpartition(".")
+        return next((v for n, v in self._reached if n == owner), None) if dot else None
+
     @cached_property
     def objects(self) -> tuple[tuple[str, Any], ...]:
         """The named objects that are no tensors but may hold some: optimizers, modules."""

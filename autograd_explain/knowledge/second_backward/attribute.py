@@ -14,6 +14,7 @@ from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     head,
     make,
+    parse,
     same,
     targets,
     unpacked,
@@ -57,6 +58,32 @@ def recompute_attribute(
     calling = extracted if user is tree else Draft(user)
     calling.before(use, [called])
     return calling.edits() if user is tree else merge(extracted.edits(), calling.edits())
+
+
+def element_made_again(
+    program: Program, place: Place, use_place: Place, element: str
+) -> Edits | None:
+    """`self.<element> = …`, for an element of a container as `parts[2]`, with the value that the
+    constructor's statement at `place` computed of parameters alone, where the method that has the
+    use begins to read the container."""
+    tree, user = tree_at(program, place), tree_at(program, use_place)
+    made, use = tree.statement(place), user.statement(use_place)
+    found, reading = constructor_of(tree, made), constructor_of(user, use)
+    if found is None or reading is None or not isinstance(made, cst.Assign):
+        return None
+    (owner, constructor), (other, method) = found, reading
+    name = element.partition("[")[0]
+    if other is not owner or method is constructor or _locals_read(constructor, [made]) - {"self"}:
+        return None
+    first = next((s for s in statements_in(method.body) if _reads(s, f"self.{name}")), None)
+    target = parse(f"self.{element}")
+    if first is None or target is None:
+        return None
+    return Draft(tree).before(first, [make("{x} = {y}", x=target, y=made.value)]).edits()
+
+
+def _reads(statement: Statement, path: str) -> bool:
+    return any(dotted(n) == path for n in walk(statement))
 
 
 def constructor_of(

@@ -209,6 +209,9 @@ def _places(known: Evidence, why: Why) -> Details:
     """Where the old value is made, kept and read, and the statements to compute again."""
     part, reader = known.part, known.part.reader
     paths = [moment.path for moment in (*part.made, *part.handed)]
+    if part.read_by and part.maker is not None:
+        made = (p for p in reversed(part.maker.path) if p.function in _CONSTRUCTORS)
+        return Details(why, made=(next(made),), attribute_uses=part.read_by)
     if why is Why.CLOSURE or (part.whole and why is Why.COMPUTED_ONCE):
         return to_repeat(why, known.failed, None, paths)
     if reader is None and part.read_at is not None and why is Why.COMPUTED_ONCE:

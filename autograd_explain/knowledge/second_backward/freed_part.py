@@ -28,7 +28,13 @@ from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
 
 from .kept_anew import KeptAnew, kept_anew
-from .made_outside import made_by_text, made_outside, read_in_loop
+from .made_outside import (
+    made_by_constructor,
+    made_by_text,
+    made_outside,
+    read_in_loop,
+    reads_of,
+)
 
 _SECONDS = 2.0
 
@@ -64,6 +70,7 @@ class FreedPart:
     shared: tuple[Binding, ...]
     read_at: Place | None
     kept: KeptAnew | None = None
+    read_by: tuple[Place, ...] = ()  #: what reads it, where a constructor made it
     handed: tuple[TraceEvent, ...] = ()  #: what only gives the old value further names
 
     @property
@@ -134,6 +141,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
     boundary = _boundary(graph, carrier, used or inner)
     made = scene.makers(old) or _created(scene, old)
     maker = _maker(scene, carrier, boundary) or next(reversed(made), None)
+    constructed = None if kept is not None else _constructed(scene, carrier, maker)
     if before and carrier is None:
         kept = _seen_kept(scene, used, maker)
     reader = _oldest_reader(scene, boundary, apart)
@@ -145,8 +153,8 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         boundary=boundary,
         carrier=carrier,
         first=calls[-1] if calls else None,
-        maker=maker,
-        binding=_binding(scene, maker, kept),
+        maker=maker or constructed,
+        binding=_binding(scene, maker or constructed, kept),
         reader=reader,
         whole=len(old) == len(inner),
         leads_on=leads_on,
@@ -157,6 +165,7 @@ def freed_part(scene: Scene, calls: tuple[TraceEvent, ...]) -> FreedPart:
         shared=shared if len(makers) == len(used) else (),
         read_at=None if carrier is None else read_in_loop(scene, carrier.name),
         kept=kept,
+        read_by=() if constructed is None else reads_of(scene, carrier),
     )
     return _computed_before(scene, part)
 
@@ -309,6 +318,17 @@ def _oldest_reader(scene: Scene, node: GraphNode, old: list[GraphNode]) -> Trace
     users = [p for p in scene.graph.parents(node) if old and id(p) not in known]
     user = min(users, key=lambda n: n.sequence, default=None)
     return None if user is None else scene.history.maker(user)
+
+
+def _constructed(
+    scene: Scene, carrier: NamedTensor | None, maker: TraceEvent | None
+) -> TraceEvent | None:
+    """What made the value in a constructor, where a library's loop goes back to it; the text alone
+    tells it where the history does not."""
+    made = None if failing_loops(scene) else made_by_constructor(scene, carrier)
+    if made is None or maker is None:
+        return made
+    return maker if made.place.line_id in [p.line_id for p in maker.path] else None
 
 
 def _carrier(scene: Scene, used: list[GraphNode]) -> NamedTensor | None:

@@ -14,8 +14,9 @@ from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import GraphNode
+from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.isolation.type_checks import is_a
+from autograd_explain.isolation.type_checks import bases, is_a
 from autograd_explain.model import Place
 from autograd_explain.program import Source, expression_of, own_nodes
 
@@ -92,6 +93,35 @@ def made_by_text(scene: Scene, name: str) -> tuple[TraceEvent, ...]:
         pairs = zip(orders, places, strict=True)
         return tuple(TraceEvent(order, p, "assign", outer) for order, p in pairs)
     return ()
+
+
+def made_by_constructor(scene: Scene, carrier: NamedTensor | None) -> TraceEvent | None:
+    """The one statement of the user's that assigns the attribute of an object which holds a value,
+    where that stands in its constructor."""
+    owner = None if carrier is None else scene.names.holder(carrier.name)
+    if carrier is None or owner is None:
+        return None
+    attribute = carrier.name.rpartition(".")[2]
+    classes = [cls.__name__ for cls in bases(type(owner))]
+    found = [pair for cls in classes for pair in scene.index.attribute(cls, attribute)]
+    if len(found) != 1:
+        return None
+    source, node = found[0]
+    function = source.function_around(node)
+    if function is None or function.name != "__init__":
+        return None
+    return TraceEvent(-1, source.place(node.lineno, function.name, node), "assign")
+
+
+def reads_of(scene: Scene, carrier: NamedTensor | None) -> tuple[Place, ...]:
+    """The statements that read an attribute of the name under which an object holds a value."""
+    attribute = "" if carrier is None else carrier.name.rpartition(".")[2]
+    found = scene.index.nodes(ast.Attribute, naming=(attribute,))
+    reads = ((s, n) for s, n in found if n.attr == attribute and isinstance(n.ctx, ast.Load))
+    statements = (
+        (s, next((a for a in s.around(n) if isinstance(a, ast.stmt)), None)) for s, n in reads
+    )
+    return tuple(s.place(n.lineno, None, n) for s, n in statements if n is not None)
 
 
 def _assigned(

@@ -45,6 +45,8 @@ def _over_rounds(known: Evidence) -> Why | None:
     part, maker, loops = known.part, known.part.maker, known.loops
     if part.kept is not None:
         return Why.CARRIED
+    if part.read_by:
+        return Why.COMPUTED_ONCE
     if not loops:
         return Why.CARRIED if _comes_again(known) or _builds_on_itself(known) else None
     if _in_this_round(known):

@@ -37,7 +37,7 @@ from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
 from .as_property import attributes_as_properties
-from .attribute import recompute_attribute
+from .attribute import element_made_again, recompute_attribute
 from .begin_anew import begun_anew, reset_anew
 from .carried_state import Each
 from .compared import compared
@@ -133,8 +133,11 @@ def _before_each_use(site: Site[Details]) -> Edits | None:
     fact = site.finding.tensor(Role.CULPRIT)
     names = () if fact is None else fact.names
     attributes = dict.fromkeys(n.rpartition(".")[2] for n in names if "." in n)
-    found = (recompute_attribute(site.program, made[0], uses[-1], n) for n in attributes)
-    return next((edits for edits in found if edits), None)
+    plain = [n for n in attributes if n.isidentifier()]
+    found = (recompute_attribute(site.program, made[0], uses[-1], n) for n in plain)
+    elements = [n for n in attributes if n.endswith("]")]
+    anew = (element_made_again(site.program, made[0], u, n) for n in elements for u in uses)
+    return next((edits for edits in (*anew, *found) if edits), None)
 
 
 def _set_again(site: Site[Details]) -> Edits | None:
