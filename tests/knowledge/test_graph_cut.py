@@ -5,10 +5,14 @@ A row is a notebook, the variant, and the lines that the first rewrite brings in
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import added, edited, explained, play
 from knowledge.test_cases import run
+from notebook import installed
 
+from autograd_explain.model import What
 from autograd_explain.render.topic_content import cells_of
 
 TORCH = "# %%\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
@@ -319,3 +323,68 @@ def test_without_a_rewrite_the_reason_is_shown() -> None:
     cells = cells_of(TORCH + "# %%" + PROGRAMS["values sorted into bins"][0])
     shown = play(cells).output
     assert "smooth weight" in shown
+
+
+LIBRARY = """import torch
+
+class Module(torch.nn.Module):
+    def toggle(self, kept):
+        for p in self.parameters():
+            p.requires_grad = p.requires_grad and any(p is k for k in kept.parameters())
+    def untoggle(self, kept):
+        for p in self.parameters():
+            p.requires_grad = True
+
+class Saliency:
+    def __init__(self, model):
+        self.model = model
+    def attribute(self, x):
+        return torch.autograd.grad(self.model(x).sum(), x)[0]
+"""
+TURNS = """
+from turnslib import Module
+class Both(Module):
+    def __init__(self):
+        super().__init__()
+        self.actor, self.critic = nn.Linear(3, 1), nn.Linear(3, 1)
+    def turns(self, x):
+        self.toggle(self.actor)
+        self.actor(x).sum().backward()
+        self.toggle(self.critic)
+        loss = self.critic(x).square().mean()
+        loss.backward()
+        self.untoggle(self.critic)
+# %%
+Both().turns(torch.rand(4, 3))
+"""
+
+
+def test_a_librarys_switch_that_nothing_takes_back(tmp_path: Path) -> None:
+    """Before the next switch of the kind; what takes back another one's does not count."""
+    with installed(tmp_path, "turnslib", LIBRARY):
+        cells = cells_of(TORCH + "# %%" + TURNS)
+        diagnosis = explained(cells)
+        place = diagnosis.finding.place(What.CAUSE)
+        assert diagnosis.finding.variant == "frozen"
+        assert place is not None and place.source == "self.toggle(self.actor)"
+        repaired = edited(cells, diagnosis.rewrites[0])
+        assert added(cells, repaired) == ["self.untoggle(self.actor)"]
+        run(repaired)
+
+
+def test_a_frozen_model_is_not_blamed_for_what_a_library_was_handed(tmp_path: Path) -> None:
+    text = """
+from turnslib import Saliency
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).requires_grad_(False)
+heat = Saliency(net)
+x = torch.rand(4, 3, requires_grad=True)
+# %%
+shown = heat.attribute(2 * x)
+loss = (shown - 1).square().mean()
+loss.backward()
+"""
+    with installed(tmp_path, "turnslib", LIBRARY):
+        finding = explained(cells_of(TORCH + "# %%" + text)).finding
+    place = finding.place(What.CAUSE)
+    assert finding.variant == "library"
+    assert place is not None and place.source == "shown = heat.attribute(2 * x)"

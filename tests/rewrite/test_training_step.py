@@ -32,7 +32,11 @@ def test_cleared_with_a_step_that_not_every_round_has() -> None:
     assert result(cleared_with_the_step(program, at(program, "zero"), at(program, "step"))) == (
         "for b in bs:\n    if b:\n        opt.step()\n        opt.zero_grad()\n"
     )
-    program = program_of("loss.backward()\nopt.zero_grad()\nopt.step()\n")
+    program = program_of("with f():\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n")
+    assert result(cleared_with_the_step(program, at(program, "zero"), at(program, "step"))) == (
+        "with f():\n    loss.backward()\n    opt.step()\n    opt.zero_grad()\n"
+    )
+    program = program_of("loss.backward()\nopt.step()\nopt.zero_grad()\n")
     assert cleared_with_the_step(program, at(program, "zero"), at(program, "step")) is None
 
 

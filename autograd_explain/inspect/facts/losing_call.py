@@ -36,11 +36,15 @@ class Undecorated:
     levels: int = 1
 
 
-def losing_call(scene: Scene, root: ExprAt) -> TraceEvent | None:
+def losing_call(scene: Scene, root: ExprAt, handed: bool = False) -> TraceEvent | None:
     """The nearest call of an installed package behind `root` that had something with gradient to
-    work with: an argument, a parameter of what it was called on, or what that was given before."""
+    work with: an argument, a parameter of what it was called on, or what that was given before;
+    only the first of these where it was to be `handed` in."""
     for call in _library_calls(scene, root):
-        given = call if _works_with_gradient(scene, call) else _fed(scene, call)
+        if handed:
+            given = call if _is_given_gradient(scene, call) else None
+        else:
+            given = call if _works_with_gradient(scene, call) else _fed(scene, call)
         if given is not None:
             function = _function(scene, given)
             inside = None if function is None else _line_that_cuts(function)

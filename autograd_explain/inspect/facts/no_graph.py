@@ -81,12 +81,14 @@ def find(scene: Scene) -> NoGraph | None:
 
 
 def _lost_in_library(scene: Scene, found: NoGraph) -> NoGraph | None:
-    """A call of a library that turned recording off although something with gradient went in: what
+    """A call of a library that turned recording off, or was handed something with gradient: what
     is frozen behind it has nothing to do with that."""
-    call = losing_call(scene, found.root) if found.root and _calls_library(scene) else None
-    if call is None or call.inside is None or ".detach()" in call.inside.source:
+    if found.root is None or not _calls_library(scene):
         return None
-    return replace(found, frozen=(), library=call)
+    call = losing_call(scene, found.root)
+    if call is None or call.inside is None or ".detach()" in call.inside.source:
+        call = losing_call(scene, found.root, handed=True)
+    return None if call is None else replace(found, frozen=(), library=call)
 
 
 def _from_run(scene: Scene, found: NoGraph) -> NoGraph:

@@ -14,6 +14,7 @@ from autograd_explain.inspect.facts.dead_value import Unread, dead_values
 from autograd_explain.inspect.facts.freezing import Frozen, freezing, missing_flag
 from autograd_explain.inspect.facts.losing_call import Undecorated, gathering_calls, undecorated
 from autograd_explain.inspect.facts.no_graph import NoGraph, find, whole_cut
+from autograd_explain.inspect.facts.opposite_method import never_taken_back, opposite_method
 from autograd_explain.inspect.facts.value_names import cut_names
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.scene import Scene
@@ -84,6 +85,7 @@ class Details:
     parts: tuple[str, ...] = ()  #: what is to learn
     freeze: Place | None = None  #: the statement behind which it can be thawed
     turn: Place | None = None  #: the call in which a module learns that another turn left frozen
+    opposite: str = ""  #: the method that takes back what a library's one has done
     trainable: tuple[str, str] | None = None  #: the argument by which it is loaded to train
     undecorated: tuple[Undecorated, ...] = ()  #: calls of a library's decorated method
     dead: tuple[Unread, ...] = ()
@@ -236,7 +238,9 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
     part = part_to_train(scene, found.frozen, frozen.statement)
     shared = None if part is not None else shared_module(scene, frozen.statement)
     missing = Missing.FROZEN if shared is None else Missing.SHARED
+    switched = never_taken_back(scene) if freeze is None else None
     froze = [] if freeze is None else [scene.event_at(What.CAUSE, freeze)]
+    froze += [] if switched is None else [Event(What.CAUSE, switched[0])]
     given = [] if shared is None else [scene.event_at(What.CAUSE, shared.given)]
     names = (*(() if shared is None else (shared.frozen, shared.trained)), *frozen.names)
     names = (*names, *(() if part is None else part.parts))
@@ -253,6 +257,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
             freeze=scene.place_at(None if part is None else part.after),
             turn=None if part is not None else _turn(scene, found, frozen),
             trainable=None if loaded is None else (loaded.keyword, loaded.value),
+            opposite="" if switched is None else switched[1],
         ),
         tensor=names[0] if names else found.frozen[0].text,
         operation="" if not froze or froze[0].place is None else froze[0].place.source,
@@ -304,6 +309,7 @@ def _of_library(scene: Scene, found: NoGraph, lost: TraceEvent) -> Finding[Detai
         Details(
             undecorated=undecorated(scene, found.root),
             gathered=gathering_calls(scene, found.root),
+            opposite=opposite_method(scene, lost.place),
         ),
         operation=lost.place.source,
         inside="" if inside is None else inside.source,

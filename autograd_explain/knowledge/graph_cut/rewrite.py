@@ -36,6 +36,7 @@ from autograd_explain.rewrite.transforms.uncut import (
     tensors_instead_of_copy,
     without_cut,
 )
+from autograd_explain.rewrite.transforms.undone import undone_behind
 
 from .diagnose import Details, Missing
 from .thaw import thawed_before, thawed_in_turn
@@ -232,6 +233,11 @@ propose: Propose[Details] = by_table(
         when=lambda d: d.missing is Missing.FLAG,
     ),
     Fix("trainable", _trainable, intended_difference=True),
+    Fix(
+        "undo",
+        lambda s: undone_behind(s.program, s.place, s.details.opposite),
+        intended_difference=True,
+    ),
     Fix(
         "unfreeze",
         _thawed_part,

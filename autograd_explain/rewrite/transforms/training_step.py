@@ -28,14 +28,16 @@ from .move_statement import lifted
 
 def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place) -> Edits | None:
     """`optimizer.zero_grad()` moved behind an `optimizer.step()` that only some rounds reach,
-    `if i % 4 == 0: optimizer.step()`, or that stands behind the rounds."""
+    `if i % 4 == 0: optimizer.step()`, that stands behind the rounds, or that a library lets pass
+    in some of them."""
     tree, zero = statement_at(program, zero_place)
     other, step, _ = _step(program, step_place)
     if not isinstance(zero, cst.Expr) or step is None or other is not tree:
         return None
     level, rounds = (lifted(tree, a, tree.block_of(b)) for a, b in ((step, zero), (zero, step)))
     behind = isinstance(rounds, (cst.For, cst.While)) and tree.start(rounds) < tree.start(step)
-    if not (isinstance(level, cst.If) or behind):
+    beside = level is step and rounds is zero and tree.start(zero) < tree.start(step)
+    if not (isinstance(level, cst.If) or behind or beside):
         return None
     return Draft(tree).remove(zero).after(step, [zero]).edits()
 

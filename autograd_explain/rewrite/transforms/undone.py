@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import libcst as cst
 
+from ...model import Edits, Place
 from ...program import Program
 from ...program_index import index_of
+from ..analysis.effects import fresh
 from ..engine.cst_tools import called_name, called_on, dotted, make, positional, walk
-from ..engine.tree import Statement, Tree
+from ..engine.draft import Draft
+from ..engine.tree import Block, Statement, Tree, statement_at, statements_in
 
 _LISTS = ("parameters", "named_parameters", "modules", "named_modules", "children")
 
@@ -50,3 +53,49 @@ def _replaced(own: Statement, old: cst.CSTNode, new: cst.Name) -> Statement | No
     if isinstance(made, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
         return made
     return None
+
+
+def undone_behind(program: Program, place: Place | None, method: str) -> Edits | None:
+    """What the statement at a place did is taken back by `method`: before the next statement of the
+    block that does the same for something else, or at the end; before a `return`, whose value is
+    computed first."""
+    tree, own = statement_at(program, place)
+    if own is None or not method:
+        return None
+    loop = whole_loop(tree, own)
+    undo, block = undone(program, tree, loop, method), tree.block_of(loop)
+    if undo is None or block is None:
+        return None
+    draft, behind = Draft(tree), tree.siblings(loop)[0][tree.siblings(loop)[1] + 1 :]
+    same = (s for s in behind if isinstance(s, cst.Expr) and _called(s) == _called(own))
+    if (other := next(same, None)) is not None:
+        return draft.before(other, [undo]).edits()
+    last = _last(block)
+    if not isinstance(last, cst.Return):
+        return draft.after(last, [undo]).edits()
+    if last.value is None or isinstance(last.value, cst.Name):
+        return draft.before(last, [undo]).edits()
+    return draft.instead(last, _returned_behind(tree, last, undo)).edits()
+
+
+def _last(block: Block) -> Statement:
+    """The last statement, in a `with` at the end the last one of that where it returns."""
+    last = statements_in(block)[-1]
+    inner = last
+    while isinstance(inner, cst.With):
+        inner = statements_in(inner.body)[-1]
+    return inner if isinstance(inner, cst.Return) else last
+
+
+def _returned_behind(tree: Tree, last: cst.Return, undo: Statement) -> list[Statement]:
+    """The value kept, what is done before it is returned, and the return."""
+    name = cst.Name(fresh(tree, last, "result"))
+    assert last.value is not None
+    kept = cst.Assign([cst.AssignTarget(name)], last.value)
+    return [kept, undo, last.with_changes(value=name)]
+
+
+def _called(statement: Statement) -> str | None:
+    """`self.toggle` of the statement `self.toggle(first)`."""
+    value = statement.value if isinstance(statement, cst.Expr) else None
+    return dotted(value.func) if isinstance(value, cst.Call) else None
