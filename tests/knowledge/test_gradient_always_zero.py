@@ -59,6 +59,14 @@ ROWS = {
         'torch.div(dec(h), 2, rounding_mode="floor")', "left_out",
         ("loss = torch.div(dec(h), 2).sum()",),
     ),
+    "a sum that takes away what it adds": Row(
+        "codes = nn.Parameter(torch.rand(5, 4))\nq = codes * 2\nloss = dec(h + (q - h)).sum()",
+        "h + (q - h)", "difference", ("loss = dec(h + (q - h).detach()).sum()",),
+    ),
+    "a sum that takes away what it adds, the other way round": Row(
+        "q = dec.weight.sum(0)\nloss = dec((q - h) + h).sum()",
+        "(q - h) + h", "difference", ("loss = dec((q - h).detach() + h).sum()",),
+    ),
 }  # fmt: skip
 
 
@@ -79,6 +87,9 @@ QUIET = {
     "straight through": "loss = dec(h + (h.round() - h).detach()).sum()",
     "another way": "loss = dec(h * h.sign()).sum()",
     "no part of the loss": "loss = dec(h).sum()\ncount = torch.round(dec(h))",
+    "a residual that is scaled": "loss = dec(h + 0.5 * (h.sin() - h)).sum()",
+    "a function of what is taken away": "loss = dec(h + (h.sin() - h)).sum()",
+    "a sum beside another term": "loss = dec(h + (dec.weight.sum(0) - h)).sum() + h.sum()",
     "only nearly": "loss = (dec(h) - dec(h).floor()).sum()",
     "zeros by chance": "loss = (dec(h).clamp(9, 10).round() + dec(h) * 0).sum()",
 }

@@ -45,6 +45,7 @@ class Details:
     divides: bool
     function: str = ""  #: torch's name of it
     mode: Place | None = None
+    cancels: bool = False  #: it is a sum that takes away what it adds
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
@@ -57,6 +58,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     names = tuple(name_of(scene, p) for p in lost) or shapes
     operand, divides = _operand(scene, place)
     failed = event(scene, What.FAILED, "backward")
+    cancels = bool(scene.incident.evidence.get("cancels"))
     partly, function = bool(scene.incident.evidence.get("partly")), made.op.strip("_")
     sampled = function.startswith(_SAMPLER)
     drawn = (*filter(None, (made.target,)), *made.operands) if partly else ()
@@ -74,13 +76,14 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         },
         tensors=(culprit(scene, next(iter(lost), None), *names[:_AWAITED], *drawn),),
         events=tuple(e for e in (event(scene, What.CAUSE, "operation"), failed) if e is not None),
-        variant="nearest" if sampled else "partly" if partly else "",
+        variant="nearest" if sampled else "partly" if partly else "cancels" if cancels else "",
         details=Details(
-            None if sampled else operand,
+            None if sampled or cancels else operand,
             bool(scene.incident.evidence.get("whole")),
             divides,
             function,
             _only_nearest(scene) if sampled else None,
+            cancels,
         ),
         awaited=() if partly else names[:_AWAITED],
     )

@@ -1,9 +1,14 @@
 """The operation left out of the loss, or its gradient passed straight through."""
 
+from __future__ import annotations
+
 import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
-from autograd_explain.rewrite.engine.cst_tools import filled
+from autograd_explain.rewrite.engine.cst_tools import bare, expression, filled
+from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import tree_at
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced, keyword_removed
 from autograd_explain.rewrite.transforms.passed_through import passed_straight_through
@@ -15,6 +20,9 @@ from autograd_explain.rewrite.transforms.uncut import (
 )
 
 from .diagnose import Details
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 _WISH = "value"
 _TWO = 2
@@ -58,11 +66,39 @@ def _computed_of_noise(site: Site[Details]) -> Edits | None:
     return apply_patches(replacement(site.program, site.place, code))
 
 
+def _difference_detached(site: Site[Details]) -> Edits | None:
+    """`z + (q - z)` -> `z + (q - z).detach()`"""
+    statement, source = site.program.statement_at(site.place), site.program.source_at(site.place)
+    sums = [] if statement is None else [n for n in ast.walk(statement) if _is_sum(n)]
+    sides = [side for n in sums for side in _undone(n)]
+    if len(sides) != 1 or source is None:
+        return None
+    at = source.place(sides[0].lineno, None, sides[0])
+    tree = tree_at(site.program, at)
+    side = tree.node(at)
+    if side is None:
+        return None
+    return Draft(tree).replace(side, expression("{x}.detach()", x=bare(side))).edits()
+
+
+def _is_sum(node: ast.AST) -> TypeIs[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+
+
+def _undone(added: ast.BinOp) -> Iterator[ast.BinOp]:
+    """`q - z` of `z + (q - z)`"""
+    for side, other in ((added.left, added.right), (added.right, added.left)):
+        if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Sub):
+            if ast.unparse(side.right) == ast.unparse(other):
+                yield side
+
+
 def _between_pixels(site: Site[Details]) -> Edits | None:
     return apply_patches(replacement(site.program, site.details.mode, '"bilinear"'))
 
 
 propose: Propose[Details] = by_table(
+    Fix("difference", _difference_detached, when=lambda d: d.cancels, changes=True),
     Fix("of_noise", _computed_of_noise, changes=True),
     Fix("bilinear", _between_pixels, when=lambda d: d.mode is not None, changes=True),
     Fix("left_out", _left_out, when=lambda d: d.whole, changes=True),

@@ -1,5 +1,5 @@
-"""Leaves whose every way to the loss leads through an operation whose derivative is 0, and random
-draws in a loss that other terms lead past."""
+"""Leaves whose every way to the loss leads through an operation whose derivative is 0, or a sum in
+which they cancel (`z + (q - z)`), and random draws in a loss that other terms lead past."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _DRAWS = ("NormalBackward", "BernoulliBackward", "PoissonBackward")
 #: grid_sample: of the image and the grid; 1 is the mode "nearest" (`GridSamplerInterpolation`).
 _SAMPLER, _MODE, _GRID = "GridSampler", "_saved_interpolation_mode", 1
 _DIVISION = "DivBackward"
+_ADDITION, _DIFFERENCE, _ALPHA, _TWO = "AddBackward", "SubBackward", "_saved_alpha", 2
 _ROUNDING = "_saved_rounding_mode"  #: torch.div(x, y, rounding_mode="floor")
 _SUMS = ("AddBackward", "SubBackward", "RsubBackward")
 _MAX_NODES = 5_000
@@ -32,7 +33,8 @@ _MAX_NODES = 5_000
 class _Behind(NamedTuple):
     """A leaf that only gets zeros: the call that made the last such operation on its way to the
     loss, the backward, and whether the whole loss is computed of what such operations give.
-    `partly`: the operation is a draw, and the leaf gets the gradient of other terms."""
+    `partly`: the operation is a draw, and the leaf gets the gradient of other terms; `cancels`: it
+    is a sum that takes away what it adds."""
 
     leaf: Weak
     shape: str
@@ -40,6 +42,7 @@ class _Behind(NamedTuple):
     backward: Mark
     whole: bool
     partly: bool = False
+    cancels: bool = False
 
 
 def has_zero_derivative(node: Any) -> bool:
@@ -49,6 +52,8 @@ def has_zero_derivative(node: Any) -> bool:
         return True
     if name.startswith(_DIVISION):
         return getattr(node, _ROUNDING, None) is not None
+    if name.startswith(_ADDITION):
+        return bool(_cancelling(node))
     return name.startswith(_SAMPLER) and getattr(node, _MODE, 0) == 1
 
 
@@ -56,7 +61,21 @@ def _hands_zeros(node: Any, number: int) -> bool:
     """Whether it hands zeros to the input of this number."""
     if not has_zero_derivative(node):
         return False
-    return number == _GRID or not type(node).__name__.startswith(_SAMPLER)
+    name = type(node).__name__
+    return number == _GRID or not name.startswith((_SAMPLER, _ADDITION))
+
+
+def _cancelling(node: Any) -> tuple[tuple[Any, int], ...]:
+    """The two edges of `z + (q - z)` that lead to z: what comes by one takes away what comes by the
+    other."""
+    edges = node.next_functions
+    if len(edges) != _TWO or getattr(node, _ALPHA, 1) != 1:
+        return ()
+    for number, (other, _) in enumerate(edges):
+        if type(other).__name__.startswith(_DIFFERENCE) and getattr(other, _ALPHA, 1) == 1:
+            if other.next_functions[1:] == (edges[1 - number],) and edges[1 - number][0]:
+                return (node, 1 - number), (other, 1)
+    return ()
 
 
 @dataclass
@@ -86,8 +105,9 @@ class ZeroGradients:
             made = None if step is None else self.log.maker_of(step._sequence_nr())
             if made is not None and id(leaf) not in self._behind:
                 mark = Mark(made.site, made.clock)
-                shape = str(list(leaf.shape))
-                self._behind[id(leaf)] = _Behind(weak(leaf), shape, mark, backward, whole)
+                shape, cancels = str(list(leaf.shape)), type(step).__name__.startswith(_ADDITION)
+                behind = _Behind(weak(leaf), shape, mark, backward, whole, cancels=cancels)
+                self._behind[id(leaf)] = behind
         for draw in _draws(entry):
             self._drawn(draw, leaves, entry, backward)
 
@@ -140,6 +160,7 @@ class ZeroGradients:
                 "count": len(found),
                 "whole": all(b.whole for b in found),
                 "partly": all(b.partly for b in found),
+                "cancels": all(b.cancels for b in found),
             }
             yield CandidateFault("zero-gradient", marks, evidence)
 
@@ -151,12 +172,16 @@ def _entries(
     the leaves by their nodes.  A node comes after all that hand it a gradient, but for leaves'."""
     entry: dict[Any, Any] = {r.grad_fn: None for r in roots if r.grad_fn is not None}
     leaves: dict[Any, Tensor] = {}
+    undone: dict[tuple[Any, int], Any] = {}
     for reached in walk:
         node = reached.node
+        if type(node).__name__.startswith(_ADDITION):
+            undone |= dict.fromkeys(_cancelling(node), node)
         if isinstance(leaf := getattr(node, "variable", None), Tensor):
             leaves[node] = leaf
         for number, (child, _) in enumerate(node.next_functions):
-            given = node if entry[node] is None and _hands_zeros(node, number) else entry[node]
+            zeros = node if _hands_zeros(node, number) else undone.get((node, number))
+            given = zeros if entry[node] is None else entry[node]
             if child is not None and (child not in entry or entry[child] is not None):
                 entry[child] = given
     return entry, leaves
