@@ -19,6 +19,22 @@ opt_d = torch.optim.SGD(disc.parameters(), lr=0.1)
 """
 
 PROGRAMS = {
+    "cleared behind the own step, filled by the other network's loss": (
+        """
+def train(x):
+    d_loss = disc(x).mean() - disc(gen(x).detach()).mean()
+    d_loss.backward()
+    opt_d.step()
+    opt_d.zero_grad()
+    g_loss = -disc(gen(x)).mean()
+    opt_g.zero_grad()
+    g_loss.backward()
+    opt_g.step()
+for x in torch.randn(4, 5, 2):
+    train(x)
+""",
+        "    opt_d.zero_grad()\n    d_loss.backward()",
+    ),
     "the other network's loss in between": (
         """
 def train(x):
@@ -115,6 +131,72 @@ def test_program(name: str) -> None:
     repaired = edited(cells, found.diagnosis.rewrites[0])
     assert lines in repaired[1]
     run(repaired)
+
+
+QUIET = {
+    "cleared before its backward": """
+    opt_g.zero_grad()
+    (-disc(gen(x)).mean()).backward()
+    opt_g.step()
+    opt_d.zero_grad()
+    (disc(x).mean() - disc(gen(x).detach()).mean()).backward()
+    opt_d.step()
+""",
+    "cleared by the model": """
+    (disc(x).mean() - disc(gen(x).detach()).mean()).backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    opt_d.zero_grad()
+    (-disc(gen(x)).mean()).backward()
+    opt_g.step()
+    disc.zero_grad()
+""",
+    "frozen meanwhile": """
+    (disc(x).mean() - disc(gen(x).detach()).mean()).backward()
+    opt_d.step()
+    opt_d.zero_grad()
+    disc.requires_grad_(False)
+    opt_g.zero_grad()
+    (-disc(gen(x)).mean()).backward()
+    opt_g.step()
+    disc.requires_grad_(True)
+""",
+    "an encoder that two heads share": """
+    opt_d.zero_grad()
+    for head, opt in heads:
+        opt.zero_grad()
+        head(disc(x)).square().mean().backward()
+        opt.step()
+    opt_d.step()
+""",
+    "two losses of two lines that an encoder is meant to follow": """
+    opt_d.zero_grad()
+    heads[0][1].zero_grad()
+    heads[0][0](disc(x)).square().mean().backward()
+    heads[0][1].step()
+    heads[1][1].zero_grad()
+    heads[1][0](disc(x)).square().mean().backward()
+    heads[1][1].step()
+    opt_d.step()
+""",
+    "gradients of several rounds": """
+    disc(gen(x)).square().mean().backward()
+    opt_g.step()
+    opt_g.zero_grad()
+    if i % 2:
+        opt_d.step()
+        opt_d.zero_grad()
+""",
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_what_is_meant_is_left_alone(name: str) -> None:
+    heads = "heads = [(h, torch.optim.SGD(h.parameters(), lr=0.1)) for h in "
+    heads += "(nn.Linear(1, 1), nn.Linear(1, 1))]\n"
+    loop = "for i, x in enumerate(torch.randn(8, 5, 2)):"
+    found = play(cells_of(HEAD + heads + loop + QUIET[name]), watched=True)
+    assert found.diagnosis is None, found.output
 
 
 THROWN_AWAY = """

@@ -23,6 +23,7 @@ from autograd_explain.model import (
     TensorFact,
     What,
     label,
+    line_facts,
 )
 
 PATTERNS = ("gradients-not-cleared",)
@@ -33,6 +34,9 @@ EXAMPLE = {
     "place": "In[2]:4",
     "backward": "loss.backward()",
     "parameter": "model.weight",
+    "backward_place": "In[2]:3",
+    "own": "",
+    "own_place": "?",
 }
 
 
@@ -40,6 +44,7 @@ EXAMPLE = {
 class Details:
     """What the rewrites go by."""
 
+    step: Place | None = None
     own_backward: Place | None = None  #: of the loss that the step is meant for
     #: Updates by hand or reads of the sum, each with the leaf it is of.
     updates: tuple[tuple[Place, str], ...] = ()
@@ -60,7 +65,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     names = [name_of(scene, p) for p in parameters[:4]]
     name = optimizer_name(scene)
     facts = (scene.fact(Role.CULPRIT, parameters[0], *names, name),) if parameters else ()
-    cause, own = event(scene, What.CAUSE, "step"), moment(scene, "own_backward")
+    own = moment(scene, "own_backward")
+    others = bool(scene.incident.evidence.get("others"))
+    cause = event(scene, What.CAUSE, "backward" if others else "step")
     return Finding(
         cause="gradients_not_cleared",
         confidence=Confidence.PROVEN,
@@ -68,12 +75,13 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
             "optimizer": name,
             "step": step.place.source,
             "place": label(step.place),
-            "backward": backward.place.source,
             "parameter": names[0] if names else "",
+            **line_facts(backward=backward.place, own=None if own is None else own.place),
         },
+        variant="others" if others else "",
         tensors=facts or (TensorFact(Role.CULPRIT, (name,)),),
         events=() if cause is None else (cause,),
-        details=Details(None if own is None else own.place),
+        details=Details(step.place, None if own is None else own.place),
     )
 
 
@@ -118,8 +126,8 @@ def _of_leaves(
             "optimizer": "",
             "step": updates[0].place.source,
             "place": label(updates[0].place),
-            "backward": "" if backward is None else backward.place.source,
             "parameter": leaves[0],
+            **line_facts(backward=None if backward is None else backward.place, own=None),
         },
         tensors=(culprit(scene, tensor, *leaves, *kept),),
         events=tuple(e for e in events if e is not None),

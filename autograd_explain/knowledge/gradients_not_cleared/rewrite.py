@@ -42,7 +42,7 @@ propose: Propose[Details] = by_table(
     # What other losses leave in `.grad` after the step has to go too.
     Fix(
         "clear_before_backward",
-        lambda s: zero_grad_before(s.program, s.place, s.details.own_backward),
+        lambda s: zero_grad_before(s.program, s.details.step or s.place, s.details.own_backward),
         changes=True,
     ),
     Fix(

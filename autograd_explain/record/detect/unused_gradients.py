@@ -19,6 +19,7 @@ from ..observe.tensor_facts import address, is_plain, storage, unseen, version
 from .finding import CandidateFault, Mark, Marks, TimeShare, Weak, weak
 from .graph_cuts import Cuts, CutSite
 from .hand_updates import HandUpdates
+from .left_by_others import LeftByOthers
 from .stale_values import StaleValues
 from .zero_gradients import ZeroGradients, has_zero_derivative
 
@@ -41,6 +42,7 @@ class Followed:
     stepped: Mark = _NEVER
     zeroed: Mark | None = None  #: since the last step, where there was a gradient to clear
     cleared: bool = False  #: since the last step, by whatever means
+    cleared_at: int = 0  #: when that was, the last time
     ever_cleared: bool = False
     probe: Weak | None = None  #: the first gradient as it was after the last step
     probe_version: int = 0
@@ -86,6 +88,7 @@ class Gradients:
         self.zeros = ZeroGradients(log)
         self.by_hand = HandUpdates(log)
         self.stale = StaleValues(log)
+        self._others = LeftByOthers()
         self.found: list[CandidateFault] = []
         self.followed: dict[int, Followed] = {}
         self.past: deque[Followed] = deque(maxlen=_MAX_PAST)
@@ -116,6 +119,7 @@ class Gradients:
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         self._first = self._first or mark.clock
         self._backward = mark
+        self._others.before_backward(roots, mark.site)
         if self._looks.allows(free=mark.site not in self._settled):
             with self._looks:
                 known = len(self._filled)
@@ -182,12 +186,13 @@ class Gradients:
         if optimizer is None:
             self._cleared = mark
             for followed in self.followed.values():
-                followed.cleared = True
+                followed.cleared, followed.cleared_at = True, mark.clock
             return
         followed = self.cleared_by(optimizer)
         fresh = self._fresh_gradient(followed, optimizer)
         self._changed_too_late(followed, optimizer, mark)
         followed.cleared = followed.ever_cleared = True
+        followed.cleared_at = mark.clock
         if fresh:
             followed.zeroed = mark
             if self._backward is not None and self.was_read < self._backward.clock:
@@ -210,6 +215,7 @@ class Gradients:
         self._thrown_away(followed, parameters, mark)
         self._spilt(followed, mark)
         self._left_over(followed, parameters, mark)
+        self._left_by_others(followed, parameters, mark)
         self._changed_too_early(followed, parameters, mark)
         self._deserted(followed, parameters, mark)
         self._lacking(followed, parameters, mark)
@@ -348,21 +354,36 @@ class Gradients:
         if len(followed.leftovers) == 2 or not followed.ever_cleared:
             self._report_left_over(followed, backward, mark)
 
+    def _left_by_others(self, followed: Followed, parameters: list[Tensor], mark: Mark) -> None:
+        """clear, the backward of another optimizer's turn, its step, the own backward, step."""
+        fills = [fill for fill in followed.fills if fill.clock > followed.cleared_at]
+        own = self._own_backward(followed, fills) if followed.cleared else None
+        if own is None or len({fill.site for fill in fills}) < len(fills):
+            return  # what adds up the gradients of several rounds has the same lines again
+        left = next(before for before, after in pairwise(fills) if after is own)
+        turns = {who for clock, who in self._steps if left.clock < clock < own.clock}
+        others = (self.followed[who].optimizer() for who in turns if who in self.followed)
+        leaves = [p for o in others if o is not None for p in _parameters(o)]
+        if self._others.is_left(left, parameters, leaves):
+            marks: Marks = {"backward": (left,), "step": (mark,), "own_backward": (own,)}
+            evidence = {"optimizer": followed.optimizer, "others": True}
+            self.found.append(CandidateFault("gradients-not-cleared", marks, evidence))
+
     def _report_left_over(self, followed: Followed, backward: Mark, mark: Mark) -> None:
         first = followed.leftovers[0][0]
         marks: Marks = {"backward": (backward,), "step": (mark,), "earlier_step": (first,)}
-        own = self._own_backward(followed)
+        own = self._own_backward(followed, followed.fills)
         if own is not None:
             marks["own_backward"] = (own,)
         evidence = {"optimizer": followed.optimizer, "times": len(followed.leftovers)}
         self.found.append(CandidateFault("gradients-not-cleared", marks, evidence))
 
-    def _own_backward(self, followed: Followed) -> Mark | None:
-        """The first backward for this step, where one for another optimizer's step came before it:
-        what that one added is no part of this sum."""
+    def _own_backward(self, followed: Followed, fills: list[Mark]) -> Mark | None:
+        """The first of these backwards for this step, where one for another optimizer's step came
+        before it: what that one added is no part of this sum."""
         own = id(followed.optimizer())
         foreign = [clock for clock, who in self._steps if who != own]
-        for before, after in pairwise(followed.fills):
+        for before, after in pairwise(fills):
             if any(before.clock < clock < after.clock for clock in foreign):
                 return after
         return None

@@ -36,7 +36,9 @@ def cleared_with_the_step(program: Program, zero_place: Place, step_place: Place
         return None
     level, rounds = (lifted(tree, a, tree.block_of(b)) for a, b in ((step, zero), (zero, step)))
     behind = isinstance(rounds, (cst.For, cst.While)) and tree.start(rounds) < tree.start(step)
-    beside = level is step and rounds is zero and tree.start(zero) < tree.start(step)
+    order, at = tree.siblings(zero)
+    between = order[at + 1 : next((i for i, s in enumerate(order) if s is step), 0)]
+    beside = level is step and any(called_on(s, "backward") for s in between)
     if not (isinstance(level, cst.If) or behind or beside):
         return None
     return Draft(tree).remove(zero).after(step, [zero]).edits()
