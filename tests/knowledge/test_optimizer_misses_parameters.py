@@ -340,6 +340,31 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
         "written_into",
         ["self.loc.copy_(-x.mean(0))", "self.scale.copy_(x.std(0))"],
     ),
+    "a rate that an update without recording uses": (
+        """
+class Adapted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.rand(3, 1))
+        self.rate = nn.Parameter(torch.full((3, 1), 0.1))
+    def forward(self, x):
+        fast = {"w": self.w.clone()}
+        inner = (x @ fast["w"]).square().mean()
+        grads = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
+        with torch.no_grad():
+            for (key, v), g in zip(fast.items(), grads):
+                v -= self.rate * g
+        return x @ fast["w"]
+net = Adapted()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""",
+        "silent_cut",
+        "record",
+        [
+            "for (key, v), g in zip(fast.items(), grads):",
+            "fast[key] = v - self.rate * g",
+        ],
+    ),
     "own weight computed in a method": (
         """
 class Low(nn.Module):

@@ -6,12 +6,15 @@ from autograd_explain.inspect.dataflow.grad_mode import OffBy
 from autograd_explain.model import Finding, Place, Safety, What
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, at_place, by_table
+from autograd_explain.rewrite.engine.edits import then
 from autograd_explain.rewrite.transforms.call_edits import expression_replaced
 from autograd_explain.rewrite.transforms.derivative_taken import with_create_graph
 from autograd_explain.rewrite.transforms.functional_layer import parameter_as_argument
 from autograd_explain.rewrite.transforms.gathered import objects_called
 from autograd_explain.rewrite.transforms.grad_mode import recorded_again
+from autograd_explain.rewrite.transforms.indexed_loop import element_replaced
 from autograd_explain.rewrite.transforms.library_offers import recorded_instead
+from autograd_explain.rewrite.transforms.out_of_place import out_of_place
 from autograd_explain.rewrite.transforms.reconnect import reconnected
 from autograd_explain.rewrite.transforms.remove_memoization import computed_anew, not_kept
 from autograd_explain.rewrite.transforms.straight_through import codes_in_loss
@@ -47,6 +50,20 @@ def _recorded(site: Site[Details]) -> Edits | None:
     return recorded_again(site.program, off.place, off.inside) if off and known else None
 
 
+def _recorded_anew(site: Site[Details]) -> Edits | None:
+    """… and what the operations wrote in place is computed anew: what backward needs stays."""
+    edits = _recorded(site)
+    told = [e.place for e in site.finding.events if e.what is What.DETACHED]
+    for place in told if edits else ():
+        if place is not None and (anew := then(site.program, edits, _computed_at, place)):
+            return anew
+    return None
+
+
+def _computed_at(program: Program, place: Place) -> Edits | None:
+    return element_replaced(program, place) or out_of_place(program, place)
+
+
 def _other_way_round(site: Site[Details]) -> Edits | None:
     swapped = site.details.swapped
     if swapped is None:
@@ -77,6 +94,7 @@ _of_table: Propose[Details] = by_table(
     Fix("functional_update", _functional, changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),
     Fix("create_graph", _with_graph, when=lambda d: d.derivative, changes=True),
+    Fix("record", _recorded_anew, changes=True),
     Fix("record", _recorded, changes=True),
     Fix("reconnect", _reconnected, when=lambda d: d.repairable and not d.derivative, changes=True),
 )

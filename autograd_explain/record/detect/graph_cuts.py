@@ -60,6 +60,7 @@ class CutSite:
     within: tuple[CodeType, ...] = ()
     added: int = 0  #: when a loss last had what left in the round as a term without a graph
     wide: bool = False  #: what it was added to is no number: perhaps what it was computed of
+    into: bool = False  #: without recording, it was written into a result that has a graph
     own: frozenset[int] = field(init=False)  #: its site alone
 
     def __post_init__(self) -> None:
@@ -259,6 +260,8 @@ class Cuts:
                 given.append(known)
         if given:
             self._hand_on(given, result)
+            if args and result is args[0] and not torch.is_grad_enabled():
+                self._written_into(args)
 
     def _hand_on(self, given: list[_Trace], result: Any) -> None:
         """`result` was computed from tensors with these traces, or is what was written."""
@@ -279,6 +282,14 @@ class Cuts:
                 if added and out.requires_grad and out.dim():
                     for site in added:
                         self.cuts[site].wide = True
+
+    def _written_into(self, args: tuple[Any, ...]) -> None:
+        """An operation in place while nothing is recorded.  A leaf is meant to be changed so."""
+        target = args[0]
+        if type(target) is Tensor and target.requires_grad and not target.is_leaf:
+            for value in args[1:]:
+                for site in self._of(value):
+                    self.cuts[site].into = True
 
     def before_backward(self, roots: tuple[Tensor, ...], mark: Mark) -> None:
         for tensor in roots if self.cuts else ():

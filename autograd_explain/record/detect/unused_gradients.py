@@ -505,7 +505,8 @@ class Gradients:
         elif self._backward is not None:
             marks["last_backward"] = (self._backward,)
         # Features are computed under no_grad on purpose, and a number may only be printed.
-        meant = not any(c.site in self.cuts.reached for c in cuts if c.way != "no_grad")
+        told = (c for c in cuts if c.way != "no_grad" or c.into)
+        meant = not any(c.site in self.cuts.reached for c in told)
         evidence = {
             "way": "function" if within else cuts[0].way,
             "copied": any(c.leaf for c in cuts),

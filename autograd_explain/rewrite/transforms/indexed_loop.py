@@ -21,7 +21,16 @@ from ..analysis.effects import (
 )
 from ..analysis.inplace_writes import base_of, inplace_calls, written_places
 from ..analysis.written_target import assigned
-from ..engine.cst_tools import dotted, expression, make, method_name, parse, unpacked, walk
+from ..engine.cst_tools import (
+    called_on,
+    dotted,
+    expression,
+    make,
+    method_name,
+    parse,
+    unpacked,
+    walk,
+)
 from ..engine.draft import Draft
 from ..engine.imports import Imports
 from ..engine.tree import Statement, Tree, position, statement_at, tree_at
@@ -194,31 +203,54 @@ _ITEM = m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer() | m.SimpleStri
 
 
 def element_replaced(program: Program, place: Place) -> Edits | None:
-    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`: whoever reads the list
-    finds the new values, and the tensors that were in it stay as they were."""
+    """`for x in xs: x += a` -> `for i, x in enumerate(xs): xs[i] = x + a`, and `for k, x in
+    xs.items(): x += a` -> `xs[k] = x + a`: whoever reads the list finds the new values, and the
+    tensors that were in it stay as they were."""
     tree, statement = statement_at(program, place)
     written = None if statement is None else _written_anew(program, tree, statement)
     if statement is None or written is None:
         return None
     name, value = written
     loop = _loop_over(tree, statement, name)
-    elements = None if loop is None else _elements(loop, name)
+    keyed = None if loop is None else _keyed(loop.target, loop.iter, name)
+    elements = keyed[0] if keyed else None if loop is None else _elements(loop, name)
     if loop is None or elements is None or not _may_be_changed(tree, statement, elements):
         return None
     draft = Draft(tree)
-    index = _counted(draft, loop, statement)
+    index = keyed[1] if keyed else _counted(draft, loop, statement)
     if index is None:
         return None
     if _is_given(tree, statement, elements):
         if not read_later(tree, loop, elements):
             return None
-        draft.before(loop, [make(f"{elements} = list({elements})")])
+        kind = "dict" if keyed else "list"
+        draft.before(loop, [make(f"{elements} = {kind}({elements})")])
     stored = f"{elements}[{index}] = "
     if _read_behind(tree, loop, statement, name):
         new = [make(f"{name} = {{v}}", v=value), make(f"{stored}{name}")]
     else:
         new = [make(f"{stored}{{v}}", v=value)]
     return draft.instead(statement, new).edits()
+
+
+def _keyed(
+    target: cst.BaseExpression, over: cst.BaseExpression, name: str
+) -> tuple[str, str] | None:
+    """The dict whose values a loop gives a name, and what it calls their keys: `fast` and `k` of
+    `for (k, w), g in zip(fast.items(), grads)`."""
+    if not isinstance(target, cst.Tuple) or not isinstance(over, cst.Call):
+        return None
+    parts = [element.value for element in target.elements]
+    names = [dotted(part) for part in parts]
+    owner = called_on(over, "items")
+    if owner is not None:
+        key, value = (dotted(owner), names[0]), names[1:] == [name]
+        return (key[0], key[1]) if key[0] and key[1] and value else None
+    if dotted(over.func) not in ("zip", "enumerate"):
+        return None
+    given = [a.value for a in over.args]
+    pairs = zip(parts[1:] if dotted(over.func) == "enumerate" else parts, given, strict=False)
+    return next((found for t, o in pairs if (found := _keyed(t, o, name))), None)
 
 
 def _elements(loop: cst.For, name: str) -> str | None:
