@@ -5,9 +5,12 @@ A row is a notebook, the cause, the first rewrite, and the lines that it brings 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from knowledge.played import edited, play
 from knowledge.test_cases import run
+from notebook import installed
 
 from autograd_explain.render.topic_content import cells_of
 
@@ -463,3 +466,54 @@ for _ in range(4):
 def test_no_leaf_has_taken_the_place_of_another(text: str) -> None:
     found = play(cells_of(TORCH + "# %%" + text), watched=True)
     assert found.diagnosis is None, found.output
+
+
+LIBRARY = """class Trainer:
+    def __init__(self, callbacks):
+        self.callbacks = callbacks
+    def fit(self, net, batches):
+        self.optimizer = net.configure()
+        for epoch in range(3):
+            for callback in self.callbacks:
+                callback.begin(net, epoch)
+            for x in batches:
+                self.optimizer.zero_grad()
+                net(x).square().mean().backward()
+                self.optimizer.step()
+"""
+CALLED_BACK = """
+from fitlib import Trainer
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4).requires_grad_(False), nn.Linear(4, 1)
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(x)))
+    def configure(self):
+        return torch.optim.SGD(@, lr=0.1)
+class Thaw:
+    def begin(self, net, epoch):
+        if epoch == 1:
+            net.body.requires_grad_(True)
+net, trainer = Net(), Trainer([Thaw()])
+# %%
+trainer.fit(net, torch.rand(3, 4, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "[p for p in self.parameters() if p.requires_grad]",
+        "filter(lambda p: p.requires_grad, self.parameters())",
+    ],
+)
+def test_an_optimizer_that_no_name_leads_to_gets_all(tmp_path: Path, given: str) -> None:
+    with installed(tmp_path, "fitlib", LIBRARY):
+        cells = cells_of(TORCH + "# %%" + CALLED_BACK.replace("@", given))
+        found = play(cells, watched=True).diagnosis
+        assert found is not None and found.finding.cause == "optimizer_misses_parameters"
+        assert found.finding.facts["replaced"] == "net.body.requires_grad_(True)"
+        repaired = edited(cells, found.rewrites[0])
+        assert "return torch.optim.SGD(self.parameters(), lr=0.1)" in "\n".join(repaired)
+        assert play(repaired, watched=True).diagnosis is None

@@ -61,9 +61,11 @@ def _is_unpacked(scene: Scene, container: str) -> bool:
 
 
 def live_object(scene: Scene, path: str) -> Any:
-    """The object that a path leads to from the failing line, or else from the user's names."""
+    """The object that a path leads to from the failing line, if any, or else from the user's
+    names."""
     names, node = scene.incident.namespace, expression_of(path)
-    found = in_frame(node, scene.incident.user_frames[-1].frame)
+    frames = scene.incident.user_frames[-1:]
+    found = in_frame(node, frames[0].frame) if frames else MISSING
     if node is None or found is not MISSING:
         return found
     return evaluate(node, lambda name: names.get(name.id, MISSING))

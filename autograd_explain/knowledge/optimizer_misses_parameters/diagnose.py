@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
+from autograd_explain.inspect.facts.container_puts import live_object
 from autograd_explain.inspect.facts.silent_evidence import (
     assignments,
     culprit,
@@ -14,6 +16,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
     tensors,
 )
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
 from autograd_explain.program import called_name
 
@@ -58,13 +61,15 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     names = tuple(name_of(scene, p) for p in missing) or gone
     if not names:
         return None
-    optimizer = optimizer_name(scene)
+    optimizer = _named_optimizer(scene)
     made = _construction(scene, optimizer)
     unfrozen = _unfrozen(scene, missing)
     replaced = None
     if made is not None and not unfrozen:
         replaced = _replacement(scene, names[0], made, optimizer)
     later = None if made is None or not missing else _made_later(scene, missing[0], made)
+    if made is None and unfrozen:
+        made, later = _only_optimizer(scene), unfrozen[-1]
     replaced = later if replaced is None else replaced
     if replaced is None and unfrozen:
         replaced = unfrozen[-1]
@@ -75,7 +80,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     replaced = next(iter(plain), replaced)
     told = next(iter(renewed), replaced)
     step = moment(scene, "step")
-    name = optimizer or (step.place.source if step else "")
+    name = optimizer or _kind(scene) or (step.place.source if step else "")
     others = (*(names[1:] if missing else names)[:_SHOWN], optimizer)
     dead = str(scene.incident.evidence.get("dead_count", 0))
     return Finding(
@@ -196,6 +201,27 @@ def _construction(scene: Scene, optimizer: str) -> Place | None:
     """`optimizer = SGD(…)`, where one statement of the program makes it."""
     texts = {optimizer, f"self.{optimizer.rpartition('.')[2]}"} if optimizer else set()
     found = [place for text in texts for place, _ in assignments(scene.program, text)]
+    return found[0] if len(found) == 1 else None
+
+
+def _named_optimizer(scene: Scene) -> str:
+    """What the program calls the optimizer; "" where that is the name of what steps it, as a
+    `trainer` does."""
+    name = optimizer_name(scene)
+    found = live_object(scene, name) if name else MISSING
+    return "" if found is not MISSING and not is_a(found, torch.optim.Optimizer) else name
+
+
+def _kind(scene: Scene) -> str:
+    weak = scene.incident.evidence.get("optimizer")
+    optimizer = None if weak is None else weak()
+    return "" if optimizer is None else type(optimizer).__name__
+
+
+def _only_optimizer(scene: Scene) -> Place | None:
+    """The statement with the program's only call of a class of torch.optim."""
+    names = (name for name, value in vars(torch.optim).items() if isinstance(value, type))
+    found = [source.place(call.lineno) for source, call in scene.index.calls(*names, of="torch")]
     return found[0] if len(found) == 1 else None
 
 

@@ -1,4 +1,5 @@
-"""A group more for an optimizer that was made while parameters were frozen, or not there yet."""
+"""A group more for an optimizer that was made while parameters were frozen, or not there yet;
+or all parameters from the start."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ from autograd_explain.rewrite.engine.cst_tools import (
     make,
     positional,
     targets,
+    walk,
 )
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.tree import Scope, Statement, Tree, statement_at
 
+_TWO = 2
 _LISTS = ("parameters", "named_parameters", "modules", "named_modules", "children")
 
 
@@ -38,6 +41,38 @@ def group_added(program: Program, made: Place, unfrozen: tuple[Place, ...]) -> E
         if module is not None:
             return Draft(other).after(own, _group(target, module)).edits()
     return None
+
+
+def all_held(program: Program, made: Place) -> Edits | None:
+    """`SGD([p for p in net.parameters() if p.requires_grad])`, or with `filter`, given all of them:
+    a step skips what has no gradient."""
+    tree, making = statement_at(program, made)
+    if making is None:
+        return None
+    draft = Draft(tree)
+    for node in walk(making):
+        whole = _unfiltered(node)
+        if whole is not None:
+            draft.replace(node, whole)
+    return draft.edits() if draft.changed else None
+
+
+def _unfiltered(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """`net.parameters()` of what takes those alone that require grad."""
+    if isinstance(node, cst.Call) and dotted(node.func) == "filter" and len(node.args) == _TWO:
+        test, over = (a.value for a in node.args)
+        return over if isinstance(test, cst.Lambda) and _is_flag(test.body) else None
+    if not isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+        return None
+    only, same = node.for_in, dotted(node.elt) == dotted(node.for_in.target)
+    alone = only.inner_for_in is None and len(only.ifs) == 1
+    flagged = alone and same and _is_flag(only.ifs[0].test)
+    return only.iter if flagged and called_on(only.iter, "parameters") is not None else None
+
+
+def _is_flag(node: cst.BaseExpression) -> bool:
+    """`p.requires_grad`"""
+    return isinstance(node, cst.Attribute) and node.attr.value == "requires_grad"
 
 
 def _readable(

@@ -19,7 +19,7 @@ from autograd_explain.rewrite.transforms.training_step import parameter_attribut
 from autograd_explain.rewrite.transforms.uncut import node_at
 
 from .diagnose import Details
-from .late_group import group_added
+from .late_group import all_held, group_added
 from .replaced_parameters import assigns
 
 
@@ -54,6 +54,7 @@ def propose(finding: Finding[Details], program: Program) -> Iterator[Proposal]:
         return
     if finding.details.unfrozen:
         yield from differing("add_group", group_added(program, made, finding.details.unfrozen))
+        yield from differing("hold_all", all_held(program, made))
     if assigns(node_at(program, replaced) or ast.Pass()):
         yield from differing("no_assign", keyword_removed(program, replaced, "assign"))
     edits, moved = (made_again(program, replaced, moved, made) for moved in (False, True))
