@@ -197,6 +197,24 @@ Unseen(net).fit(torch.rand(3, 4, 3))
         "self.centres = self.tower(shapes).tanh()",
         ["", "@property", "def centres(self):", "return self.tower(self.shapes).tanh()"],
     ),
+    "of several calls of a package's module the one that the loop leads to": (
+        """
+net = Approximate()
+def shown(x):
+    return net(x).sum().item()
+def score(x):
+    return net(x).square().mean()
+x = nn.Parameter(torch.rand(4, 3))
+opt = torch.optim.SGD([x], lr=0.1)
+# %%
+for _ in range(3):
+    loss = score(x)
+"""
+        + STEPS,
+        "net.kernel._memo",
+        "return net(x).square().mean()",
+        ["with torch.no_grad():", "score(x)"],
+    ),
     "a constructor put it into a list": (
         """
 class Mixed(nn.Module):

@@ -26,6 +26,7 @@ from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
+from autograd_explain.program import is_of_package
 
 from .kept_anew import KeptAnew, kept_anew
 from .made_outside import (
@@ -208,7 +209,9 @@ def _read_from_outside(
     for named in scene.names.tensors:
         grad_fn: Any = None if named.tensor.is_leaf else named.tensor.grad_fn
         if id(grad_fn) in known and id(named.tensor) not in roots:
-            if read_in_loop(scene, named.name) is not None:
+            # What an object of a package keeps, it may have made in any call.
+            kept = is_of_package(type(scene.names.holder(named.name)))
+            if not kept and read_in_loop(scene, named.name) is not None:
                 if made := made_by_text(scene, named.name):
                     return named, made
     return None, ()

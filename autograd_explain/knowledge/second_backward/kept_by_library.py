@@ -21,6 +21,7 @@ from autograd_explain.program import is_of_package
 
 from .calls import Calls
 from .freed_part import FreedPart
+from .made_outside import loops
 from .step_effect import held_by
 
 
@@ -76,7 +77,8 @@ def _in_graph(scene: Scene, part: FreedPart) -> KeptByLibrary | None:
             names = dict.fromkeys((f"{name}.{attribute}", name, *map(without_item, inside)))
             made = () if part.maker is None else [place.line_id for place in part.maker.path]
             ran = (c for c in calls if scene.slicer.place(c).line_id in made)
-            calls.sort(key=lambda c: not _is_here(scene, c))
+            near = _called_around(scene)
+            calls.sort(key=lambda c: (not _is_here(scene, c), c.scope.body not in near))
             before = (c for c in calls if _is_before(scene, c))
             call = next(ran, None) or next(before, calls[0])
             return _kept(scene, tuple(names), call, module, attribute)
@@ -87,6 +89,13 @@ def _is_here(scene: Scene, call: ExprAt) -> bool:
     """Whether it stands in the failing line's function, which has the object of these names."""
     at = scene.place
     return at is not None and scene.slicer.place(call).function_id == at.function_id
+
+
+def _called_around(scene: Scene) -> list[ast.AST]:
+    """The functions of the user's that the loops around the failing line call, by name."""
+    around = ((source, node) for _, source, loop in loops(scene) for node in ast.walk(loop))
+    found = (scene.index.called(s, node) for s, node in around if isinstance(node, ast.Call))
+    return [definition.node for definition in found if definition is not None]
 
 
 def _is_before(scene: Scene, call: ExprAt) -> bool:
