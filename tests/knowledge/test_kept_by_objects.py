@@ -142,6 +142,10 @@ class Warp(torch.nn.Module):
     def forward(self, x):
         return x * self._grid.sin()
 
+class Batch:
+    def __init__(self, x):
+        self.x = x
+
 class Memory(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -214,6 +218,26 @@ for _ in range(3):
         "net.kernel._memo",
         "return net(x).square().mean()",
         ["with torch.no_grad():", "score(x)"],
+    ),
+    "a package's batch gets what is computed of it": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.out = nn.Linear(3, 3), nn.Linear(3, 1)
+    def forward(self, data):
+        data.x = torch.tanh(self.enc(data.x))
+        return self.out(data.x).square().mean()
+net, data = Net(), Batch(torch.rand(4, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+# %%
+for _ in range(3):
+    loss = net(data)
+"""
+        + STEPS,
+        "data.x",
+        "data.x = torch.tanh(self.enc(data.x))",
+        ["import copy", "data = copy.copy(data)"],
     ),
     "a constructor put it into a list": (
         """

@@ -96,7 +96,8 @@ def _candidates(finding: Finding[Details], program: Program) -> Fixes:
     write = finding.place(What.CHANGED)
     alias = finding.place(What.CREATED) if finding.details.aliased else None
     if alias is not None:
-        if write is not None and view_of_read_later(program, alias, write):
+        one = finding.details.savers == 1
+        if one and write is not None and view_of_read_later(program, alias, write):
             yield from _at_the_saver(finding, program)
         yield "clone_alias", clone_alias(program, alias)
     ways: list[tuple[str, Edits | None]] = []

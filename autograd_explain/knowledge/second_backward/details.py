@@ -21,7 +21,7 @@ from autograd_explain.inspect.facts.torch_call import gone_back_from
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a, table_of
 from autograd_explain.model import Place
-from autograd_explain.program import Function
+from autograd_explain.program import Function, is_of_package
 
 from .carried_state import CarriedState, Each
 from .constants import Constants, constants
@@ -125,8 +125,8 @@ def _attribute(scene: Scene, part: FreedPart) -> str:
 
 def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:
     """`data` of `data.x = conv(data.x, edges)` in a function that is given `data` and returns it,
-    or of `data.x = self.embed(data.x)` where a loop goes through the data, as it does not through
-    a state: the next round reads in its input what this one has computed."""
+    or of `data.x = self.embed(data.x)` where a loop goes through the data, or a package's class
+    holds it, as not a state: the next round reads in its input what this one has computed."""
     owner, place = tensor.rpartition(".")[0], None if part.binding is None else part.binding.place
     source = scene.program.source_at(place)
     function = None if source is None or place is None else source.function_at(place)
@@ -136,7 +136,7 @@ def _argument(scene: Scene, part: FreedPart, tensor: str) -> str:
     if _given_back(scene, part):
         return ""
     anew = _of_itself(function, scene.program.statement_at(place), owner, tensor)
-    if anew and _is_of_loop(scene, part, owner):
+    if anew and (_is_of_loop(scene, part, owner) or _is_of_package(scene, owner)):
         return owner
     same = reader is not None and reader.function_id == place.function_id
     return owner if same and owner in map(ast.unparse, returns(function)) else ""
@@ -167,6 +167,13 @@ def _is_of_loop(scene: Scene, part: FreedPart, owner: str) -> bool:
         if each & (given | {owner} if place == scene.place else given):
             return True
     return False
+
+
+def _is_of_package(scene: Scene, name: str) -> bool:
+    """Whether what the program calls so is an object of a package's class that is no module: a
+    batch of a data set."""
+    found = live_object(scene, name)
+    return is_of_package(type(found)) and not is_a(found, torch.nn.Module)
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
