@@ -200,6 +200,49 @@ def test_the_next_call_keeps_the_graphs_that_the_library_keeps(tmp_path: Path) -
         run(new)
 
 
+VECTOR = """import numpy as np
+class Wrapper:
+    def __init__(self, env):
+        self.env = env
+    def step(self):
+        return self.observation(self.env.step())
+class Vector:
+    def __init__(self, envs):
+        self.envs, self.kept = envs, np.zeros((2, 3), dtype=np.float32)
+    def learn(self):
+        for i, env in enumerate(self.envs):
+            self.kept[i] = env.step()
+        return self.kept
+"""
+WRAPPED = """from somevector import Vector, Wrapper
+class Env:
+    def step(self):
+        return torch.ones(3)
+class Encoded(Wrapper):
+    def observation(self, raw):
+        code = net(raw.unsqueeze(0))
+        return code.squeeze(0)
+class Head(nn.Module):
+    def forward(self, x):
+        return net(x).squeeze(0)
+"""
+
+
+def test_what_a_method_hands_back_to_a_library(tmp_path: Path) -> None:
+    """The one that ends with the operation that made the tensor; no module's."""
+    with installed(tmp_path, "somevector", VECTOR):
+        cells = (START + WRAPPED, "kept = Vector([Encoded(Env()), Encoded(Env())]).learn()")
+        found = play(cells)
+        new = _first_rewrite(cells, found)
+        assert "        return code.squeeze(0).detach()" in new[0].splitlines()
+        assert found.diagnosis is not None
+        assert found.diagnosis.finding.confidence is Confidence.LIKELY
+        run(new)
+        other = "class Shown(Wrapper):\n    def picture(self, x):\n        return x.squeeze(0)\n"
+        several = play((START + WRAPPED + other, cells[1])).diagnosis
+    assert several is None or several.finding.cause == "unknown"
+
+
 BEHIND = """class Buffer:
     def store(self, values, done):
         return self.array(values), done

@@ -23,7 +23,7 @@ from autograd_explain.program import called_name
 
 from .containers import held, items_of, numbers_only
 from .library_call import handed, made_arrays
-from .numpy_reads import ARRAY, DETACHED, Read, reads_of, returned
+from .numpy_reads import ARRAY, DETACHED, Read, handed_back, reads_of, returned
 
 _DIRECT = ("numpy", "__array__")
 
@@ -32,7 +32,7 @@ _DIRECT = ("numpy", "__array__")
 class NumpyCall:
     """`reads` are the expressions to take out of the graph, the failing one first; `stored` are
     the expressions that were put into its container.  `inside`: a library asks for the array of
-    what it computes from the tensor."""
+    what it computes from the tensor, or of what it was handed back."""
 
     tensor: torch.Tensor | None
     reads: tuple[Read, ...]
@@ -68,6 +68,8 @@ def find(scene: Scene) -> NumpyCall | None:
         return None
     tensor = given[0]
     reads = _failing_reads(scene, at, tensor) or tuple(returned(scene, at, tensor))
+    given_back = not reads and not inside
+    reads = tuple(handed_back(scene, tensor)) if given_back else reads
     if inside:  # other tensors may keep their graph
         reads = tuple(r for r in reads if any(r.value is t or held(r.value, t) for t in given))
     if not reads:
@@ -75,7 +77,7 @@ def find(scene: Scene) -> NumpyCall | None:
     reads = (*reads, *_later(scene, at, reads, inside))
     if inside:  # it makes the array itself, of a tensor
         reads = tuple(replace(r, way=DETACHED) if r.way == ARRAY else r for r in reads)
-    return replace(_described(scene, tensor, reads), inside=inside)
+    return replace(_described(scene, tensor, reads), inside=inside or given_back)
 
 
 def _handed_over(scene: Scene, at: ExprAt | None) -> list[torch.Tensor]:

@@ -18,7 +18,8 @@ from autograd_explain.inspect.dataflow import ExprAt, safe_lookup
 from autograd_explain.inspect.dataflow.expression import Scope
 from autograd_explain.inspect.dataflow.syntax import definition, returns
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.program import last_name
+from autograd_explain.isolation.type_checks import is_a
+from autograd_explain.program import Source, called_name, last_name
 
 from .containers import items_of
 
@@ -178,6 +179,34 @@ def returned(scene: Scene, at: ExprAt, asked: torch.Tensor) -> Iterator[Read]:
             else:
                 yield from (Read(r, way, asked) for r in results)
             return
+
+
+def handed_back(scene: Scene, asked: torch.Tensor) -> Iterator[Read]:
+    """What a method of the user's returned that only a package calls: the one value that ends with
+    the operation which made the tensor; nothing where several may be it."""
+    called = {called_name(n) for _, n in scene.index.nodes(ast.Call)}
+    made = "" if asked.grad_fn is None else asked.grad_fn.name().lower()
+    found = []
+    for source, function in scene.index.nodes(ast.FunctionDef):
+        if function.name in called or not _is_of_subclass(scene, source, function):
+            continue
+        for value in returns(function):
+            for part in value.elts if isinstance(value, ast.Tuple) else [value]:
+                spot = scene.slicer.at(source, part)
+                ends = [m.called for m in scene.slicer.makers(spot)]
+                found += [spot] * any(e and made.startswith(f"{e}backward") for e in ends)
+    if len(found) == 1:
+        yield Read(found[0], DETACHED, asked)
+
+
+def _is_of_subclass(scene: Scene, source: Source, function: ast.FunctionDef) -> bool:
+    """Whether it is a method of a class of the program that inherits, and not from a module: what
+    that returns is trained."""
+    outer = source.parents.get(function)
+    if not isinstance(outer, ast.ClassDef) or not outer.bases:
+        return False
+    kind = scene.slicer.value(scene.slicer.at(source, ast.Name(outer.name, ast.Load())))
+    return is_a(kind, type) and not issubclass(kind, torch.nn.Module)
 
 
 def _function(scene: Scene, spot: ExprAt) -> Scope | None:
