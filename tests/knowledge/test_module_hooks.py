@@ -1,4 +1,5 @@
-"""A full backward hook of the user's, behind whose module an installed package writes in place."""
+"""A full backward hook of the user's: an installed package writes in place behind its module, or no
+input of that requires grad."""
 
 from __future__ import annotations
 
@@ -128,3 +129,47 @@ class Block(torch.nn.Module):
     assert finding.cause == "multi_view_written" and first.what is What.CAUSE
     assert first.place is not None and first.place.source.endswith("hook(keep)")
     assert others[0].what is What.CHANGED
+
+
+FIRST = """# %%
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+x, kept = torch.rand(5, 3), {}
+# %%
+@
+# %%
+net(x).sum().backward()
+"""
+ON_FIRST = "net[0].register_full_backward_hook(keep)"
+WATCHES = {
+    "the input's gradient": (
+        f"def keep(module, given, grads):\n    kept[0] = given[0]\n{ON_FIRST}",
+        ["net(x.requires_grad_()).sum().backward()"],
+    ),
+    "the output's gradient": (
+        f"def keep(module, given, grads):\n    kept[0] = grads[0]\n{ON_FIRST}",
+        [s.format(hook="keep") for s in HOOKED] + ["net[0].register_forward_hook(hook_output)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WATCHES)
+def test_a_module_whose_input_needs_no_gradient(what: str) -> None:
+    text, lines = WATCHES[what]
+    cells = cells_of(FIRST.replace("@", text))
+    found = explained(cells)
+    place = found.finding.place(What.CAUSE)
+    assert (found.finding.cause, found.finding.variant) == ("module_hook_unreached", "of_module")
+    assert found.finding.tensors[0].names == ("net[0]",)
+    assert place is not None and place.source == ON_FIRST
+    repaired = edited(cells, found.rewrites[0])
+    assert added(cells, repaired) == [line.strip() for line in lines]
+    run(repaired)
+
+
+def test_of_several_modules_none_is_named() -> None:
+    text = "for layer in (net[0], net[2]):\n    layer.register_full_backward_hook(print)"
+    found = explained(cells_of(FIRST.replace("@", text))).finding
+    assert (found.variant, found.tensors) == ("input", ())

@@ -1,8 +1,18 @@
 """A module's backward hook that gradients do not reach."""
 
+import ast
+from dataclasses import dataclass
+
+import torch
+
+from autograd_explain.inspect.dataflow import ExprAt
+from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.finding_from_message import failing_place, finding_from_message
+from autograd_explain.inspect.facts.user_hooks import ModuleHook, full_backward_hooks
 from autograd_explain.inspect.scene import Scene
-from autograd_explain.model import Finding
+from autograd_explain.isolation.type_checks import is_a
+from autograd_explain.model import Finding, Place, Role, TensorFact, label
+from autograd_explain.rewrite.transforms.uncut import node_at
 
 PATTERNS = (
     "module-hook-output-not-tensor",
@@ -12,6 +22,9 @@ PATTERNS = (
 
 EXAMPLE = {
     "type": "dict",
+    "module": "",
+    "registered": "",
+    "registered_place": "",
 }
 
 VARIANTS = {
@@ -20,11 +33,68 @@ VARIANTS = {
 }
 
 
-def diagnose(scene: Scene) -> Finding | None:
-    return finding_from_message(
+@dataclass(frozen=True)
+class Details:
+    """What the rewrites go by: the hook, where one line registers it, and the batch that the model
+    around its module is called with."""
+
+    hook: ModuleHook | None = None
+    batch: Place | None = None
+
+
+def diagnose(scene: Scene) -> Finding[Details] | None:
+    if scene.match.pattern != "module-hook-no-input-grad":
+        found = finding_from_message(
+            scene, "module_hook_unreached", EXAMPLE, VARIANTS, at=failing_place(scene)
+        )
+        return found.with_details(Details())
+    hooks = full_backward_hooks(scene.program)
+    hook = hooks[0] if len(hooks) == 1 else None
+    module = None if hook is None else _module(scene, hook)
+    named = (n for n, m in scene.names.held_modules if m is module)
+    names = [n for n in named if not n.startswith("self.")]
+    found = finding_from_message(
         scene,
         "module_hook_unreached",
         EXAMPLE,
-        VARIANTS,
-        at=failing_place(scene) if scene.match.pattern != "module-hook-no-input-grad" else None,
+        facts={
+            "type": "",
+            "module": names[0] if names else "",
+            "registered": "" if hook is None else hook.place.source,
+            "registered_place": "" if hook is None else label(hook.place),
+        },
+        at=None if hook is None else hook.place,
+        tensors=(TensorFact(Role.CULPRIT, tuple(names[:1])),) if names else (),
+        variant="of_module" if names and hook is not None else "input",
     )
+    return found.with_details(Details(hook, _batch(scene, module)))
+
+
+def _module(scene: Scene, hook: ModuleHook) -> torch.nn.Module | None:
+    """What the hook was registered on; None in a loop, where it may be any of several."""
+    source, node = scene.program.source_at(hook.place), node_at(scene.program, hook.place)
+    if source is None or node is None or any(isinstance(n, ast.For) for n in source.around(node)):
+        return None
+    owner = scene.slicer.at(source, node).receiver
+    value = None if owner is None else scene.slicer.value(owner)
+    return value if isinstance(value, torch.nn.Module) else None
+
+
+def _batch(scene: Scene, module: torch.nn.Module | None) -> Place | None:
+    """The first argument of the only call of a module that has this one in it, where that is a
+    tensor of numbers that may require grad and does not."""
+    around = [m for _, m in scene.names.held_modules if any(c is module for c in m.modules())]
+    found: dict[Place, None] = {}
+    for source, call in scene.index.nodes(ast.Call):
+        spot = scene.slicer.at(source, call)
+        owner = MISSING if spot.callable is None else scene.slicer.value(spot.callable)
+        given = spot.argument(0)
+        if given is not None and any(owner is m for m in around) and _may_require(scene, given):
+            found[scene.slicer.place(given)] = None
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _may_require(scene: Scene, given: ExprAt) -> bool:
+    value = scene.slicer.tensor(given)
+    plain = is_a(value, torch.Tensor) and value.is_leaf and not value.requires_grad
+    return given.key is not None and plain and value.is_floating_point()

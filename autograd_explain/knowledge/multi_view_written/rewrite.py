@@ -18,12 +18,12 @@ from autograd_explain.rewrite.engine.cst_tools import dotted, targets, unpacked
 from autograd_explain.rewrite.engine.edits import apply, merge, then
 from autograd_explain.rewrite.engine.imports import Imports, imports_at
 from autograd_explain.rewrite.engine.tree import Tree, statement_at
-from autograd_explain.rewrite.transforms.call_edits import expression_replaced, line_before
 from autograd_explain.rewrite.transforms.clone import (
     clone_argument,
     clone_unpacked,
     functional_write,
 )
+from autograd_explain.rewrite.transforms.hook_on_output import hook_on_output
 from autograd_explain.rewrite.transforms.indexed_loop import (
     elements_one_by_one,
     list_of_views,
@@ -91,14 +91,7 @@ def _hook_on_tensor(hook: ModuleHook | None, program: Program) -> Edits | None:
     """A hook that only looks at the gradient of a module's output gets it from that tensor."""
     if hook is None or not hook.looks:
         return None
-    function = (
-        f"def hook_output(module, args, output, hook={hook.hook}):\n"
-        "    if output.requires_grad:\n"
-        "        output.register_hook(lambda grad: hook(module, None, (grad,)))\n"
-    )
-    defined = line_before(program, hook.place, function)
-    registered = f"{hook.module}.register_forward_hook(hook_output)"
-    return then(program, defined, partial(expression_replaced, template=registered), hook.place)
+    return hook_on_output(program, hook.place, hook.module, hook.hook)
 
 
 def _of_parts(details: Details, program: Program, write: Place) -> Fixes:
