@@ -42,6 +42,7 @@ class CellRun:
     severed: dict[tuple[frozenset[tuple[str, int]], int], tuple[SeveredValue, ...]] = field(
         default_factory=dict
     )
+    not_run_again: bool = False  #: though what it has shown silently asked for it
 
     @contextmanager
     def trying(self) -> Iterator[None]:

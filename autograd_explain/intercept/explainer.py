@@ -362,7 +362,9 @@ def _severed(visit: CellRun, verifier: Verifier, incident: Incident) -> tuple[Se
     for (looked_at, ran), found in visit.severed.items():
         if looked_at == stops and ran >= rounds:
             return found
-    found = visit.severed[stops, rounds] = verifier.severed_values(incident)
+    answer = verifier.severed_values(incident)
+    visit.not_run_again |= answer is None
+    found = visit.severed[stops, rounds] = answer or ()
     return found
 
 
@@ -377,7 +379,9 @@ def _shown_by_running(
     if signal.name == "partial-cut":
         return {"severed": _severed(visit, verifier, incident)}
     if signal.name == "gradient-ignored":
-        return {"ignored": verifier.ignored_gradients(incident)}
+        answer = verifier.ignored_gradients(incident)
+        visit.not_run_again |= answer is None
+        return {"ignored": answer or ()}
     return {}
 
 

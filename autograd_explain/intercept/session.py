@@ -246,7 +246,8 @@ class Session:
         alarms = self.explainer.signals(visit, (*sure, *check.suspicions()))
         notes = self.explainer.doubts(visit, doubtful)
         told = self.explainer.told_once(visit, alarms)
-        return _Silent(told, notes, () if not sure and not doubtful else ("unexplained",))
+        unseen = ("unexplained",) if sure or doubtful else ()
+        return _Silent(told, notes, (*unseen, *(("not_run_again",) * visit.not_run_again)))
 
     def _on_success(self, visit: CellRun, check: WatchedCell, silent: _Silent) -> None:
         alarms, notes, unseen = silent

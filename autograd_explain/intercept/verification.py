@@ -117,8 +117,8 @@ class Verifier:
             return {}
         return {"origin": self.origin_of_nonfinite(incident)}
 
-    def severed_values(self, incident: Incident) -> tuple[SeveredValue, ...]:
-        """What losses of the cell depend on and its gradients lack."""
+    def severed_values(self, incident: Incident) -> tuple[SeveredValue, ...] | None:
+        """What losses of the cell depend on and its gradients lack; None where nothing was run."""
         from ..verification import severed_values
 
         with self._share(incident, _LITTLE) as request:
@@ -126,8 +126,9 @@ class Verifier:
             rounds = incident.evidence.get("rounds", 0)
             return severed_values(replace(request, stops=stops, rounds=rounds))
 
-    def ignored_gradients(self, incident: Incident) -> tuple[IgnoredGradient, ...]:
-        """Which gradients of the cell's custom Functions do not depend on what comes in."""
+    def ignored_gradients(self, incident: Incident) -> tuple[IgnoredGradient, ...] | None:
+        """Which gradients of the cell's custom Functions do not depend on what comes in; None where
+        nothing was run."""
         from ..verification import ignored_gradients
 
         with self._share(incident, _LITTLE) as request:

@@ -128,18 +128,22 @@ def origin_of_nonfinite(request: Request) -> NonFinite | None:
     return verdict.nonfinite if verdict is not None else None
 
 
-def severed_values(request: Request) -> tuple[SeveredValue, ...]:
+def severed_values(request: Request) -> tuple[SeveredValue, ...] | None:
     """The values that losses of the original program depend on and that its gradients lack, as far
-    as a run of it shows them."""
+    as a run of it shows them; None where there was no such run."""
     verdict = _Trials(request, severed=True).run().get(ORIGINAL)
-    return verdict.severed if verdict is not None else ()
+    return verdict.severed if verdict is not None and _ran(verdict) else None
 
 
-def ignored_gradients(request: Request) -> tuple[IgnoredGradient, ...]:
+def ignored_gradients(request: Request) -> tuple[IgnoredGradient, ...] | None:
     """The custom Functions of the original program whose gradients do not depend on what comes in,
-    as far as a run of it shows them."""
+    as far as a run of it shows them; None where there was no such run."""
     verdict = _Trials(request, ignored=True).run().get(ORIGINAL)
-    return verdict.ignored if verdict is not None else ()
+    return verdict.ignored if verdict is not None and _ran(verdict) else None
+
+
+def _ran(verdict: Verdict) -> bool:
+    return verdict.outcome is not Outcome.NOT_TRIED
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,26 @@ def test_the_all_clear_names_writes_beyond_those_kept(monkeypatch) -> None:
     assert "as far as it could see" in output and "are remembered" in output
 
 
+SQUARE = """import torch
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.saved_tensors[0] * grad
+x = torch.rand(3, requires_grad=True)"""
+
+
+@pytest.mark.parametrize(("answer", "told"), [(None, True), ((), False)])
+def test_the_all_clear_says_that_the_cell_was_not_run_once_more(monkeypatch, answer, told) -> None:
+    monkeypatch.setattr("autograd_explain.verification.ignored_gradients", lambda _: answer)
+    found = play((SQUARE, "Square.apply(x).sum().backward()"), watched=True, verify=True)
+    assert found.diagnosis is None and "nothing wrong" in found.output
+    assert ("was not run once more" in found.output) is told
+
+
 @pytest.mark.parametrize(("rounds", "told"), [(99, " 99 writes"), (500, "more than 100 writes")])
 def test_more_writes_than_the_log_holds_are_not_counted_as_that_many(
     monkeypatch, rounds: int, told: str
