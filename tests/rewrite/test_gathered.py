@@ -28,6 +28,13 @@ def test_of_each_round(call: str) -> None:
     assert called(LOOP.replace("@", call)) == JOINED
 
 
+def test_what_is_given_alone_may_be_a_single_number() -> None:
+    assert called(LOOP.replace("@", "m.update(loss_of(net(x), y))")) == (
+        "m.reset()\ngiven = []\nfor x, y in parts:\n    given.append(loss_of(net(x), y))\n"
+        "loss = 1 - m(torch.cat([*map(torch.atleast_1d, given)]))\n"
+    )
+
+
 @pytest.mark.parametrize(
     "rest",
     [

@@ -14,6 +14,7 @@ from autograd_explain.inspect.dataflow.safe_lookup import MISSING
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Event, What
+from autograd_explain.program import called_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,33 @@ def cuts_between(scene: Scene, roots: list[ExprAt], source: ExprAt) -> tuple[Cut
             if cut is not None and _reads(scene, spot, goal):
                 found.append(cut)
     return tuple(found)
+
+
+def chooses(scene: Scene, cut: CutBetween) -> bool:
+    """Whether a cast to integers makes what rows are chosen by, `self.words(ids.long())`: without
+    it there is nothing to choose with."""
+    if cut.kind is not CutKind.INTEGER or cut.off is not None:
+        return False
+    statement, body = scene.slicer.statement(cut.spot), cut.spot.scope.body
+    own = isinstance(statement, ast.Assign) and statement.value is cut.spot.node
+    targets = statement.targets if own and isinstance(statement, ast.Assign) else []
+    names = {ast.unparse(t) for t in targets}
+    reads = (n for n in ast.walk(body) if isinstance(n, ast.Name) and n.id in names)
+    spots = (cut.spot, *(cut.spot.inside(n) for n in reads))
+    return any(_is_index(scene, spot) for spot in spots)
+
+
+def _is_index(scene: Scene, spot: ExprAt) -> bool:
+    outer = spot.scope.source.parents.get(spot.node)
+    if isinstance(outer, ast.Subscript):
+        return outer.slice is spot.node
+    if not isinstance(outer, ast.Call) or outer.func is spot.node:
+        return False
+    value = scene.slicer.value(spot.inside(outer.func))
+    return called_name(outer) in _CHOOSING or isinstance(value, torch.nn.Embedding)
+
+
+_CHOOSING = frozenset("embedding one_hot gather index_select take take_along_dim".split())
 
 
 def copied_modules(

@@ -31,7 +31,7 @@ from autograd_explain.inspect.live.names import storage_key
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Confidence, Finding, Place, Role, What, label
 
-from .cut_between import CutBetween, copied_modules, cut_event, cuts_between
+from .cut_between import CutBetween, chooses, copied_modules, cut_event, cuts_between
 from .side_part import PartAsked, side_parts
 
 PATTERNS = ("unused-input",)
@@ -93,6 +93,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     other = parts.whole if parts is not None else other
     blamed = tuple(dict.fromkeys((cut_event(scene, c), c.way) for c in cuts))
     cut_place = blamed[0][0].place if blamed else None
+    needed = any(chooses(scene, c) for c in cuts)
     created = () if made is None else (scene.event_at(What.CREATED, made),)
     variant = "cut" if cuts else _variant(tensor, used, other)
     taken = () if parts is None else parts.makers
@@ -128,7 +129,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         ),
     ).with_details(
         Details(
-            cuts=tuple((event.place, way) for event, way in blamed),
+            cuts=() if needed else tuple((event.place, way) for event, way in blamed),
             unrecorded=scene.places_at([c.spot for c in cuts if c.off is not None]),
             source=other if nameable and not blamed and not taken else "",
             asked=scene.place_at(asked or given),

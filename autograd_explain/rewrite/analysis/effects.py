@@ -12,7 +12,7 @@ import libcst as cst
 
 from ...program import Program
 from ...program_index import index_of
-from ..engine.cst_tools import clauses, dotted, is_label, targets, unpacked, walk
+from ..engine.cst_tools import called_on, clauses, dotted, is_label, targets, unpacked, walk
 from ..engine.magics import is_masked
 from ..engine.tree import Statement, Tree
 from .inplace_writes import words
@@ -211,7 +211,8 @@ def can_rebind(
 
     Not so for a property, which says itself what an assignment does (or allows none); for a loop
     variable or a parameter that nobody reads afterwards (`for p in params: p.sub_(…)` must change
-    the element itself); for a global written inside a function; inside a lambda or comprehension.
+    the element itself), or for an element of what an object holds (`for p in self.params:`); for a
+    global written inside a function; inside a lambda or comprehension.
     """
     if isinstance(target, cst.Subscript):
         return _is_path(target.value)
@@ -223,12 +224,22 @@ def can_rebind(
     if not isinstance(scope, (cst.Module, cst.FunctionDef, cst.ClassDef)):
         return False
     name = target.value
+    loop = _loop_binding(tree, statement, name)
+    if loop is not None and _is_held(iterated(loop.iter, loop.target, name)):
+        return False
     if isinstance(scope, cst.FunctionDef):
         if name in _declared(scope):
             return True
         return name in local_names(scope) and read_later(tree, statement, name)
-    bound = _loop_binding(tree, statement, name) is not None
-    return read_later(tree, statement, name) if bound else True
+    return read_later(tree, statement, name) if loop is not None else True
+
+
+def _is_held(container: cst.BaseExpression | None) -> bool:
+    """`self.params`, `net.parameters()`: whose elements others find there, too."""
+    if container is None:
+        return False
+    parameters = called_on(container, "parameters") is not None
+    return parameters or (dotted(container) or "").startswith("self.")
 
 
 def _is_property(program: Program, name: str) -> bool:

@@ -50,7 +50,8 @@ def _joined(
     program: Program, tree: Tree, own: Statement, call: cst.Call, owner: cst.BaseExpression
 ) -> Edits | None:
     """`for …: m.update(p, y)`, then `m.compute()` -> `for …: given.append((p, y))`, then
-    `m(*(torch.cat(each) for each in zip(*given)))`."""
+    `m(*(torch.cat(each) for each in zip(*given)))`; what is given alone may be single numbers, as
+    losses are."""
     torch, loop = torch_at(program, tree.place(own)), tree.outer(own)
     plain = all(arg.keyword is None and not arg.star for arg in call.args)
     if not isinstance(loop, cst.For) or torch is None or not plain or not repeatable(owner):
@@ -59,8 +60,11 @@ def _joined(
     names = (n.value for n in walk(tree.scope_of(own)) if isinstance(n, cst.Name))
     if sum(name in bound for name in names) > len(bound):
         return None  # what a round gives is read, too
-    values = cst.Tuple([cst.Element(arg.value) for arg in call.args])
+    values: cst.BaseExpression = cst.Tuple([cst.Element(arg.value) for arg in call.args])
     whole = f"{{m}}(*({torch}.cat(each) for each in zip(*given)))"
+    if len(call.args) == 1:
+        values = call.args[0].value
+        whole = f"{{m}}({torch}.cat([*map({torch}.atleast_1d, given)]))"
     for node in _computed_behind(tree, loop, owner):
         draft = Draft(tree).before(loop, [make("given = []")])
         draft.instead(own, [make("given.append({values})", values=values)])
