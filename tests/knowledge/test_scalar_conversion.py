@@ -10,5 +10,5 @@ def test_a_list_under_a_name_that_also_holds_numbers_has_no_rewrite() -> None:
     start = "import torch\nw = torch.ones(3, requires_grad=True)"
     found = play((start, "terms = [w.sum(), 0.5]\nt = torch.tensor(terms)")).diagnosis
     assert found is not None
-    assert found.finding.cause == "scalar_conversion"
+    assert (found.finding.cause, found.finding.variant) == ("scalar_conversion", "list")
     assert not found.rewrites

@@ -61,6 +61,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         EXAMPLE,
         facts={"tensor": given.text, "call": call.text},
         at=call,
+        variant="list" if many else "",
         confidence=Confidence.PROVEN,
         tensors=(fact,),
     ).with_details(
