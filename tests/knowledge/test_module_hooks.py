@@ -106,6 +106,12 @@ def test_program(name: str) -> None:
     run(repaired)
 
 
+def test_one_module_may_have_several_names() -> None:
+    text = "other = net\ndef on(layer):\n    layer.register_full_backward_hook(print)\non(net.body)"
+    finding = explained(cells_of(BEGIN + text + RUN)).finding
+    assert finding.tensors[0].names == ("layer", "net.body", "other.body")
+
+
 def test_where_a_library_writes_the_hook_is_to_change(tmp_path: Path) -> None:
     library = """\
 import torch

@@ -78,11 +78,9 @@ def _hook(scene: Scene) -> ModuleHook | None:
 
 def _of_hook(scene: Scene, hook: ModuleHook) -> Finding[Details]:
     """The write is in a library: what the user can change is the hook."""
-    hooked = [
-        name
-        for name, module in view_write.modules(scene)
-        if module._backward_hooks and not name.startswith("self.")
-    ]
+    found = [(name, module) for name, module in view_write.modules(scene) if module._backward_hooks]
+    one = len({id(module) for _, module in found}) == 1
+    hooked = [name for name, _ in found if one and not name.startswith("self.")]
     place = scene.place
     return Finding(
         cause="multi_view_written",
@@ -97,7 +95,7 @@ def _of_hook(scene: Scene, hook: ModuleHook) -> Finding[Details]:
             "module": "",
             "holder": "",
         },
-        tensors=(TensorFact(Role.CULPRIT, (hook.module, *(hooked if len(hooked) == 1 else ()))),),
+        tensors=(TensorFact(Role.CULPRIT, tuple(dict.fromkeys((hook.module, *hooked)))),),
         events=(Event(What.CAUSE, hook.place), scene.failed()),
         variant="hook",
         details=Details(tensor=hook.module, maker=None, write=Write.LIBRARY, hook=hook),
