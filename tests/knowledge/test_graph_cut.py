@@ -365,7 +365,7 @@ def test_a_librarys_switch_that_nothing_takes_back(tmp_path: Path) -> None:
         cells = cells_of(TORCH + "# %%" + TURNS)
         diagnosis = explained(cells)
         place = diagnosis.finding.place(What.CAUSE)
-        assert diagnosis.finding.variant == "frozen"
+        assert diagnosis.finding.variant == "switched"
         assert place is not None and place.source == "self.toggle(self.actor)"
         repaired = edited(cells, diagnosis.rewrites[0])
         assert added(cells, repaired) == ["self.untoggle(self.actor)"]

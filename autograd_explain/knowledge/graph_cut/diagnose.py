@@ -57,6 +57,7 @@ EXAMPLE = {
     "labels": "",
     "inside": "",
     "inside_place": "",
+    "opposite": "",
 }
 
 
@@ -250,7 +251,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
         names,
         [*given, *froze],
         Confidence.PROVEN if frozen.whole else Confidence.LIKELY,
-        missing.value,
+        missing.value if switched is None else "switched",
         Details(
             missing=missing,
             parts=() if part is None else tuple(part.parts),
@@ -264,6 +265,7 @@ def _of_frozen(scene: Scene, found: NoGraph) -> Finding[Details]:
         instead="" if shared is None else shared.trained,
         part="" if part is None else ", ".join(part.parts),
         place=label(froze[0].place) if froze else "",
+        opposite="" if switched is None else switched[1],
     )
 
 
