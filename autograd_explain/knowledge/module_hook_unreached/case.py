@@ -2,20 +2,15 @@
 import torch
 
 torch.manual_seed(0)
-
-
-class Heads(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.mean, self.spread = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
-
-    def forward(self, x):
-        return {"mean": self.mean(x), "spread": self.spread(x).exp()}
-
-
-heads = Heads()
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 seen = []
-heads.register_full_backward_hook(lambda module, grad_in, grad_out: seen.append(grad_out))
+
+
+def watch(module, grad_in, grad_out):
+    seen.append(grad_in[0])
+
+
+net[0].register_full_backward_hook(watch)
 # %%
-out = heads(torch.randn(4, 3, requires_grad=True))
-(out["mean"] / out["spread"]).sum().backward()
+batch = torch.randn(4, 3)
+net(batch).square().mean().backward()

@@ -21,10 +21,10 @@ PATTERNS = (
 )
 
 EXAMPLE = {
-    "type": "dict",
-    "module": "",
-    "registered": "",
-    "registered_place": "",
+    "type": "",
+    "module": "net[0]",
+    "registered": "net[0].register_full_backward_hook(watch)",
+    "registered_place": "In[1]:12",
 }
 
 VARIANTS = {

@@ -715,7 +715,7 @@ def step():
 log = [step()]
 """,
         "scalar_conversion",
-        "",
+        "list",
         "    return loss.item()",
     ),
     "tensors in a list of numbers": (
@@ -726,7 +726,7 @@ c, s = torch.cos(a), torch.sin(a)
 turn = torch.tensor([[c, -s, 0.0], [s, c, 0.0]])
 """,
         "scalar_conversion",
-        "",
+        "list",
         "turn = torch.stack([torch.stack([c, -s, torch.tensor(0.0)]), "
         "torch.stack([s, c, torch.tensor(0.0)])])",
     ),
@@ -741,7 +741,7 @@ for k in range(2):
 loss = share @ torch.tensor(terms)
 """,
         "scalar_conversion",
-        "",
+        "list",
         "loss = share @ torch.stack(terms)",
     ),
     "gradient penalty": (
