@@ -284,9 +284,11 @@ class Cuts:
                         self.cuts[site].wide = True
 
     def _written_into(self, args: tuple[Any, ...]) -> None:
-        """An operation in place while nothing is recorded.  A leaf is meant to be changed so."""
+        """An operation in place while nothing is recorded.  A leaf is meant to be changed so; a
+        view that is asked may rebuild its history, or raise."""
         target = args[0]
-        if type(target) is Tensor and target.requires_grad and not target.is_leaf:
+        plain = type(target) is Tensor and target._base is None
+        if plain and target.requires_grad and not target.is_leaf:
             for value in args[1:]:
                 for site in self._of(value):
                     self.cuts[site].into = True
