@@ -146,6 +146,11 @@ def calls_in(scene: Scene, *names: str) -> Iterator[ExprAt]:
     return (scene.slicer.at(source, call) for source, call in found)
 
 
+def optimizers_made(scene: Scene) -> Iterator[ExprAt]:
+    """The calls of classes of torch.optim anywhere in the user's program, newest source first."""
+    return calls_in(scene, *(n for n in vars(torch.optim) if n[:1].isupper()))
+
+
 def before(scene: Scene, one: ExprAt, other: ExprAt) -> bool:
     """Whether one expression stands before another of the same function or cell."""
     if one.scope.source is not other.scope.source:

@@ -1,10 +1,6 @@
 """The operation left out of the loss, or its gradient passed straight through."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, by_table
 from autograd_explain.rewrite.engine.cst_tools import bare, expression, filled
@@ -16,13 +12,11 @@ from autograd_explain.rewrite.transforms.uncut import (
     apply_patches,
     code_of,
     node_at,
+    passed_through,
     replacement,
 )
 
 from .diagnose import Details
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs
 
 _WISH = "value"
 _TWO = 2
@@ -69,8 +63,8 @@ def _computed_of_noise(site: Site[Details]) -> Edits | None:
 def _difference_detached(site: Site[Details]) -> Edits | None:
     """`z + (q - z)` -> `z + (q - z).detach()`"""
     statement, source = site.program.statement_at(site.place), site.program.source_at(site.place)
-    sums = [] if statement is None else [n for n in ast.walk(statement) if _is_sum(n)]
-    sides = [side for n in sums for side in _undone(n)]
+    sums = map(passed_through, ast.walk(statement) if statement is not None else ())
+    sides = [inner for found in sums if found for _, other, inner in [found] if other is inner]
     if len(sides) != 1 or source is None:
         return None
     at = source.place(sides[0].lineno, None, sides[0])
@@ -79,18 +73,6 @@ def _difference_detached(site: Site[Details]) -> Edits | None:
     if side is None:
         return None
     return Draft(tree).replace(side, expression("{x}.detach()", x=bare(side))).edits()
-
-
-def _is_sum(node: ast.AST) -> TypeIs[ast.BinOp]:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-
-
-def _undone(added: ast.BinOp) -> Iterator[ast.BinOp]:
-    """`q - z` of `z + (q - z)`"""
-    for side, other in ((added.left, added.right), (added.right, added.left)):
-        if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Sub):
-            if ast.unparse(side.right) == ast.unparse(other):
-                yield side
 
 
 def _between_pixels(site: Site[Details]) -> Edits | None:

@@ -11,7 +11,7 @@ import torch
 
 from autograd_explain.inspect.dataflow import ExprAt, Slicer
 from autograd_explain.inspect.dataflow.reaching_definitions import head_of
-from autograd_explain.inspect.facts.torch_call import calls_in
+from autograd_explain.inspect.facts.torch_call import optimizers_made
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.program import called_name
 
@@ -49,7 +49,7 @@ def part_to_train(
 
 def _optimized(scene: Scene) -> Iterator[ExprAt]:
     """`model.fc` of `Adam(model.fc.parameters())`, `model.prompt` of `Adam([model.prompt])`."""
-    for call in calls_in(scene, *(n for n in vars(torch.optim) if n[:1].isupper())):
+    for call in optimizers_made(scene):
         for listed in (n for n in ast.walk(call.node) if isinstance(n, (ast.List, ast.Tuple))):
             yield from (call.inside(e) for e in listed.elts if isinstance(e, ast.Attribute))
         for node in ast.walk(call.node):

@@ -15,6 +15,7 @@ from autograd_explain.inspect.facts.silent_evidence import (
     optimizer_name,
     tensors,
 )
+from autograd_explain.inspect.facts.torch_call import optimizers_made
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.isolation.type_checks import is_a
 from autograd_explain.model import Confidence, Event, Finding, Place, What, label
@@ -69,7 +70,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         replaced = _replacement(scene, names[0], made, optimizer)
     later = None if made is None or not missing else _made_later(scene, missing[0], made)
     if made is None and unfrozen:
-        made, later = _only_optimizer(scene), unfrozen[-1]
+        made = _only_optimizer(scene)
     replaced = later if replaced is None else replaced
     if replaced is None and unfrozen:
         replaced = unfrozen[-1]
@@ -219,9 +220,8 @@ def _kind(scene: Scene) -> str:
 
 
 def _only_optimizer(scene: Scene) -> Place | None:
-    """The statement with the program's only call of a class of torch.optim."""
-    names = (name for name, value in vars(torch.optim).items() if isinstance(value, type))
-    found = [source.place(call.lineno) for source, call in scene.index.calls(*names, of="torch")]
+    """The program's only call of a class of torch.optim."""
+    found = [scene.slicer.place(call) for call in optimizers_made(scene)]
     return found[0] if len(found) == 1 else None
 
 

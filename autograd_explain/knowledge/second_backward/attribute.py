@@ -9,7 +9,7 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.analysis.effects import effects, local_names
+from autograd_explain.rewrite.analysis.effects import effects, local_names, reads_any
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
     head,
@@ -75,15 +75,11 @@ def element_made_again(
     name = element.partition("[")[0]
     if other is not owner or method is constructor or _locals_read(constructor, [made]) - {"self"}:
         return None
-    first = next((s for s in statements_in(method.body) if _reads(s, f"self.{name}")), None)
+    first = next((s for s in statements_in(method.body) if reads_any(s, {f"self.{name}"})), None)
     target = parse(f"self.{element}")
     if first is None or target is None:
         return None
     return Draft(tree).before(first, [make("{x} = {y}", x=target, y=made.value)]).edits()
-
-
-def _reads(statement: Statement, path: str) -> bool:
-    return any(dotted(n) == path for n in walk(statement))
 
 
 def constructor_of(

@@ -114,14 +114,11 @@ def made_by_constructor(scene: Scene, carrier: NamedTensor | None) -> TraceEvent
 
 
 def reads_of(scene: Scene, carrier: NamedTensor | None) -> tuple[Place, ...]:
-    """The statements that read an attribute of the name under which an object holds a value."""
+    """Where the program reads an attribute of the name under which an object holds a value."""
     attribute = "" if carrier is None else carrier.name.rpartition(".")[2]
     found = scene.index.nodes(ast.Attribute, naming=(attribute,))
     reads = ((s, n) for s, n in found if n.attr == attribute and isinstance(n.ctx, ast.Load))
-    statements = (
-        (s, next((a for a in s.around(n) if isinstance(a, ast.stmt)), None)) for s, n in reads
-    )
-    return tuple(s.place(n.lineno, None, n) for s, n in statements if n is not None)
+    return tuple(source.place(node.lineno, None, node) for source, node in reads)
 
 
 def _assigned(

@@ -21,7 +21,7 @@ from .graph_cuts import Cuts, CutSite
 from .hand_updates import HandUpdates
 from .left_by_others import LeftByOthers
 from .stale_values import StaleValues
-from .zero_gradients import ZeroGradients, has_zero_derivative
+from .zero_gradients import ZeroGradients, cancelling, has_zero_derivative
 
 _NEVER = Mark(0, 0)
 _MAX_PAST = 20
@@ -133,7 +133,7 @@ class Gradients:
         zeros = old = False
         # A leaf's node comes right behind the last operation that used it.
         for rank, node in enumerate(walk):
-            zeros = zeros or has_zero_derivative(node.node)
+            zeros = zeros or has_zero_derivative(node.node) or bool(cancelling(node.node))
             old = old or node.sequence < self.stale.bound
             self.cuts.applies(node.node)
             leaf = getattr(node.node, "variable", None)

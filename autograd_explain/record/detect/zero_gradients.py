@@ -52,8 +52,6 @@ def has_zero_derivative(node: Any) -> bool:
         return True
     if name.startswith(_DIVISION):
         return getattr(node, _ROUNDING, None) is not None
-    if name.startswith(_ADDITION):
-        return bool(_cancelling(node))
     return name.startswith(_SAMPLER) and getattr(node, _MODE, 0) == 1
 
 
@@ -61,14 +59,13 @@ def _hands_zeros(node: Any, number: int) -> bool:
     """Whether it hands zeros to the input of this number."""
     if not has_zero_derivative(node):
         return False
-    name = type(node).__name__
-    return number == _GRID or not name.startswith((_SAMPLER, _ADDITION))
+    return number == _GRID or not type(node).__name__.startswith(_SAMPLER)
 
 
-def _cancelling(node: Any) -> tuple[tuple[Any, int], ...]:
+def cancelling(node: Any) -> tuple[tuple[Any, int], ...]:
     """The two edges of `z + (q - z)` that lead to z: what comes by one takes away what comes by the
     other."""
-    edges = node.next_functions
+    edges = node.next_functions if type(node).__name__.startswith(_ADDITION) else ()
     if len(edges) != _TWO or getattr(node, _ALPHA, 1) != 1:
         return ()
     for number, (other, _) in enumerate(edges):
@@ -175,8 +172,7 @@ def _entries(
     undone: dict[tuple[Any, int], Any] = {}
     for reached in walk:
         node = reached.node
-        if type(node).__name__.startswith(_ADDITION):
-            undone |= dict.fromkeys(_cancelling(node), node)
+        undone |= dict.fromkeys(cancelling(node), node)
         if isinstance(leaf := getattr(node, "variable", None), Tensor):
             leaves[node] = leaf
         for number, (child, _) in enumerate(node.next_functions):

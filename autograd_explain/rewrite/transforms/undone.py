@@ -66,9 +66,10 @@ def undone_behind(program: Program, place: Place | None, method: str) -> Edits |
     undo, block = undone(program, tree, loop, method), tree.block_of(loop)
     if undo is None or block is None:
         return None
-    draft, behind = Draft(tree), tree.siblings(loop)[0][tree.siblings(loop)[1] + 1 :]
-    same = (s for s in behind if isinstance(s, cst.Expr) and _called(s) == _called(own))
-    if (other := next(same, None)) is not None:
+    draft, (order, at) = Draft(tree), tree.siblings(loop)
+    called = _called(own)
+    other = next((s for s in order[at + 1 :] if called and _called(s) == called), None)
+    if other is not None:
         return draft.before(other, [undo]).edits()
     last = _last(block)
     if not isinstance(last, cst.Return):
