@@ -153,7 +153,7 @@ def moves(cells: Sequence[str]) -> bool:
 #: Causes whose own case holds a class that the report is about.
 CASES = (
     "deepcopy_non_leaf", "function_gradients", "function_in_transform", "function_keyword",
-    "function_old_style", "gradient_of_wrong_shape", "module_hook_unreached", "numpy_needs_detach",
+    "function_old_style", "gradient_of_wrong_shape", "numpy_needs_detach",
 )  # fmt: skip
 #: Those that nothing but a watched session shows.
 SILENT = ("plain_list_of_layers", "silent_cut")

@@ -715,7 +715,7 @@ def step():
 log = [step()]
 """,
         "scalar_conversion",
-        "list",
+        "",
         "    return loss.item()",
     ),
     "tensors in a list of numbers": (
