@@ -35,6 +35,27 @@ for x in torch.randn(4, 5, 2):
 """,
         "    opt_d.zero_grad()\n    d_loss.backward()",
     ),
+    "the same for a second pair, where the first had one round": (
+        """
+def made():
+    nets = nn.Linear(2, 2), nn.Linear(2, 1)
+    return *nets, *(torch.optim.SGD(net.parameters(), lr=0.1) for net in nets)
+def train(gen, disc, opt_g, opt_d, x):
+    d_loss = disc(x).mean() - disc(gen(x).detach()).mean()
+    d_loss.backward()
+    opt_d.step()
+    opt_d.zero_grad()
+    g_loss = -disc(gen(x)).mean()
+    opt_g.zero_grad()
+    g_loss.backward()
+    opt_g.step()
+for rounds in (2, 4):
+    pair = made()
+    for x in torch.randn(rounds, 5, 2):
+        train(*pair, x)
+""",
+        "    opt_d.zero_grad()\n    d_loss.backward()",
+    ),
     "the other network's loss in between": (
         """
 def train(x):

@@ -18,6 +18,7 @@ from .finding import Mark
 
 _MAX_NODES = 5_000
 _MAX_LOOKS = 3
+_MAX_MODELS = 8
 
 
 @dataclass
@@ -32,26 +33,25 @@ class _Suspect:
 
 
 class LeftByOthers:
-    """Suspects by order, confirmed by the graph of the next such backward."""
+    """Suspects by order, confirmed by the graph of the next such backward of the same leaves."""
 
     def __init__(self) -> None:
-        self._suspects: dict[int, _Suspect] = {}
+        self._suspects: dict[int, list[_Suspect]] = {}
 
     def before_backward(self, roots: Iterable[Tensor], site: int) -> None:
-        suspect = self._suspects.get(site)
-        if suspect is not None and not suspect.behind and suspect.looks < _MAX_LOOKS:
+        open_ones = (s for s in self._suspects.get(site, ()) if not s.behind)
+        for suspect in [s for s in open_ones if s.looks < _MAX_LOOKS]:
             suspect.looks += 1
             suspect.behind = _is_used_behind(roots, suspect)
 
     def is_left(self, backward: Mark, own: Collection[Tensor], others: Iterable[Tensor]) -> bool:
         """Whether what a backward of another turn has added is known to be no part of the step;
-        the first time it is noted."""
-        known = self._suspects.get(backward.site)
-        if known is None:
-            ids = frozenset(map(id, own)), frozenset(map(id, others)).difference(map(id, own))
-            self._suspects[backward.site] = _Suspect(*ids)
-            return False
-        return known.behind and known.own.issuperset(map(id, own))
+        the first time it is noted, for each of the models that the same lines train."""
+        ids, suspects = frozenset(map(id, own)), self._suspects.setdefault(backward.site, [])
+        known = next((s for s in suspects if s.own >= ids), None)
+        if known is None and len(suspects) < _MAX_MODELS:
+            suspects.append(_Suspect(ids, frozenset(map(id, others)) - ids))
+        return known is not None and known.behind
 
 
 def _is_used_behind(roots: Iterable[Tensor], suspect: _Suspect) -> bool:
