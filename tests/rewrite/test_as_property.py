@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rewriting import at, cell, program_of, result
 
-from autograd_explain.knowledge.second_backward.as_property import attributes_as_properties
+from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 
 MODEL = """
 class Mixture(nn.Module):

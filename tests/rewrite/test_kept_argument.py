@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rewriting import at, program_of, result
 
-from autograd_explain.knowledge.second_backward.as_property import attributes_as_properties
 from autograd_explain.knowledge.second_backward.attribute import recompute_attribute
+from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 
 MODULE = """
 class Reg(nn.Module):

@@ -13,8 +13,9 @@ from .value_names import stored_names
 
 def is_only_way(scene: Scene, read: ExprAt, source: ExprAt) -> bool | None:
     """Whether a loss is computed from what `read` gives, and in no other way from its `source`:
-    beside that (`z - torch.tensor(z)`) the value is meant to be apart.  None where the function
-    gives it to callers that are not known."""
+    beside that (`z - torch.tensor(z)`) the value is meant to be apart.  What a module's `forward`
+    or `training_step` gives to a library goes into a loss.  None where another function gives it to
+    callers that are not known."""
     if _goes_on_itself(scene, read, source):
         return False
     at: ExprAt | None = read
@@ -25,8 +26,13 @@ def is_only_way(scene: Scene, read: ExprAt, source: ExprAt) -> bool | None:
             return True
         if not any(isinstance(s, ast.Return) for s in statements):
             return False
+        if at.scope.call is None and getattr(at.scope.body, "name", "") in _TRAINED:
+            return True
         at = at.scope.call
     return None
+
+
+_TRAINED = ("forward", "training_step")
 
 
 def _goes_on_itself(scene: Scene, read: ExprAt, source: ExprAt) -> bool:

@@ -12,13 +12,14 @@ from itertools import islice
 
 import torch
 
-from ...model import Event, Place, Relation, Role, TensorFact, What
+from ...model import Certainty, Event, Place, Relation, Role, TensorFact, What
 from ...nodes import is_view
 from ..history import TraceEvent
 from ..live.graph import SavedTensor
 from ..live.names import shares_memory
 from ..live.shapes import shape_of
 from ..scene import Scene
+from .callback_write import write_in_callback
 
 _MANY = 64
 _VIEWS_OF_VIEWS = 6
@@ -79,11 +80,18 @@ def find_overwrite(scene: Scene) -> Overwrite | None:
     return Overwrite(
         saved,
         maker,
-        scene.history.writes(saved),
+        scene.history.writes(saved) or _in_callback(scene, saved),
         tuple(name for name, _ in holders),
         _savers(scene, saved),
         _may_have_stepped(scene, maker),
     )
+
+
+def _in_callback(scene: Scene, saved: SavedTensor) -> tuple[TraceEvent, ...]:
+    """What no run of the source gets to, where that is all that may have been seen."""
+    unseen = scene.history.certainty is Certainty.INFERRED and not _is_trained(saved.tensor)
+    write = write_in_callback(scene) if unseen else None
+    return () if write is None else (write,)
 
 
 def _may_have_stepped(scene: Scene, maker: TraceEvent | None) -> bool:
@@ -215,7 +223,10 @@ def events(scene: Scene, overwrite: Overwrite) -> tuple[Event, ...]:
 
 def is_parameter(overwrite: Overwrite) -> bool:
     """Whether the overwritten tensor is a leaf that is trained (or a view of one)."""
-    tensor = overwrite.saved.tensor
+    return _is_trained(overwrite.saved.tensor)
+
+
+def _is_trained(tensor: torch.Tensor) -> bool:
     base = tensor._base if tensor._is_view() else None
     leaf = tensor if base is None else base
     return leaf.is_leaf and leaf.requires_grad

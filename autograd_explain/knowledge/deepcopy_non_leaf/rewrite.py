@@ -3,6 +3,7 @@
 import ast
 import re
 from dataclasses import replace
+from itertools import islice
 
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, last_name
@@ -10,6 +11,7 @@ from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table
 from autograd_explain.rewrite.engine.cst_tools import filled
 from autograd_explain.rewrite.engine.edits import merge
+from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import call_behind, line_before
 from autograd_explain.rewrite.transforms.grad_mode import under_no_grad
 from autograd_explain.rewrite.transforms.uncut import apply_patches, code_of, node_at, replacement
@@ -29,6 +31,18 @@ def _unrecorded(site: Site[Details]) -> Edits | None:
         return None  # the head of a loop: all that its body computes would go unrecorded
     found = [under_no_grad(site.program, place) for place in places]
     return merge(*found) if found and all(found) else None
+
+
+def _when_read(site: Site[Details]) -> Edits | None:
+    """What a constructor computed (`self.prior = …`) becomes a property, which no copy holds."""
+    read = (
+        source.place(node.lineno, None, node)
+        for source, node in index_of(site.program).nodes(ast.Attribute)
+        if node.attr == site.details.attribute and isinstance(node.ctx, ast.Load)
+    )
+    uses = list(islice(read, 1))
+    made = site.place
+    return attributes_as_properties(site.program, [made], uses) if made and uses else None
 
 
 def _dropped(site: Site[Details]) -> Edits | None:
@@ -99,6 +113,7 @@ propose: Propose[Details] = by_table(
     Fix("parametrization", _parametrized, when=lambda d: d.norm == "weight_norm"),
     Fix("other_start", _parametrized, when=lambda d: d.norm == "spectral_norm", changes=True),
     Fix("no_grad", _unrecorded),
+    Fix("when_read", _when_read, when=lambda d: d.stored, changes=True),
     Fix("drop", _dropped, when=lambda d: d.stored),
     Fix("values", _values, when=lambda d: d.direct, changes=True),
 )

@@ -94,13 +94,17 @@ def _sizes(shape: str) -> tuple[int, ...]:
 
 
 def _reduction(scene: Scene, value: ExprAt) -> ExprAt | None:
-    """`(grad * y).sum(dim=-1)` that the value is."""
-    makers = scene.slicer.makers(value)
+    """`(grad * y).sum(dim=-1)` that the value is, where it is not None."""
+    makers = [m for m in scene.slicer.makers(value) if not _is_none(m.node)]
     call = makers[0] if len(makers) == 1 else None
     if call is None or call.called != "sum" or not isinstance(call.node, ast.Call):
         return None
     method = call.receiver is not None and not is_a(scene.slicer.value(call.receiver), ModuleType)
     return call if method else None
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _alike(

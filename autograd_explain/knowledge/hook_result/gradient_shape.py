@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from autograd_explain.model import Place
 from autograd_explain.program import Program, Source, called_name
@@ -39,6 +40,39 @@ def of_gradients_shape(program: Program, place: Place | None, gradient: str) -> 
         return None
     kept = keyword_added(program, replace(place, span=source.span(call)), "keepdim", "True")
     return apply_patches([*kept, *_behind(source, node, f".expand_as({gradient})")])
+
+
+def in_its_place(program: Program, place: Place | None, gradient: str) -> Edits | None:
+    """`return g[rows:]` -> the part in its place among zeros, the rest of which has no gradient.
+
+    None where more than one part of the gradient is read, or what is read changes the shape again.
+    """
+    source, node = program.source_at(place), node_at(program, place)
+    function = None if source is None or node is None else _function(source, node)
+    if source is None or node is None or not isinstance(function, ast.FunctionDef):
+        return None
+    last = function.body[-1]
+    span = source.span(last)
+    if not isinstance(last, ast.Return) or last.value is not node or span is None:
+        return None
+    parts = {ast.unparse(n) for n in ast.walk(node) if _is_part(n, gradient)}
+    changing = [c for c in _flowing(function, node) if called_name(c) in _REDUCE | _REARRANGE]
+    if len(parts) != 1 or changing or _is_bound_again(function, gradient):
+        return None
+    (part,) = parts
+    taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+    name = next(n for i in count() if (n := f"kept{i or ''}") not in taken)
+    indent = " " * last.col_offset
+    lines = (
+        f"{name} = {gradient}.new_zeros({gradient}.shape)",
+        f"{name}{part.removeprefix(gradient)} = {ast.unparse(node)}",
+        f"return {name}",
+    )
+    return apply_patches([Patch(source, span, f"\n{indent}".join(lines))])
+
+
+def _is_part(node: ast.AST, gradient: str) -> bool:
+    return isinstance(node, ast.Subscript) and ast.unparse(node.value) == gradient
 
 
 def without_result(program: Program, place: Place | None) -> Edits | None:

@@ -3,12 +3,18 @@
 from autograd_explain.rewrite import Fix, Propose, at_place, by_table
 
 from .diagnose import Details
-from .gradient_shape import of_gradients_shape, without_result
+from .gradient_shape import in_its_place, of_gradients_shape, without_result
 
 propose: Propose[Details] = by_table(
     Fix(
         "shape",
         lambda s: of_gradients_shape(s.program, s.place, s.details.gradient),
+        when=lambda d: d.size,
+        changes=True,
+    ),
+    Fix(
+        "part",
+        lambda s: in_its_place(s.program, s.place, s.details.gradient),
         when=lambda d: d.size,
         changes=True,
     ),

@@ -59,18 +59,24 @@ def _output(hook: cst.FunctionDef) -> str | None:
 
 
 def _is_registered(program: Program, tree: Tree, hook: cst.FunctionDef) -> bool:
-    """Whether the program registers the function itself, or what the function around it makes."""
-    maker = next((a for a in tree.ancestors(hook) if isinstance(a, cst.FunctionDef)), None)
+    """Whether the program registers the function itself, what the function around it makes, or an
+    object whose call it is."""
+    makers = (cst.ClassDef,) if hook.name.value == "__call__" else (cst.FunctionDef,)
+    maker = next((a for a in tree.ancestors(hook) if isinstance(a, makers)), None)
     names = {hook.name.value} | ({f"{maker.name.value}()"} if maker is not None else set())
     return not names.isdisjoint(_registered(index_of(program)))
 
 
 def _registered(index: ProgramIndex) -> Iterator[str]:
-    """What is registered as a forward hook, `make_hook()` for what a call returned."""
-    for _, call in index.nodes(ast.Call):
+    """What is registered as a forward hook, `make_hook()` for what a call returned, `Watch()` for
+    an object."""
+    for source, call in index.nodes(ast.Call):
         name = called_name(call)
         if name.startswith("register_") and name.endswith("forward_hook") and call.args:
             yield from _functions(index, call.args[0])
+            if isinstance(call.args[0], ast.Name) and call.args[0].id == "self":
+                around = (n for n in source.around(call) if isinstance(n, ast.ClassDef))
+                yield from (f"{cls.name}()" for cls in around)
 
 
 def _functions(

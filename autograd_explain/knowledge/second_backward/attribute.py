@@ -23,9 +23,13 @@ from autograd_explain.rewrite.engine.cst_tools import (
 from autograd_explain.rewrite.engine.draft import Draft
 from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in, tree_at
+from autograd_explain.rewrite.transforms.kept_argument import (
+    Constructor,
+    constructor_of,
+    kept_locals,
+    renamed,
+)
 from autograd_explain.rewrite.transforms.move_statement import independent
-
-from .kept_argument import Constructor, kept_locals, renamed
 
 
 def recompute_attribute(
@@ -80,16 +84,6 @@ def element_made_again(
     if first is None or target is None:
         return None
     return Draft(tree).before(first, [make("{x} = {y}", x=target, y=made.value)]).edits()
-
-
-def constructor_of(
-    tree: Tree, inside: Statement | None
-) -> tuple[cst.ClassDef, cst.FunctionDef] | None:
-    """The method around a statement, and its class."""
-    around = () if inside is None else tree.ancestors(inside)
-    method = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
-    owner = None if method is None else tree.scope_of(method)
-    return (owner, method) if method is not None and isinstance(owner, cst.ClassDef) else None
 
 
 def _reader(use: Statement, attribute: str) -> cst.BaseExpression | None:

@@ -12,6 +12,7 @@ from autograd_explain.program import Program, called_name
 from autograd_explain.program_index import index_of
 from autograd_explain.rewrite import Edits, Fix, Proposal, Propose, Site, by_table, differing
 from autograd_explain.rewrite.engine.edits import then
+from autograd_explain.rewrite.transforms.as_property import attributes_as_properties
 from autograd_explain.rewrite.transforms.call_edits import line_before, line_behind
 from autograd_explain.rewrite.transforms.clone import clone_before_write
 from autograd_explain.rewrite.transforms.copied_object import argument_copied
@@ -36,7 +37,6 @@ from autograd_explain.rewrite.transforms.remove_memoization import computed_anew
 from autograd_explain.rewrite.transforms.training_step import remove_statement
 from autograd_explain.rewrite.transforms.uncut import code_of, node_at
 
-from .as_property import attributes_as_properties
 from .attribute import element_made_again, recompute_attribute
 from .begin_anew import begun_anew, reset_anew
 from .carried_state import Each

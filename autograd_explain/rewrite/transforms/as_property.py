@@ -8,19 +8,16 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from autograd_explain.model import Place
-from autograd_explain.program import Program, called_name, last_name
-from autograd_explain.program_index import index_of
-from autograd_explain.rewrite import Edits
-from autograd_explain.rewrite.analysis.effects import bound_in, effects, local_names
-from autograd_explain.rewrite.engine.cst_tools import dotted, head, keyword, literal_bool, walk
-from autograd_explain.rewrite.engine.draft import Draft
-from autograd_explain.rewrite.engine.imports import Imports
-from autograd_explain.rewrite.engine.tree import Statement, statements_in, tree_at
-from autograd_explain.rewrite.transforms.remove_memoization import differs_each_time
-
-from .attribute import constructor_of
-from .kept_argument import Constructor, Kept, kept_locals, renamed
+from ...model import Edits, Place
+from ...program import Program, called_name, last_name
+from ...program_index import index_of
+from ..analysis.effects import bound_in, effects, local_names
+from ..engine.cst_tools import dotted, head, keyword, literal_bool, walk
+from ..engine.draft import Draft
+from ..engine.imports import Imports
+from ..engine.tree import Statement, statements_in, tree_at
+from .kept_argument import Constructor, Kept, constructor_of, kept_locals, renamed
+from .remove_memoization import differs_each_time
 
 _CHANGING = frozenset("append extend insert pop popitem clear update add remove setdefault".split())
 _FIELDS = frozenset({"asdict", "astuple", "fields", "__slots__", "__dict__", "vars"})

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from autograd_explain.arguments import bind, given_by
-from autograd_explain.program import Program, called_name
-from autograd_explain.program_index import index_of
-from autograd_explain.rewrite.analysis.effects import bound_in
-from autograd_explain.rewrite.engine.cst_tools import (
+from ...arguments import bind, given_by
+from ...program import Program, called_name
+from ...program_index import index_of
+from ..analysis.effects import bound_in
+from ..engine.cst_tools import (
     Renamed,
     clauses,
     dotted,
@@ -22,13 +22,23 @@ from autograd_explain.rewrite.engine.cst_tools import (
     unpacked,
     walk,
 )
-from autograd_explain.rewrite.engine.tree import Statement, Tree, statements_in
+from ..engine.tree import Statement, Tree, statements_in
 
 _ITERATORS = frozenset(
     "parameters named_parameters modules named_modules children named_children buffers map zip "
     "filter iter enumerate reversed chain islice".split()
 )
 _ITERATING = frozenset({"sum", "list", "tuple", "sorted"})
+
+
+def constructor_of(
+    tree: Tree, inside: Statement | None
+) -> tuple[cst.ClassDef, cst.FunctionDef] | None:
+    """The method around a statement, and its class."""
+    around = () if inside is None else tree.ancestors(inside)
+    method = next((a for a in around if isinstance(a, cst.FunctionDef)), None)
+    owner = None if method is None else tree.scope_of(method)
+    return (owner, method) if method is not None and isinstance(owner, cst.ClassDef) else None
 
 
 @dataclass(frozen=True, eq=False)
