@@ -34,7 +34,8 @@ _MODES = ("eval", "train", "set_autocast_enabled", "set_grad_enabled")
 @dataclass(frozen=True)
 class Divergence:
     """A statement that makes a second run of `function` differ: it changes a "state", draws a
-    "random" number, or changes the "mode" between the runs.  `call` is the one of checkpoint."""
+    "random" number, or changes the "mode" between the runs.  `call` is the one of checkpoint, or
+    the program's that has a library checkpoint what it runs."""
 
     kind: str
     function: str
@@ -45,19 +46,49 @@ class Divergence:
 def suspects(scene: Scene) -> list[Divergence]:
     """What speaks for a difference in the checkpointed functions of the user's, surest first."""
     found: list[Divergence] = []
-    for source, call in _passed(scene):
+    passed = _passed(scene)
+    for source, call in passed:
         at = source.place(call.lineno, None, call)
         for body in _bodies(scene, source, call):
             # `block`, for the forward of a module that is given.
             name = ast.unparse(call.args[0]) if body.name == "forward" else body.name or "lambda"
-            ran = list(_run_by(scene, body))
-            read = {path for b in ran for path in _read(b)}
-            inside = (d for b in ran for d in _inside(b, read))
-            found += [replace(d, function=name, call=at) for d in inside]
+            found += [replace(d, function=name, call=at) for d in _of_run(scene, body)]
         found += _between(source, call)
+    asked = None if passed else asked_of_library(scene)
+    for name, body in () if passed else _parts(scene):
+        found += [replace(d, function=name, call=asked) for d in _of_run(scene, body)]
     order = ("state", "random", "mode")
     unique = {s.place: s for s in reversed(found)}
     return sorted(unique.values(), key=lambda s: order.index(s.kind))
+
+
+def _of_run(scene: Scene, body: Definition) -> Iterator[Divergence]:
+    ran = list(_run_by(scene, body))
+    read = {path for b in ran for path in _read(b)}
+    yield from (d for b in ran for d in _inside(b, read))
+
+
+def _parts(scene: Scene) -> Iterator[tuple[str, Definition]]:
+    """The classes of the user's modules that stand inside other modules, which a library may
+    checkpoint, with what their call runs."""
+    seen = set[int]()
+    roots = [value for _, value in scene.names.objects if isinstance(value, torch.nn.Module)]
+    for module in (m for root in roots for m in root.modules() if m is not root):
+        body = scene.index.method(type(module), "forward")
+        if body is not None and id(body.node) not in seen:
+            seen.add(id(body.node))
+            yield type(module).__name__, body
+
+
+def asked_of_library(scene: Scene) -> Place | None:
+    """The one call by which the program has a library checkpoint its layers:
+    transformers' `model.gradient_checkpointing_enable()`, timm's `set_grad_checkpointing(True)`."""
+    calls = ((s, c) for s, c in scene.index.nodes(ast.Call) if _SWITCH in called_name(c))
+    found = [source.place(call.lineno, None, call) for source, call in calls]
+    return found[0] if len(found) == 1 else None
+
+
+_SWITCH = "checkpointing"
 
 
 def _passed(scene: Scene) -> list[tuple[Source, ast.Call]]:

@@ -52,5 +52,6 @@ def _changed(scene: Scene, found: Divergence) -> tuple[TensorFact, ...]:
     targets: list[ast.expr] = [statement.target] if isinstance(statement, ast.AugAssign) else []
     targets = statement.targets if isinstance(statement, ast.Assign) else targets
     paths = [ast.unparse(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute))]
+    paths += [ast.unparse(t.value) for t in targets if isinstance(t, ast.Subscript)]
     names = tuple(paths) if found.kind == "state" else ()
     return (TensorFact(Role.CULPRIT, names),) if names else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import cast
 
@@ -29,6 +30,7 @@ from autograd_explain.rewrite.engine.edits import merge
 from autograd_explain.rewrite.engine.imports import imports_at
 from autograd_explain.rewrite.engine.tree import Statement, Tree, statement_at
 from autograd_explain.rewrite.transforms.remove_memoization import always_computed
+from autograd_explain.rewrite.transforms.training_step import remove_statement
 
 from .details import Details
 
@@ -104,6 +106,15 @@ def _before_call(site: Site[Details]) -> Edits | None:
     drafts[id(outer)].before(statement, [cast(Statement, again)])
     drafts[id(tree)].remove(moved)
     return every(drafts.values())
+
+
+def _not_asked(site: Site[Details]) -> Edits | None:
+    """`model.gradient_checkpointing_enable()` is left out."""
+    call = site.details.call
+    statement = site.program.statement_at(call)
+    switched = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    alone = switched and "checkpointing" in last_name(statement.value.func)
+    return remove_statement(site.program, call) if call is not None and alone else None
 
 
 def _with_guard(tree: Tree, statement: Statement) -> Statement:
@@ -214,4 +225,5 @@ propose: Propose[Details] = by_table(
     Fix("always_computed", _always_computed, when=lambda d: d.kind == "state", changes=True),
     Fix("as_argument", _given, when=lambda d: d.kind == "state", changes=True),
     Fix("before_call", _before_call, when=lambda d: d.kind == "state", changes=True),
+    Fix("not_asked", _not_asked, when=lambda d: d.kind == "state"),
 )

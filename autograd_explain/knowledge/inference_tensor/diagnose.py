@@ -13,6 +13,7 @@ from autograd_explain.model import Confidence, Finding, Place, What, label
 from .inference import (
     handed_over,
     inference_tensors,
+    kept_by_owners,
     origin_of,
     spelled,
     unpacked_together,
@@ -58,7 +59,8 @@ class Details:
 
 
 def diagnose(scene: Scene) -> Finding[Details] | None:
-    found = next(chain(inference_tensors(scene), handed_over(scene)), None)
+    known = chain(inference_tensors(scene), handed_over(scene), kept_by_owners(scene))
+    found = next(known, None)
     if found is None:  # the message leaves no doubt, but the tensor has no name
         told = finding_from_message(scene, "inference_tensor", EXAMPLE, _VARIANTS)
         return told.with_details(Details(mode=False))
@@ -68,7 +70,7 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
     name = next(spelled(scene, shown.text), shown.text)
     fact = tensor_fact(scene, tensor, shown.text, name)
     variant = _VARIANTS.get(scene.match.pattern, "")
-    if mode is None and made is not None and not variant:
+    if not around and made is not None and not variant:
         variant = "elsewhere"
     return finding_from_message(
         scene,

@@ -15,6 +15,7 @@ from autograd_explain.inspect.facts.container_puts import put_of
 from autograd_explain.inspect.facts.expressions import computation
 from autograd_explain.inspect.facts.torch_call import maker
 from autograd_explain.inspect.scene import Scene
+from autograd_explain.isolation.type_checks import table_of
 from autograd_explain.program import expression_of
 
 
@@ -46,6 +47,24 @@ def handed_over(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
                     node = expression_of(next(iter(scene.names.of(tensor)), ""))
                     if node is not None and scene.surfaced is not None:
                         yield scene.slicer.imagined(scene.surfaced, node), tensor
+
+
+def kept_by_owners(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
+    """The calls of methods in the failing statement whose object keeps an inference tensor: in a
+    cache that the method hands out."""
+    spot = scene.surfaced
+    statement = None if spot is None else scene.slicer.statement(spot)
+    if spot is None or statement is None:
+        return
+    for node in ast.walk(statement):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and scene.slicer.callee(spot.inside(node)) is not None:
+            owner = scene.slicer.value(spot.inside(called.value))
+            for value in table_of(owner).values():
+                held = value.values() if type(value) is dict else (value,)
+                for tensor in held:
+                    if isinstance(tensor, torch.Tensor) and tensor.is_inference():
+                        yield spot.inside(node), tensor
 
 
 def spelled(scene: Scene, live: str) -> Iterator[str]:
@@ -98,9 +117,20 @@ def origin_of(scene: Scene, shown: ExprAt, tensor: torch.Tensor) -> Origin:
     """The origin as the value's way through the program tells it, else as the statement does that
     put it into the container in which it lives."""
     stored = (put_of(scene, name) for name in scene.names.of(tensor) if "[" in name)
-    puts = (scene.slicer.at(found[1].source, found[1].value) for found in stored if found)
+    puts = [scene.slicer.at(found[1].source, found[1].value) for found in stored if found]
     found = (_origin(scene, spot) for spot in (shown, *puts))
-    return next((o for o in found if o.mode is not None), Origin(maker(scene, shown)))
+    known = next((o for o in found if o.mode is not None), None)
+    if known is not None:
+        return known
+    return Origin(next(iter(puts), None) or maker(scene, shown), _only_switch(scene))
+
+
+def _only_switch(scene: Scene) -> ExprAt | None:
+    """The one inference mode of the program: the calls between it and what was made may go through
+    a library."""
+    nodes = (*scene.index.nodes(ast.With), *scene.index.nodes(ast.FunctionDef))
+    found = [(source, mode) for source, n in nodes if (mode := _switch(n)) is not None]
+    return scene.slicer.at(*found[0]) if len(found) == 1 else None
 
 
 def _origin(scene: Scene, spot: ExprAt) -> Origin:
