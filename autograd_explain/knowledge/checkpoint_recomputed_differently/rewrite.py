@@ -112,8 +112,8 @@ def _not_asked(site: Site[Details]) -> Edits | None:
     """`model.gradient_checkpointing_enable()` is left out."""
     call = site.details.call
     statement = site.program.statement_at(call)
-    switched = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-    alone = switched and "checkpointing" in last_name(statement.value.func)
+    switch = statement.value if isinstance(statement, ast.Expr) else None
+    alone = isinstance(switch, ast.Call) and "checkpointing" in last_name(switch.func)
     return remove_statement(site.program, call) if call is not None and alone else None
 
 

@@ -56,8 +56,8 @@ def kept_by_owners(scene: Scene) -> Iterator[tuple[ExprAt, torch.Tensor]]:
     statement = None if spot is None else scene.slicer.statement(spot)
     if spot is None or statement is None:
         return
-    for node in ast.walk(statement):
-        called = node.func if isinstance(node, ast.Call) else None
+    for node in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
+        called = node.func
         if isinstance(called, ast.Attribute) and scene.slicer.callee(spot.inside(node)) is not None:
             owner = scene.slicer.value(spot.inside(called.value))
             for value in table_of(owner).values():

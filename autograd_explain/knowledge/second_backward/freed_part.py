@@ -35,6 +35,7 @@ from .made_outside import (
     made_outside,
     read_in_loop,
     reads_of,
+    stored_by_methods,
 )
 
 _SECONDS = 2.0
@@ -210,7 +211,8 @@ def _read_from_outside(
         grad_fn: Any = None if named.tensor.is_leaf else named.tensor.grad_fn
         if id(grad_fn) in known and id(named.tensor) not in roots:
             # What an object of a package keeps, it may have made in any call.
-            kept = is_of_package(type(scene.names.holder(named.name)))
+            holder = scene.names.holder(named.name)
+            kept = is_of_package(type(holder)) or stored_by_methods(scene, holder, named.name)
             if not kept and read_in_loop(scene, named.name) is not None:
                 if made := made_by_text(scene, named.name):
                     return named, made

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeGuard
 
 from autograd_explain.inspect.facts.binding import Binding
 from autograd_explain.inspect.live.graph import GraphNode
@@ -33,7 +34,7 @@ def kept_anew(scene: Scene) -> KeptAnew | None:
     last = _last_of_rounds(scene) if found else []
     for named in scene.names.tensors if last else ():
         tail = "." + named.name.partition("[")[0].rpartition(".")[2]
-        name = next((n for n in found if n.endswith(tail)), "")
+        name = next((n for n in found if n.partition("[")[0].endswith(tail)), "")
         start = start_of(named.tensor) if name and not named.tensor.is_leaf else None
         if start is None:
             continue
@@ -57,20 +58,22 @@ def _is_made_again(scene: Scene, node: GraphNode) -> bool:
 
 
 def _kept(scene: Scene) -> Iterator[tuple[Source, ast.Assign, str]]:
-    """The statements `self.state = f(x, self.state)` and the attribute, and `self.state = x` of a
-    function that has read it before."""
+    """The statements `self.state = f(x, self.state)` and the attribute (or an element of one), and
+    `self.state = x` of a function that has read it before."""
     for source, node in scene.index.nodes(ast.Assign):
         function = source.function_around(node) if isinstance(node.value, ast.Name) else None
         inside = ast.walk(node.value if function is None else function)
-        loads = (n for n in inside if isinstance(n, ast.Attribute) and _is_read(n))
+        loads = (n for n in inside if _is_state(n) and isinstance(n.ctx, ast.Load))
         read = {ast.unparse(n) for n in loads if n.lineno <= node.lineno}
         for target in (leaf for t in node.targets for leaf in getattr(t, "elts", [t])):
-            if isinstance(target, ast.Attribute) and ast.unparse(target) in read:
+            if _is_state(target) and ast.unparse(target) in read:
                 yield source, node, ast.unparse(target)
 
 
-def _is_read(node: ast.Attribute) -> bool:
-    return isinstance(node.ctx, ast.Load)
+def _is_state(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Subscript]:
+    """`self.state` and `self.states[name]`"""
+    held = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(held, ast.Attribute)
 
 
 def _last_of_rounds(scene: Scene) -> list[GraphNode]:

@@ -113,6 +113,27 @@ def made_by_constructor(scene: Scene, carrier: NamedTensor | None) -> TraceEvent
     return TraceEvent(-1, source.place(node.lineno, function.name, node), "assign")
 
 
+def stored_by_methods(scene: Scene, holder: object, name: str) -> bool:
+    """Whether the attribute of an object under which a value lives, or an element of it, is given
+    its value by methods that are called later than the constructor."""
+    attribute = name.partition("[")[0].rpartition(".")[2]
+    for source, cls in (d for c in bases(type(holder)) for d in scene.index.classes(c.__name__)):
+        for node in (n for n in ast.walk(cls) if isinstance(n, (ast.Assign, ast.AugAssign))):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            function = source.function_around(node)
+            if function is not None and function.name != "__init__":
+                if any(_is_own(target, attribute) for target in targets):
+                    return True
+    return False
+
+
+def _is_own(target: ast.expr, attribute: str) -> bool:
+    """`self.layers` and `self.layers[name]`, of the attribute `layers`."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return isinstance(target, ast.Attribute) and target.attr == attribute
+
+
 def reads_of(scene: Scene, carrier: NamedTensor | None) -> tuple[Place, ...]:
     """Where the program reads an attribute of the name under which an object holds a value."""
     attribute = "" if carrier is None else carrier.name.rpartition(".")[2]

@@ -265,8 +265,23 @@ def _cuts(finding: Finding[Details], program: Program) -> Iterator[Edits | None]
         yield kept
         return  # at the maker this round would lose its gradient, too
     for target in (n for n in fact.names if n.rsplit(".", 1)[-1] == carried):
-        yield detach_expression(program, maker, target, state=several)
-        yield detach_use(program, maker, target, state=several)
+        ways = [detach_expression, detach_use]
+        for way in reversed(ways) if _is_read_apart(program, maker, target) else ways:
+            yield way(program, maker, target, state=several)
+
+
+def _is_read_apart(program: Program, maker: Place, target: str) -> bool:
+    """Whether another function than the one that stores an attribute reads it: this round's value,
+    whose graph is needed."""
+    attribute = target.partition("[")[0].rpartition(".")[2]
+    found = index_of(program).nodes(ast.Attribute, naming=(attribute,))
+    return "." in target and any(
+        node.attr == attribute
+        and isinstance(node.ctx, ast.Load)
+        and (around := source.function_around(node)) is not None
+        and around.name not in (maker.function, "__init__")
+        for source, node in found
+    )
 
 
 def _may_be_none(program: Program, name: str) -> bool:
