@@ -26,7 +26,7 @@ from autograd_explain.inspect.live.names import NamedTensor
 from autograd_explain.inspect.scene import Scene
 from autograd_explain.model import Certainty, LineId, Place
 from autograd_explain.nodes import GraphTraversal, start_of
-from autograd_explain.program import is_of_package
+from autograd_explain.program import called_name, is_of_package
 
 from .kept_anew import KeptAnew, kept_anew
 from .made_outside import (
@@ -212,11 +212,18 @@ def _read_from_outside(
         if id(grad_fn) in known and id(named.tensor) not in roots:
             # What an object of a package keeps, it may have made in any call.
             holder = scene.names.holder(named.name)
-            kept = is_of_package(type(holder)) or stored_by_methods(scene, holder, named.name)
-            if not kept and read_in_loop(scene, named.name) is not None:
-                if made := made_by_text(scene, named.name):
+            if not is_of_package(type(holder)) and read_in_loop(scene, named.name) is not None:
+                made = made_by_text(scene, named.name)
+                if made and not _is_only_begun(scene, holder, named.name, made[-1]):
                     return named, made
     return None, ()
+
+
+def _is_only_begun(scene: Scene, holder: object, name: str, made: TraceEvent) -> bool:
+    """Whether a statement only makes the object, whose methods store there what it keeps later."""
+    value = getattr(scene.program.statement_at(made.place), "value", None)
+    begun = isinstance(value, ast.Call) and called_name(value) == type(holder).__name__
+    return begun and stored_by_methods(scene, holder, name)
 
 
 def _below(graph: Graph, node: GraphNode) -> list[GraphNode]:
