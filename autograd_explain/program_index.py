@@ -228,6 +228,12 @@ class ProgramIndex:
             if called_name(call) in names and (not of or self.package(source, call) in (of, None)):
                 yield source, call
 
+    def reads(self, attribute: str) -> Iterator[tuple[Source, ast.Attribute]]:
+        """Where the program reads an attribute of this name, of whatever object."""
+        for source, node in self.nodes(ast.Attribute, naming=(attribute,)):
+            if node.attr == attribute and isinstance(node.ctx, ast.Load):
+                yield source, node
+
     def functions(self, name: str) -> list[Definition]:
         """The functions and methods of this name."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -10,12 +10,11 @@ import ast
 from collections.abc import Iterator
 
 from ...arguments import parameters
-from ...forward_flow import is_simple
-from ...program import Source, called_name
+from ...program import Function, Source, called_name
 from ..dataflow.syntax import taken_apart
 from ..history import TraceEvent
 from ..scene import Scene
-from .statements import SourceWrite, base_of, write_of
+from .statements import SourceWrite, base_of, writes_in
 
 
 def write_in_callback(scene: Scene) -> TraceEvent | None:
@@ -32,16 +31,12 @@ def write_in_callback(scene: Scene) -> TraceEvent | None:
     return TraceEvent(0, place, write.op, target=write.target_text)
 
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
 def _writes(scene: Scene) -> Iterator[tuple[Source, Function, SourceWrite]]:
-    for source, node in scene.index.nodes(ast.stmt):
-        write = write_of(node) if is_simple(node) else None
-        function = None if write is None else source.function_around(node)
-        if write is None or not isinstance(function, Function):
-            continue
-        if function.name == "__call__" or not function.name.startswith("__"):
+    for source, write in writes_in(scene.index):
+        function = source.function_around(write.statement)
+        if function is not None and (
+            function.name == "__call__" or not function.name.startswith("__")
+        ):
             yield source, function, write
 
 

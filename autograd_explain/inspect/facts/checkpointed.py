@@ -34,13 +34,14 @@ _MODES = ("eval", "train", "set_autocast_enabled", "set_grad_enabled")
 @dataclass(frozen=True)
 class Divergence:
     """A statement that makes a second run of `function` differ: it changes a "state", draws a
-    "random" number, or changes the "mode" between the runs.  `call` is the one of checkpoint, or
-    the program's that has a library checkpoint what it runs."""
+    "random" number, or changes the "mode" between the runs.  `call` is the one of checkpoint;
+    `switch` the one by which the program has a library checkpoint what it runs."""
 
     kind: str
     function: str
     place: Place
     call: Place | None = None
+    switch: Place | None = None
 
 
 def suspects(scene: Scene) -> list[Divergence]:
@@ -54,15 +55,22 @@ def suspects(scene: Scene) -> list[Divergence]:
             name = ast.unparse(call.args[0]) if body.name == "forward" else body.name or "lambda"
             found += [replace(d, function=name, call=at) for d in _of_run(scene, body)]
         found += _between(source, call)
-    asked = None if passed else asked_of_library(scene)
-    for name, body in () if passed else _parts(scene):
-        found += [replace(d, function=name, call=asked) for d in _of_run(scene, body)]
+    if not passed:
+        found += _in_library(scene)
     order = ("state", "random", "mode")
     unique = {s.place: s for s in reversed(found)}
     return sorted(unique.values(), key=lambda s: order.index(s.kind))
 
 
+def _in_library(scene: Scene) -> Iterator[Divergence]:
+    """What the user's modules do inside those of a library, which checkpoints what it runs."""
+    switch = _switched_on(scene)
+    for name, body in _parts(scene):
+        yield from (replace(d, function=name, switch=switch) for d in _of_run(scene, body))
+
+
 def _of_run(scene: Scene, body: Definition) -> Iterator[Divergence]:
+    """What a function does, and what it calls."""
     ran = list(_run_by(scene, body))
     read = {path for b in ran for path in _read(b)}
     yield from (d for b in ran for d in _inside(b, read))
@@ -80,7 +88,7 @@ def _parts(scene: Scene) -> Iterator[tuple[str, Definition]]:
             yield type(module).__name__, body
 
 
-def asked_of_library(scene: Scene) -> Place | None:
+def _switched_on(scene: Scene) -> Place | None:
     """The one call by which the program has a library checkpoint its layers:
     transformers' `model.gradient_checkpointing_enable()`, timm's `set_grad_checkpointing(True)`."""
     calls = ((s, c) for s, c in scene.index.nodes(ast.Call) if _SWITCH in called_name(c))

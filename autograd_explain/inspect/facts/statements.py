@@ -10,9 +10,11 @@ from typing import Any
 
 import torch
 
+from ...forward_flow import is_simple
 from ...incident import LiveFrame
 from ...model import Place
-from ...program import Program
+from ...program import Program, Source
+from ...program_index import ProgramIndex
 from ..dataflow.safe_lookup import MISSING, in_frame
 from ..shadow.torch_names import operation_of_module
 
@@ -82,6 +84,14 @@ def write_at(program: Program, place: Place | None) -> SourceWrite | None:
     """The in-place write that the statement at a place makes, or None where it makes none."""
     statement = program.statement_at(place)
     return None if statement is None else write_of(statement)
+
+
+def writes_in(index: ProgramIndex) -> Iterator[tuple[Source, SourceWrite]]:
+    """The in-place writes that the program's statements may make."""
+    for source, node in index.nodes(ast.stmt):
+        write = write_of(node) if is_simple(node) else None
+        if write is not None:
+            yield source, write
 
 
 def write_of(statement: ast.stmt) -> SourceWrite | None:

@@ -10,8 +10,10 @@ from autograd_explain.model import Place
 @dataclass(frozen=True)
 class Details:
     """`kind` is that of the surest divergence; `draws` are the statements that draw numbers other
-    than torch's, where that is it; `call` is the call of checkpoint."""
+    than torch's, where that is it; `call` is the call of checkpoint, `switch` the one by which
+    a library does."""
 
     kind: str = ""
     draws: tuple[Place, ...] = ()
     call: Place | None = None
+    switch: Place | None = None

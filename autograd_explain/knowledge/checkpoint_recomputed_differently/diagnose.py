@@ -43,7 +43,9 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
         tensors=() if first is None else _changed(scene, first),
         variant=kind,
     )
-    return told.with_details(Details(kind, draws, None if first is None else first.call))
+    if first is None:
+        return told.with_details(Details())
+    return told.with_details(Details(kind, draws, first.call, first.switch))
 
 
 def _changed(scene: Scene, found: Divergence) -> tuple[TensorFact, ...]:

@@ -110,11 +110,9 @@ def _before_call(site: Site[Details]) -> Edits | None:
 
 def _not_asked(site: Site[Details]) -> Edits | None:
     """`model.gradient_checkpointing_enable()` is left out."""
-    call = site.details.call
-    statement = site.program.statement_at(call)
-    switch = statement.value if isinstance(statement, ast.Expr) else None
-    alone = isinstance(switch, ast.Call) and "checkpointing" in last_name(switch.func)
-    return remove_statement(site.program, call) if call is not None and alone else None
+    switch = site.details.switch
+    alone = isinstance(site.program.statement_at(switch), ast.Expr)
+    return remove_statement(site.program, switch) if switch is not None and alone else None
 
 
 def _with_guard(tree: Tree, statement: Statement) -> Statement:

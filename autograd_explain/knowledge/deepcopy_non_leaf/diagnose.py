@@ -172,5 +172,4 @@ def _nothing(node: ast.AST) -> bool:
 
 def _looks_back(scene: Scene, attribute: str, stored: list[ExprAt]) -> bool:
     """Whether one statement stores the value and nothing reads it."""
-    named = (node for _, node in scene.index.nodes(ast.Attribute) if node.attr == attribute)
-    return len(stored) == 1 and not any(isinstance(node.ctx, ast.Load) for node in named)
+    return len(stored) == 1 and not any(scene.index.reads(attribute))

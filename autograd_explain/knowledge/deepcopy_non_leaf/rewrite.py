@@ -3,7 +3,6 @@
 import ast
 import re
 from dataclasses import replace
-from itertools import islice
 
 from autograd_explain.model import Finding, Place, What
 from autograd_explain.program import Program, last_name
@@ -35,12 +34,8 @@ def _unrecorded(site: Site[Details]) -> Edits | None:
 
 def _when_read(site: Site[Details]) -> Edits | None:
     """What a constructor computed (`self.prior = …`) becomes a property, which no copy holds."""
-    read = (
-        source.place(node.lineno, None, node)
-        for source, node in index_of(site.program).nodes(ast.Attribute)
-        if node.attr == site.details.attribute and isinstance(node.ctx, ast.Load)
-    )
-    uses = list(islice(read, 1))
+    read = index_of(site.program).reads(site.details.attribute)
+    uses = [source.place(node.lineno, None, node) for source, node in read]
     made = site.place
     return attributes_as_properties(site.program, [made], uses) if made and uses else None
 

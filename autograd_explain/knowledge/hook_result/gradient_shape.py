@@ -47,14 +47,10 @@ def in_its_place(program: Program, place: Place | None, gradient: str) -> Edits 
 
     None where more than one part of the gradient is read, or what is read changes the shape again.
     """
-    source, node = program.source_at(place), node_at(program, place)
-    function = None if source is None or node is None else _function(source, node)
-    if source is None or node is None or not isinstance(function, ast.FunctionDef):
+    found = _last_return(program, place)
+    if found is None:
         return None
-    last = function.body[-1]
-    span = source.span(last)
-    if not isinstance(last, ast.Return) or last.value is not node or span is None:
-        return None
+    source, function, last, node = found
     parts = {ast.unparse(n) for n in ast.walk(node) if _is_part(n, gradient)}
     changing = [c for c in _flowing(function, node) if called_name(c) in _REDUCE | _REARRANGE]
     if len(parts) != 1 or changing or _is_bound_again(function, gradient):
@@ -62,13 +58,13 @@ def in_its_place(program: Program, place: Place | None, gradient: str) -> Edits 
     (part,) = parts
     taken = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
     name = next(n for i in count() if (n := f"kept{i or ''}") not in taken)
-    indent = " " * last.col_offset
+    indent, span = " " * last.col_offset, source.span(last)
     lines = (
         f"{name} = {gradient}.new_zeros({gradient}.shape)",
         f"{name}{part.removeprefix(gradient)} = {ast.unparse(node)}",
         f"return {name}",
     )
-    return apply_patches([Patch(source, span, f"\n{indent}".join(lines))])
+    return None if span is None else apply_patches([Patch(source, span, f"\n{indent}".join(lines))])
 
 
 def _is_part(node: ast.AST, gradient: str) -> bool:
@@ -77,18 +73,30 @@ def _is_part(node: ast.AST, gradient: str) -> bool:
 
 def without_result(program: Program, place: Place | None) -> Edits | None:
     """`return g.norm().item()` behind other statements -> `return`: the hook only looks."""
+    found = _last_return(program, place)
+    if found is None:
+        return None
+    source, function, last, node = found
+    works, span = any(_has_effect(s) for s in function.body[:-1]), source.span(last)
+    if not works or span is None:
+        return None
+    if any(isinstance(n, (ast.Call, ast.Await)) and not _only_reads(n) for n in ast.walk(node)):
+        return None
+    return apply_patches([Patch(source, span, "return")])
+
+
+def _last_return(
+    program: Program, place: Place | None
+) -> tuple[Source, ast.FunctionDef, ast.Return, ast.expr] | None:
+    """The statement that ends a function with what stands at a place."""
     source, node = program.source_at(place), node_at(program, place)
     function = None if source is None or node is None else _function(source, node)
     if source is None or node is None or not isinstance(function, ast.FunctionDef):
         return None
     last = function.body[-1]
-    works = any(_has_effect(s) for s in function.body[:-1])
-    span = source.span(last)
-    if not works or not isinstance(last, ast.Return) or last.value is not node or span is None:
+    if not isinstance(last, ast.Return) or last.value is not node:
         return None
-    if any(isinstance(n, (ast.Call, ast.Await)) and not _only_reads(n) for n in ast.walk(node)):
-        return None
-    return apply_patches([Patch(source, span, "return")])
+    return source, function, last, node
 
 
 def _has_effect(statement: ast.stmt) -> bool:

@@ -128,7 +128,7 @@ def origin_of(scene: Scene, shown: ExprAt, tensor: torch.Tensor) -> Origin:
 def _only_switch(scene: Scene) -> ExprAt | None:
     """The one inference mode of the program: the calls between it and what was made may go through
     a library."""
-    nodes = (*scene.index.nodes(ast.With), *scene.index.nodes(ast.FunctionDef))
+    nodes = scene.index.nodes(ast.stmt)
     found = [(source, mode) for source, n in nodes if (mode := _switch(n)) is not None]
     return scene.slicer.at(*found[0]) if len(found) == 1 else None
 

@@ -4,7 +4,6 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autograd_explain.forward_flow import is_simple
 from autograd_explain.inspect.dataflow.syntax import taken_apart
 from autograd_explain.inspect.facts.call_levels import at_one_level
 from autograd_explain.inspect.facts.overwrite import (
@@ -17,7 +16,7 @@ from autograd_explain.inspect.facts.overwrite import (
     read_operand,
     saving_lines,
 )
-from autograd_explain.inspect.facts.statements import write_of
+from autograd_explain.inspect.facts.statements import writes_in
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.shapes import shown_shape
 from autograd_explain.inspect.scene import Scene
@@ -157,10 +156,10 @@ def _alone(scene: Scene) -> Place | None:
     pairs = [p for pair in given for p in taken_apart(*pair)]
     counted = {last_name(t) for t, v in pairs if isinstance(v, (ast.Constant, ast.List, ast.Dict))}
     found = [
-        source.place(node.lineno) for source, node in scene.index.nodes(ast.stmt)
-        if is_simple(node) and (write := write_of(node)) is not None
-        and last_name(write.target) not in counted
-    ]  # fmt: skip
+        source.place(write.statement.lineno)
+        for source, write in writes_in(scene.index)
+        if last_name(write.target) not in counted
+    ]
     return found[0] if len(found) == 1 else None
 
 

@@ -11,6 +11,7 @@ import torch
 from autograd_explain.arguments import parameters
 from autograd_explain.incident import LiveFrame
 from autograd_explain.inspect.dataflow.safe_lookup import MISSING, in_frame
+from autograd_explain.inspect.dataflow.syntax import container_of
 from autograd_explain.inspect.facts.failing_loops import loops_around
 from autograd_explain.inspect.history import TraceEvent
 from autograd_explain.inspect.live.graph import GraphNode
@@ -122,23 +123,16 @@ def stored_by_methods(scene: Scene, holder: object, name: str) -> bool:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             function = source.function_around(node)
             if function is not None and function.name != "__init__":
-                if any(_is_own(target, attribute) for target in targets):
+                stored = map(container_of, targets)
+                if any(isinstance(t, ast.Attribute) and t.attr == attribute for t in stored):
                     return True
     return False
-
-
-def _is_own(target: ast.expr, attribute: str) -> bool:
-    """`self.layers` and `self.layers[name]`, of the attribute `layers`."""
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    return isinstance(target, ast.Attribute) and target.attr == attribute
 
 
 def reads_of(scene: Scene, carrier: NamedTensor | None) -> tuple[Place, ...]:
     """Where the program reads an attribute of the name under which an object holds a value."""
     attribute = "" if carrier is None else carrier.name.rpartition(".")[2]
-    found = scene.index.nodes(ast.Attribute, naming=(attribute,))
-    reads = ((s, n) for s, n in found if n.attr == attribute and isinstance(n.ctx, ast.Load))
+    reads = scene.index.reads(attribute)
     return tuple(source.place(node.lineno, None, node) for source, node in reads)
 
 

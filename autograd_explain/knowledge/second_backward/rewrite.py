@@ -274,13 +274,9 @@ def _is_read_apart(program: Program, maker: Place, target: str) -> bool:
     """Whether another function than the one that stores an attribute reads it: this round's value,
     whose graph is needed."""
     attribute = target.partition("[")[0].rpartition(".")[2]
-    found = index_of(program).nodes(ast.Attribute, naming=(attribute,))
+    around = (source.function_around(node) for source, node in index_of(program).reads(attribute))
     return "." in target and any(
-        node.attr == attribute
-        and isinstance(node.ctx, ast.Load)
-        and (around := source.function_around(node)) is not None
-        and around.name not in (maker.function, "__init__")
-        for source, node in found
+        f is not None and f.name not in (maker.function, "__init__") for f in around
     )
 
 

@@ -39,10 +39,10 @@ class LeftByOthers:
         self._suspects: dict[int, list[_Suspect]] = {}
 
     def before_backward(self, roots: Iterable[Tensor], site: int) -> None:
-        open_ones = (s for s in self._suspects.get(site, ()) if not s.behind)
-        for suspect in [s for s in open_ones if s.looks < _MAX_LOOKS]:
-            suspect.looks += 1
-            suspect.behind = _is_used_behind(roots, suspect)
+        for suspect in self._suspects.get(site, ()):
+            if not suspect.behind and suspect.looks < _MAX_LOOKS:
+                suspect.looks += 1
+                suspect.behind = _is_used_behind(roots, suspect)
 
     def is_left(self, backward: Mark, own: Collection[Tensor], others: Iterable[Tensor]) -> bool:
         """Whether what a backward of another turn has added is known to be no part of the step;
