@@ -78,6 +78,17 @@ class Fitter:
     def fit(self, x, y):
         loss = self.loss_fn(self.model(x), y)
         loss.backward()
+
+class Tapped:
+    def __init__(self, layers, tap):
+        self.layers = layers
+        self.tap = tap
+
+    def loss(self, x):
+        return hand(self.tap, self.layers(x)).sum()
+
+# Compiled elsewhere: without a source that could be run again.
+exec("def hand(tap, values):\\n    tap(values)\\n    return values")
 """
 BEGIN = """# %%
 import numpy as np
@@ -309,3 +320,41 @@ Fitter(Net(), lambda p, y: (p - y).square().mean().item() * torch.ones(())).fit(
     found = play(cells_of(BEGIN + text)).diagnosis
     assert found is not None
     assert found.finding.place(What.CAUSE) is None
+
+
+WRITES_WHAT_IT_IS_HANDED = """
+class Tap:
+    def __call__(self, values):
+        values.mul_(2.0)
+# %%
+{more}
+loss = Tapped(nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()), Tap()).loss(x)
+# %%
+loss.backward()
+"""
+COLLATED = """
+def whitened(batch):
+    values = torch.stack(batch)
+    batch = values[0]
+    batch.sub_(values.mean())
+    return values
+x = next(iter(torch.utils.data.DataLoader(x, 4, collate_fn=whitened)))
+"""
+ANOTHER = """
+class Others:
+    def after(self, values):
+        values.add_(1.0)
+"""
+
+
+@pytest.mark.parametrize("more", ["", COLLATED])
+def test_the_one_write_to_what_a_library_hands_over(more: str) -> None:
+    found = explained(cells_of(BEGIN + WRITES_WHAT_IT_IS_HANDED.replace("{more}", more))).finding
+    place = found.place(What.CHANGED)
+    assert place is not None and place.source == "values.mul_(2.0)"
+
+
+def test_of_two_such_writes_none_is_named() -> None:
+    text = WRITES_WHAT_IT_IS_HANDED.replace("{more}", ANOTHER)
+    found = explained(cells_of(BEGIN + text)).finding
+    assert found.place(What.CHANGED) is None

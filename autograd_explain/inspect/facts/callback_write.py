@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from ...arguments import parameters
-from ...program import Function, Source, called_name
+from ...program import Function, Source, called_name, last_name
 from ..dataflow.syntax import taken_apart
 from ..history import TraceEvent
 from ..scene import Scene
@@ -19,9 +19,11 @@ from .statements import SourceWrite, base_of, writes_in
 
 def write_in_callback(scene: Scene) -> TraceEvent | None:
     """None where a function that the program does not call itself writes to something else, too,
-    or several do."""
-    called = {called_name(call) for _, call in scene.index.nodes(ast.Call)}
-    found = [w for w in _writes(scene) if w[1].name not in called]
+    or several do.  What makes a batch writes before anything is saved."""
+    calls = [call for _, call in scene.index.nodes(ast.Call)]
+    before = {called_name(call) for call in calls}
+    before |= {n for call in calls for n in _handed_to_loader(call)}
+    found = [w for w in _writes(scene) if w[1].name not in before]
     if len(found) != 1:
         return None
     ((source, function, write),) = found
@@ -29,6 +31,13 @@ def write_in_callback(scene: Scene) -> TraceEvent | None:
         return None
     place = source.place(write.statement.lineno, function.name, write.statement)
     return TraceEvent(0, place, write.op, target=write.target_text)
+
+
+def _handed_to_loader(call: ast.Call) -> list[str]:
+    """The functions that a DataLoader gets (`collate_fn=…`)."""
+    if called_name(call) != "DataLoader":
+        return []
+    return [last_name(value) for value in (*call.args, *(k.value for k in call.keywords))]
 
 
 def _writes(scene: Scene) -> Iterator[tuple[Source, Function, SourceWrite]]:
