@@ -57,6 +57,9 @@ def _one_thread() -> None:
 def _libraries_set_aside() -> None:
     """Half a million objects of libraries, which no collection need look at again: a test process
     collects often, and each fork would copy them."""
+    from notebook import load_what_replays_need
+
+    load_what_replays_need()
     for name in ("torch", "IPython", "libcst.metadata", "autograd_explain.pipeline"):
         importlib.import_module(name)
     gc.collect()

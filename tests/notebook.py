@@ -42,6 +42,7 @@ __all__ = [
     "fresh_torch",
     "installed",
     "kernel_shell",
+    "load_what_replays_need",
     "python_of",
     "run_cells",
     "seconds_of",
@@ -218,6 +219,15 @@ def without_time_limits() -> Iterator[None]:
         stack.enter_context(mock.patch.object(TimeShare, "allows", lambda *_, **__: True))
         stack.enter_context(mock.patch.object(checkpoint, "_READY_SECONDS", float(PATIENCE)))
         yield
+
+
+def load_what_replays_need() -> None:
+    """Each copy of this process would load it for itself, and compile it first: a replay writes no
+    file, so none is there for the next one either."""
+    importlib.import_module("torch._dynamo")
+    for name in _modules_of_ours():
+        if name.startswith("autograd_explain.verification."):
+            importlib.import_module(name)
 
 
 @cache

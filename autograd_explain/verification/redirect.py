@@ -17,6 +17,7 @@ import posix
 import shutil
 import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -335,6 +336,10 @@ def rebind(originals: Sequence[Any], replaced: Mapping[int, Any]) -> None:
     """What holds functions under names of its own (`from os import mkdir`) gets what replaces
     them, by the identity of the original."""
     kept = {id(vars(sys.modules[name])) for name in _KEPT if name in sys.modules}
+    # As a rule the only defaults among the holders: then one pass over all objects is enough.
+    closer = getattr(tempfile, "_TemporaryFileCloser", type)  # private
+    for function in vars(closer).values():
+        _rebind_defaults(function, replaced)
     tuples = []
     gc.unfreeze()  # a program that has set its objects aside has their holders among them
     for holder in gc.get_referrers(*originals):
@@ -344,10 +349,13 @@ def rebind(originals: Sequence[Any], replaced: Mapping[int, Any]) -> None:
                     holder[key] = replaced[id(value)]
         elif type(holder) is tuple:
             tuples.append(holder)
-    known = {id(found) for found in tuples}
     for function in gc.get_referrers(*tuples) if tuples else ():
-        if type(function) is FunctionType and id(function.__defaults__) in known:
-            given = function.__defaults__ or ()
-            function.__defaults__ = tuple(replaced.get(id(value), value) for value in given)
+        _rebind_defaults(function, replaced)
     importlib.invalidate_caches()
     getattr(sys, "_clear_type_cache", lambda: None)()  # classes were among the holders
+
+
+def _rebind_defaults(function: Any, replaced: Mapping[int, Any]) -> None:
+    given = function.__defaults__ if type(function) is FunctionType else None
+    if given and any(id(value) in replaced for value in given):
+        function.__defaults__ = tuple(replaced.get(id(value), value) for value in given)
