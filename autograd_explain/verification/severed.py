@@ -34,7 +34,8 @@ from .tracked import has_history, tensors_in
 _SEED = 20_240_613
 _MAX_ROUNDS = 3
 _MAX_LOOKS = 2  #: at the graph behind the values of one line, in a round
-_MAX_DERIVATIVES = 40
+#: Of derivatives that a program trains by, and of others: a Hessian at many points takes hundreds.
+_MAX_STEPS, _MAX_DERIVATIVES = 40, 400
 
 _NUMBERS = frozenset({"item", "tolist", "__float__"})
 _ARRAYS = frozenset({"numpy", "__array__"})
@@ -87,6 +88,11 @@ class _Derivative:
         return self.again or trained or not all(t.is_leaf for t in self.inputs)
 
 
+def _is_trained(tensor: torch.Tensor) -> bool:
+    """Whether a program may train this: a parameter, or what it has written to."""
+    return isinstance(tensor, torch.nn.Parameter) or tensor._version > 0
+
+
 class SeveredValues(BackwardMode):
     """Notes what leaves the graph in each round, and moves what it is asked to."""
 
@@ -116,7 +122,7 @@ class SeveredValues(BackwardMode):
         self._derivatives: dict[tuple[int, tuple[CodeRange, ...]], _Derivative] = {}
         self._stepped: set[int] = set()
         self._read: list[Read] = []
-        self._wholes = 0
+        self._wholes = self._steps = 0
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -296,6 +302,7 @@ class SeveredValues(BackwardMode):
                 loss = sum(float(t.detach().double().sum()) for t in roots if not t.is_complex())
                 if not whole and not any(args[CREATE_GRAPH : CREATE_GRAPH + 1]):
                     result = self._derived(roots, inputs, result)
+                self._steps += not whole and any(map(_is_trained, inputs))
                 every = told_apart(filter(_is_tensor, given.values()))
                 self.found.append(Round(loss, every, left, tuple(self._read), whole))
             if whole:
@@ -312,8 +319,8 @@ class SeveredValues(BackwardMode):
     def _is_enough(self) -> bool:
         if self._moved is not None:
             return len(self.found) > self._moved.round
-        derivatives = len(self.found) - self._wholes
-        return self._wholes > self._most or derivatives > _MAX_DERIVATIVES
+        many = self._steps > _MAX_STEPS or len(self.found) - self._wholes > _MAX_DERIVATIVES
+        return self._wholes > self._most or many
 
     def _noted(
         self, roots: Sequence[torch.Tensor], given: Mapping[int, torch.Tensor | None]

@@ -357,6 +357,13 @@ DERIVATIVES = {
         "loss = (u_t.sum(1) + t[:, 0] * u[:, 0]).pow(2).mean() + F.mse_loss(head(enc(x)), y)",
         "u_t, = torch.autograd.grad(u.sum(), t, retain_graph=True, create_graph=True)",
     ),
+    "a Hessian at each of many points": (
+        "net = lambda p: head(enc(p).tanh()).squeeze()\n"
+        "h = [torch.autograd.functional.hessian(net, p).trace() for p in torch.rand(20, 3)]\n"
+        "loss = torch.stack(h).pow(2).mean() + F.mse_loss(head(enc(x)), y)",
+        "h = [torch.autograd.functional.hessian(net, p, create_graph=True).trace() "
+        "for p in torch.rand(20, 3)]",
+    ),
 }
 FORCES = """class Forces(nn.Module):
     def __init__(self):
