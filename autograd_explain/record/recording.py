@@ -31,7 +31,7 @@ from .detect.plain_leaves import are_weights
 from .detect.read_gradients import by_gradients
 from .detect.recording_off import is_by_program, is_in_memory, is_only_shown
 from .detect.stopped_gradients import left_so
-from .detect.straight_through import swapped
+from .detect.straight_through import misplaced
 from .detect.uncalled import uncalled
 from .observe.backwards import Backwards
 from .observe.call_sites import CallSite, CallSites
@@ -212,7 +212,7 @@ class Recording:
             moments = self.moments(self.program)
             updated = (by_gradients(s, moments, self.program) for s in found)
             found = [s for s in updated if s is not None]
-            found += swapped(self.suspicion.cuts, moments.spot, self._since)
+            found += misplaced(self.suspicion.cuts, moments.spot, self._since)
             gradients = self.suspicion.gradients
             found += overwritten_outputs(
                 self.sites.namespace, gradients, self.log, self.program, self._since

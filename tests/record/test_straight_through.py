@@ -28,6 +28,7 @@ RIGHT = (
     "z - (z - q).detach()",
     "q",
     "q + z.detach()",
+    "(q + (z - q)).detach()",
 )
 #: A fixed point found outside the graph, through which the last call alone hands the gradient.
 FIXED_POINT = (
@@ -43,6 +44,13 @@ def test_the_wrong_way_round(written: str) -> None:
     assert (found.name, found.evidence["way"]) == ("graph-cut", "swapped")
     assert (found.evidence["value"], found.evidence["passed"]) == ("z", "q")
     assert found.moments["cut"][0].place.line == 6
+
+
+@pytest.mark.parametrize("written", ["(z + (q - z)).detach()", "((q - z) + z).detach()"])
+def test_stopped_as_a_whole(written: str) -> None:
+    (found,) = signals((HEAD, LOOP.format(written)))
+    assert (found.name, found.evidence["way"]) == ("graph-cut", "stopped_sum")
+    assert (found.evidence["value"], found.evidence["passed"]) == ("z", "q")
 
 
 @pytest.mark.parametrize("written", RIGHT)

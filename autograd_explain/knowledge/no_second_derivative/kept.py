@@ -89,8 +89,8 @@ def _kept(owner: ast.ClassDef) -> Iterator[tuple[str, ast.stmt]]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             saves = called_name(node.value) == "save_for_backward"
             for part in node.value.args if saves else ():
-                if isinstance(part, ast.Name) and part.id not in known:
-                    yield part.id, node
+                if _is_computed(part, known):
+                    yield ast.unparse(part), node
         for target in node.targets if isinstance(node, ast.Assign) else ():
             kept = isinstance(target, ast.Attribute) and ast.unparse(target.value) == ctx
             if kept and isinstance(node, ast.Assign) and _is_computed(node.value, known):

@@ -13,6 +13,7 @@ import libcst as cst
 from autograd_explain.model import Place
 from autograd_explain.program import Program
 from autograd_explain.rewrite import Edits, Fix, Propose, Site, at_place, by_table, torch_at
+from autograd_explain.rewrite.analysis.effects import effects
 from autograd_explain.rewrite.engine.blocks import BlockItem
 from autograd_explain.rewrite.engine.cst_tools import (
     dotted,
@@ -68,13 +69,17 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     apart = [n for n, s in attributes.items() if not _is_constant(s.value, known)]
     calls = (n for n in walk(forward) if isinstance(n, cst.Call))
     save = next((c for c in calls if dotted(c.func) == f"{ctx}.save_for_backward"), None)
-    saved = [dotted(a.value) or "" for a in positional(save)] if save is not None else []
+    unpacking = next((s for s in statements_in(backward.body) if _unpacks(s)), None)
+    names = [dotted(n) or "" for t in targets(unpacking) for n in unpacked(t)] if unpacking else []
+    values = [a.value for a in positional(save)] if save is not None else []
+    read_as = names if len(names) == len(values) else [""] * len(values)
+    saved = [dotted(value) or name for value, name in zip(values, read_as, strict=True)]
+    unnamed = _unnamed(draft.tree, values, read_as)
+    made |= unnamed
     lost = [name for name in saved if name not in known] + apart
     if not lost:
         return True
     needed = _closure(lost, made | {n: attributes[n] for n in apart}, known)
-    unpacking = next((s for s in statements_in(backward.body) if _unpacks(s)), None)
-    names = [dotted(n) or "" for t in targets(unpacking) for n in unpacked(t)] if unpacking else []
     own = positional_parameters(backward)[:1]
     if needed is None or names != saved or (apart and own != [ctx]):
         return False  # under other names the statements would have to be written anew
@@ -93,12 +98,25 @@ def _computed_again(draft: Draft, forward: cst.FunctionDef, backward: cst.Functi
     lines = [make(f"{n} = {own[0]}.{found.get(n, n)}") for n in leaves if n in (*found, *plain)]
     unpack = make(f"{', '.join(kept)}{',' if len(kept) == 1 else ''} = {own[0]}.saved_tensors")
     new: list[Statement | BlockItem] = [*([unpack] if kept else []), *lines]
-    new += map(draft.piece, steps)
+    new += [s if s in unnamed.values() else draft.piece(s) for s in steps]
     if unpacking is not None:
         draft.instead(unpacking, new)
     else:
         draft.before(statements_in(backward.body)[0], new)
     return True
+
+
+def _unnamed(
+    tree: Tree, values: Sequence[cst.BaseExpression], names: Sequence[str]
+) -> dict[str, cst.Assign]:
+    """What is saved without a name (`ctx.save_for_backward(x.cos())`), assigned to the name that
+    `backward` gives it."""
+    made = {
+        name: make(f"{name} = {tree.code(value)}")
+        for value, name in zip(values, names, strict=True)
+        if name and dotted(value) is None
+    }
+    return {name: s for name, s in made.items() if isinstance(s, cst.Assign)}
 
 
 def _without_gradient(backward: cst.FunctionDef, given: Sequence[str]) -> list[str]:
@@ -131,8 +149,10 @@ def _closure(
         if name not in made:
             return False
         inner = made[name]
-        for node in walk(inner.value):
-            word = node.value if isinstance(node, cst.Name) else ""
+        read = {path.partition(".")[0] for path in effects(inner).reads}
+        for word in (n.value for n in walk(inner.value) if isinstance(n, cst.Name)):
+            if word not in read:
+                continue  # `cos` of `torch.cos(x)`
             if word in known and word not in leaves:
                 leaves.append(word)
             elif word in made and word not in known and not add(word):

@@ -16,11 +16,13 @@ from .recording_off import RecordingOff
 
 @dataclass(frozen=True)
 class Swapped:
-    """A sum `passed + (value - passed).detach()`, in which the two are to change places."""
+    """A sum `passed + (value - passed).detach()`, in which the two are to change places, or
+    `(value + (passed - value)).detach()`."""
 
     place: Place
     value: str
     passed: str
+    whole: bool = False  #: stopped as a whole
 
 
 @dataclass(frozen=True)

@@ -115,20 +115,24 @@ def diagnose(scene: Scene) -> Finding[Details] | None:
 
 
 def _swapped(scene: Scene, cut: TraceEvent) -> Swapped | None:
-    """The sum around a `detach` that is the wrong way round."""
+    """The sum around or under a `detach` that is no straight-through one."""
     evidence, source = scene.incident.evidence, scene.program.source_at(cut.place)
-    if evidence.get("way") != "swapped" or source is None or cut.place.span is None:
+    way = evidence.get("way")
+    if way not in _SUMS or source is None or cut.place.span is None:
         return None
     nodes = (n for n in source.nodes if isinstance(n, ast.Call))
     node = next((n for n in nodes if source.span(n) == cut.place.span), None)
-    place = None if node is None else source.place(node.lineno, None, source.parents[node])
-    return None if place is None else Swapped(place, evidence["value"], evidence["passed"])
+    if node is None:
+        return None
+    whole = way == "stopped_sum"
+    place = source.place(node.lineno, None, node if whole else source.parents[node])
+    return Swapped(place, evidence["value"], evidence["passed"], whole)
 
 
 def _is_awaited(scene: Scene, variant: str) -> bool:
     """Not where a second cut stands in the way, so that no rewrite of the first alone gives a
     gradient, nor where other terms of the loss give one."""
-    return variant not in ("term", "swapped") and not scene.incident.evidence.get("cut_again")
+    return variant not in ("term", *_SUMS) and not scene.incident.evidence.get("cut_again")
 
 
 def _call_of_function(scene: Scene, cut: TraceEvent) -> Place | None:
@@ -160,5 +164,7 @@ def _variant(scene: Scene, cuts: list[TraceEvent]) -> str:
     return way if way in _WAYS else "detach"
 
 
-_WAYS = ("copy", "written", "no_grad", "operation", "sample", "term", "swapped")
-_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", "swapped", "function", "library")
+#: Straight-through sums with the `detach` in the wrong place.
+_SUMS = ("swapped", "stopped_sum")
+_WAYS = ("copy", "written", "no_grad", "operation", "sample", "term", *_SUMS)
+_WITHOUT_REWRITE = ("no_grad", "operation", "sample", "term", *_SUMS, "function", "library")

@@ -64,7 +64,7 @@ def _computed_at(program: Program, place: Place) -> Edits | None:
     return element_replaced(program, place) or out_of_place(program, place)
 
 
-def _other_way_round(site: Site[Details]) -> Edits | None:
+def _stopped_difference(site: Site[Details]) -> Edits | None:
     swapped = site.details.swapped
     if swapped is None:
         return None
@@ -89,7 +89,18 @@ _of_table: Propose[Details] = by_table(
         lambda s: expression_replaced(s.program, s.details.drawn, "{owner}.rsample{arguments}"),
         changes=True,
     ),
-    Fix("other_way_round", _other_way_round, changes=True),
+    Fix(
+        "difference_alone",
+        _stopped_difference,
+        when=lambda d: d.swapped is not None and d.swapped.whole,
+        changes=True,
+    ),
+    Fix(
+        "other_way_round",
+        _stopped_difference,
+        when=lambda d: d.swapped is not None and not d.swapped.whole,
+        changes=True,
+    ),
     Fix("repair_called_itself", _called_themselves, changes=True),
     Fix("functional_update", _functional, changes=True),
     Fix("argument", at_place(parameter_as_argument), changes=True),

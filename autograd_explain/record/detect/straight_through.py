@@ -1,6 +1,9 @@
-"""Straight-through sums the wrong way round: `a + (b - a).detach()` has the value of `b` and hands
-the gradient to `a`.  Where `a` comes of a choice made of `b`, as a quantised value does, the sum
-undoes that: the choice changes no value, and what `b` comes from gets no gradient.
+"""Straight-through sums that hand the gradient to the wrong one, or to none.
+
+`a + (b - a).detach()` has the value of `b` and hands the gradient to `a`.  Where `a` comes of a
+choice made of `b`, as a quantised value does, the sum undoes that: the choice changes no value, and
+what `b` comes from gets no gradient.  `(b + (a - b)).detach()` is `a` in other words: the sum says
+that `b` was to get the gradient.
 """
 
 from __future__ import annotations
@@ -16,37 +19,51 @@ from .number_into_loss import assignments_around, spread
 Spot = Callable[[int], CodePosition | None]
 
 
-def swapped(cuts: Cuts, spot_of: Spot, since: int) -> Iterator[CandidateFault]:
+def misplaced(cuts: Cuts, spot_of: Spot, since: int) -> Iterator[CandidateFault]:
     """Those whose value went into a loss after a time, with what is added as `passed` and what has
     the value as `value`."""
     for cut in cuts.traced(since):
         chosen = any(cuts.cuts[site].way == "operation" for site in cut.behind)
-        found = _swapped_at(spot_of(cut.site)) if chosen and cut.way == "detach" else None
+        found = _sum_at(spot_of(cut.site)) if chosen and cut.way == "detach" else None
         if found is not None:
             marks: Marks = {"cut": (Mark(cut.site, cut.clock),)}
             marks["backward"] = (cuts.reached[cut.site],)
-            value, passed = found
-            evidence = {"way": "swapped", "value": value, "passed": passed}
+            way, value, passed = found
+            evidence = {"way": way, "value": value, "passed": passed}
             weights = {"parameters": tuple(cut.above.values())}
             yield CandidateFault("graph-cut", marks, {**evidence, **weights})
 
 
-def _swapped_at(spot: CodePosition | None) -> tuple[str, str] | None:
-    """`b` and `a` of `a + (b - a).detach()` where the text computes `a` of `b`, and not `b` of
-    `a`."""
+def _sum_at(spot: CodePosition | None) -> tuple[str, str, str] | None:
+    """How it is wrong, `b` and `a`, where the text computes `a` of `b`, and not `b` of `a`."""
     node = None if spot is None else spot.node
     if spot is None or node is None or not isinstance(node, ast.Call):
         return None
-    inner = getattr(node.func, "value", None)
-    outer = spot.source.parents.get(node)
-    if not isinstance(inner, ast.BinOp) or not isinstance(outer, ast.BinOp):
+    inner, outer = getattr(node.func, "value", None), spot.source.parents.get(node)
+    whole = _sum_of(inner)
+    if whole is not None:
+        added, first, second = whole
+        found = ("stopped_sum", second, first) if added == second else None
+    else:
+        around = _sum_of(outer, inner if isinstance(inner, ast.BinOp) else None, node)
+        found = ("swapped", *around[1:]) if around and around[0] == around[2] else None
+    if found is None:
         return None
-    if not isinstance(inner.op, ast.Sub) or not isinstance(outer.op, ast.Add):
-        return None
-    value, passed = ast.unparse(inner.left), ast.unparse(inner.right)
-    added = outer.left if outer.right is node else outer.right
-    if ast.unparse(added) != passed:
-        return None
+    _, value, passed = found
     assignments = assignments_around(spot)
     forth, back = spread(assignments, {value}), spread(assignments, {passed})
-    return (value, passed) if passed in forth and value not in back else None
+    return found if passed in forth and value not in back else None
+
+
+def _sum_of(
+    node: ast.AST | None, difference: ast.BinOp | None = None, stopped: ast.AST | None = None
+) -> tuple[str, str, str] | None:
+    """`c`, `b` and `a` of `c + (b - a)`; of two terms `stopped` is the one that holds the
+    `difference`."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return None
+    for term, added in ((node.right, node.left), (node.left, node.right)):
+        inner = difference if term is stopped else term
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+            return ast.unparse(added), ast.unparse(inner.left), ast.unparse(inner.right)
+    return None

@@ -27,7 +27,15 @@ from ..engine.cst_tools import (
 )
 from ..engine.draft import Draft, every
 from ..engine.imports import Imports
-from ..engine.tree import Statement, Tree, position, statement_at, statements_in, tree_at
+from ..engine.tree import (
+    Statement,
+    Tree,
+    position,
+    statement_at,
+    statements_in,
+    tree_at,
+    tree_of,
+)
 from .grad_mode import LEARNS
 from .move_statement import lifted, statements_across
 
@@ -199,32 +207,58 @@ def _too_late(tree: Tree, goal: Statement, repeated: Sequence[_At]) -> bool:
 
 def repeat_inside(program: Program, place: Place, origin_places: Sequence[Place]) -> Edits | None:
     """Repeat assignments inside a function, right before the statement at `place`, or before the
-    function's first statement that reads one of the values.
+    function's first statement that reads one of the values; where it reads none, in the functions
+    that do.
 
     For a closure that is called many times; the assignments, in order, stand in what is around it.
     None where the function gives one of the names that they read a value of its own.
     """
     tree, goal = _goal(program, place)
     origins = [_statement(program, origin) for origin in origin_places]
+    known = [origin for origin in origins if origin is not None]
     scope = None if goal is None else tree.scope_of(goal)
-    if goal is None or not origins or not isinstance(scope, cst.FunctionDef):
+    if goal is None or not known or len(known) < len(origins):
         return None
-    written, run = set[str](), list[Statement]()
-    for origin in origins:
-        if origin is None:
-            return None
-        home, statement = origin
+    if not isinstance(scope, cst.FunctionDef):
+        return None
+    written = {name for _, statement in known for name in effects(statement).writes}
+    readers = [(tree, scope, goal)]
+    if not reads_any(scope.body, written):
+        readers = list(_readers(program, tree, written))
+    if not all(_may_be_repeated(other, function, known) for other, function, _ in readers):
+        return None
+    drafts = {id(other): Draft(other) for other, *_ in readers}
+    for other, function, end in readers:
+        # From the assignment on the name is the function's own.
+        first = _first_reader(other, function.body, end, written)
+        drafts[id(other)].before(first, [statement for _, statement in known])
+    return every(drafts.values()) if drafts else None
+
+
+def _readers(
+    program: Program, tree: Tree, names: set[str]
+) -> Iterator[tuple[Tree, cst.FunctionDef, Statement]]:
+    """The functions that read names of a cell's or file's top level, with their last statements."""
+    for source in index_of(program).namespace(tree.source):
+        other = tree_of(program, source)
+        for function in other.statements:
+            if isinstance(function, cst.FunctionDef) and reads_any(function.body, names):
+                if not local_names(function) & names:
+                    yield other, function, statements_in(function.body)[-1]
+
+
+def _may_be_repeated(tree: Tree, scope: cst.FunctionDef, origins: Sequence[_At]) -> bool:
+    """Whether a function sees what the assignments read as they have seen it."""
+    written = set[str]()
+    for home, statement in origins:
         own, around = effects(statement), home.scope_of(statement)
         seen = isinstance(around, cst.Module) or tree.inside(scope, around)
         if not isinstance(statement, cst.Assign) or not seen or own.reads & own.writes:
-            return None
+            return False
         if {name.partition(".")[0] for name in own.reads - written} & local_names(scope):
-            return None
+            return False
         written |= own.writes
-        run.append(statement)
-    # From the assignment on the name is the function's own.
-    first = _first_reader(tree, scope.body, goal, written)
-    return Draft(tree).before(first, run).edits()
+    return True
 
 
 def compute_all_in_loop(
